@@ -1,0 +1,95 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+// Layers, lowest first; arrows in `dependencies` point downwards only (see ARCHITECTURE.md).
+// What a target may import is exactly what is listed here.
+
+let settings: [SwiftSetting] = [
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+    name: "tributary",
+    products: [
+        .library(name: "Merge", targets: ["Merge"]),
+        .library(name: "Replication", targets: ["Replication"]),
+        .library(name: "Coordinator", targets: ["Coordinator"]),
+        .library(name: "Node", targets: ["Node"]),
+        .library(name: "Tributary", targets: ["Tributary"]),
+        .executable(name: "tributary", targets: ["TributaryCLI"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/groue/GRDB.swift.git", from: "7.10.0"),
+        // Without its default traits: those pull in configuration files and all of Foundation.
+        .package(
+            url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0",
+            traits: []),
+        .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.14.0"),
+        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.9.0"),
+        .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0", traits: []),
+        .package(
+            url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
+        .package(url: "https://github.com/jpsim/Yams.git", from: "6.2.0"),
+    ],
+    targets: [
+        // Layer 0: pure values and functions. Standard library only.
+        .target(name: "Merge", swiftSettings: settings),
+
+        // Layer 1: the protocol, a pure state machine; and the store with its contexts.
+        .target(name: "Replication", dependencies: ["Merge"], swiftSettings: settings),
+        .target(
+            name: "Coordinator",
+            dependencies: [
+                "Merge",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ],
+            swiftSettings: settings),
+
+        // Layer 2: sockets, timers, HTTP, the process.
+        .systemLibrary(name: "CZeroMQ", providers: [.apt(["libzmq3-dev"])]),
+        .target(
+            name: "Node",
+            dependencies: [
+                "Merge", "Replication", "Coordinator", "CZeroMQ",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Yams", package: "Yams"),
+            ],
+            swiftSettings: settings),
+
+        // Layer 3: what people hold in their hands.
+        .target(
+            name: "Tributary", dependencies: ["Merge", "Replication", "Coordinator", "Node"],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "TributaryCLI",
+            dependencies: [
+                "Merge", "Coordinator", "Node",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
+
+        .testTarget(name: "MergeTests", dependencies: ["Merge"], swiftSettings: settings),
+        .testTarget(
+            name: "ReplicationTests", dependencies: ["Merge", "Replication"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "CoordinatorTests", dependencies: ["Merge", "Coordinator"],
+            swiftSettings: settings),
+    ],
+    swiftLanguageModes: [.v6]
+)

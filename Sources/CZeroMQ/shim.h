@@ -1,0 +1,2 @@
+// libzmq's own header is all this module exports; the wrapper is Sources/Node/ZeroMQ.
+#include <zmq.h>

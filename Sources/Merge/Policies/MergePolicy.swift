@@ -1,0 +1,90 @@
+/// How concurrent writes to one register are settled: a grid of granularity and choice.
+///
+/// | policy | register | visible sibling | Core Data's name |
+/// |---|---|---|---|
+/// | ``error`` | property | earliest, flagged | NSErrorMergePolicy |
+/// | ``errorByRow`` | row | earliest that is alive, flagged | |
+/// | ``mergeByPropertyStoreTrump`` | property | earliest | NSMergeByPropertyStoreTrump |
+/// | ``mergeByPropertyObjectTrump`` | property | latest | NSMergeByPropertyObjectTrump |
+/// | ``rollback`` | row | earliest | NSRollbackMergePolicy |
+/// | ``overwrite`` | row | latest | NSOverwriteMergePolicy |
+///
+/// The same names settle a save whose context is stale; see the Coordinator's documentation.
+public enum MergePolicy: String, Hashable, Sendable, CaseIterable {
+    /// Nobody wins: the earliest is shown and the conflict stays unresolved. The default.
+    case error
+    /// As ``error``, the whole row being one register.
+    case errorByRow
+    /// What the store had first stands, property by property.
+    case mergeByPropertyStoreTrump
+    /// The newer object's change stands, property by property.
+    case mergeByPropertyObjectTrump
+    /// What the store had first stands, row by row.
+    case rollback
+    /// The newer object stands, row by row.
+    case overwrite
+
+    /// What counts as one register.
+    public enum Granularity: Hashable, Sendable {
+        /// Each property of a row by itself.
+        case property
+        /// The row's existence and all its values together.
+        case row
+    }
+
+    /// Which sibling readers see.
+    public enum Choice: Hashable, Sendable {
+        /// The first by the total order of stamps.
+        case earliest
+        /// The last by the total order of stamps.
+        case latest
+    }
+
+    /// What counts as one register.
+    public var granularity: Granularity {
+        switch self {
+        case .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump: .property
+        case .errorByRow, .rollback, .overwrite: .row
+        }
+    }
+
+    /// Which sibling readers see.
+    public var choice: Choice {
+        switch self {
+        case .error, .errorByRow, .mergeByPropertyStoreTrump, .rollback: .earliest
+        case .mergeByPropertyObjectTrump, .overwrite: .latest
+        }
+    }
+
+    /// Whether siblings that differ stay in conflict until somebody resolves them.
+    public var leavesUnresolved: Bool { self == .error || self == .errorByRow }
+}
+
+/// The policies of one entity, as merging needs them.
+///
+/// Properties are in the entity's canonical order: by the UTF-8 bytes of their names.
+///
+/// Invariant: where the entity's policy is row-grained, no property has one of its own.
+public struct EntityPolicies: Hashable, Sendable {
+    /// The entity's policy. Existence follows it, never a property's override.
+    public let entity: MergePolicy
+    /// Each property's policy, in canonical order.
+    public let properties: [MergePolicy]
+
+    /// Collects an entity's policies.
+    ///
+    /// - Precondition: overrides only where the entity is property-grained, and property-grained.
+    public init(entity: MergePolicy, properties: [MergePolicy]) {
+        precondition(
+            entity.granularity == .row
+                || properties.allSatisfy { $0.granularity == .property },
+            "A property's merge policy must be property-grained, not \(properties).")
+        self.entity = entity
+        self.properties =
+            entity.granularity == .row
+            ? Array(repeating: entity, count: properties.count) : properties
+    }
+
+    /// Whether the whole row is one register.
+    public var isRowGrained: Bool { entity.granularity == .row }
+}

@@ -1,0 +1,46 @@
+extension RowState {
+    /// Whether readers see the row.
+    ///
+    /// Property-grained trumps: a delete wins, in either order. `.error`: the row stays alive,
+    /// for hiding data is the worse mistake. Row-grained: the earliest or latest write decides.
+    public func isAlive(_ policies: EntityPolicies) -> Bool {
+        let siblings = existence.siblings
+        if siblings.count == 1 { return siblings[0].value.isAlive }
+        switch policies.entity {
+        case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump:
+            return !siblings.isEmpty && siblings.allSatisfy(\.value.isAlive)
+        case .error, .errorByRow:
+            return siblings.contains(where: \.value.isAlive)
+        case .rollback, .overwrite:
+            return existence.visible(policies.entity.choice)?.value.isAlive ?? false
+        }
+    }
+
+    /// The existence sibling whose whole row readers see under a row-grained policy.
+    public func visibleWhole(_ policies: EntityPolicies) -> Sibling<Existence>? {
+        let alive = existence.siblings.filter(\.value.isAlive)
+        if policies.entity.leavesUnresolved { return alive.first }
+        guard let visible = existence.visible(policies.entity.choice) else { return nil }
+        if visible.value.isAlive { return visible }
+        // The row is dead; its last values are those its tombstone keeps.
+        return policies.entity.choice == .earliest ? alive.first : alive.last
+    }
+
+    /// What readers see of one property: the register's value, before references are projected.
+    ///
+    /// - Returns: nil where nobody ever wrote the property: it is null.
+    public func visible(
+        _ position: Int, _ policies: EntityPolicies
+    ) -> Sibling<PropertyValue>? {
+        guard policies.isRowGrained else {
+            return properties[position].visible(policies.properties[position].choice)
+        }
+        guard let whole = visibleWhole(policies), case .whole(let values) = whole.value,
+            position < values.count
+        else { return nil }
+        return Sibling(stamp: whole.stamp, value: values[position])
+    }
+
+    /// The stamp that counts as the row's insertion: the earliest insert or revival.
+    public var insertionStamp: Stamp? { insertion.siblings.first?.stamp }
+}

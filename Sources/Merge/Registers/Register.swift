@@ -1,0 +1,83 @@
+/// One write that no other applied write has causally overwritten.
+public struct Sibling<Value: Hashable & Sendable>: Hashable, Sendable {
+    /// Who wrote it, and when.
+    public let stamp: Stamp
+    /// What was written.
+    public let value: Value
+
+    /// Pairs a value with the write that made it.
+    public init(stamp: Stamp, value: Value) {
+        self.stamp = stamp
+        self.value = value
+    }
+
+    /// The writing transaction.
+    public var dot: Dot { stamp.dot }
+}
+
+/// One mergeable cell: the set S of its siblings, and the one rule by which it changes,
+///
+///     S := { s in S | s.dot not in w.seen } + { w }
+///
+/// That is all the state there is, and it does not depend on the order of arrival, so long as
+/// delivery is causal. A loser stays in S until a write that has seen it, or stability, removes
+/// it; dropping it at once diverges (DESIGN section 5.1).
+///
+/// Laws, watched by MergeTests: any two causally valid orders of the same writes give the same
+/// S; applying a write twice changes nothing; S is an antichain.
+///
+/// Invariant: siblings are sorted by stamp, so that equal sets are equal values.
+public struct Register<Value: Hashable & Sendable>: Hashable, Sendable {
+    /// The siblings, earliest first. Empty where nothing was ever written.
+    public private(set) var siblings: [Sibling<Value>]
+
+    /// A register nobody has written.
+    public init() { siblings = [] }
+
+    /// A register with one write.
+    public init(_ sibling: Sibling<Value>) { siblings = [sibling] }
+
+    /// Restores a register from siblings in any order.
+    public init(siblings: [Sibling<Value>]) {
+        self.siblings = siblings.sorted { $0.stamp < $1.stamp }
+    }
+
+    /// Applies a write: removes what its writer had seen and adds it.
+    public mutating func apply(_ write: Sibling<Value>, seen: VersionVector) {
+        if siblings.count == 1, seen.contains(siblings[0].dot) {
+            siblings[0] = write
+            return
+        }
+        siblings.removeAll { seen.contains($0.dot) || $0.dot == write.dot }
+        let index = siblings.firstIndex { write.stamp < $0.stamp } ?? siblings.endIndex
+        siblings.insert(write, at: index)
+    }
+
+    /// The sibling that readers see; nil where nothing was written.
+    public func visible(_ choice: MergePolicy.Choice) -> Sibling<Value>? {
+        switch choice {
+        case .earliest: siblings.first
+        case .latest: siblings.last
+        }
+    }
+
+    /// Whether siblings differ in value. Concurrent writes of equal values are no conflict.
+    public var isInConflict: Bool {
+        guard siblings.count > 1, let first = siblings.first else { return false }
+        return siblings.contains { $0.value != first.value }
+    }
+
+    /// Removes what stability permits: when all of S is stable, everything but the visible one.
+    ///
+    /// - Returns: what was removed.
+    mutating func collapse(
+        stable: VersionVector, choice: MergePolicy.Choice
+    ) -> [Sibling<Value>] {
+        guard siblings.count > 1, siblings.allSatisfy({ stable.contains($0.dot) }),
+            let kept = visible(choice)
+        else { return [] }
+        let removed = siblings.filter { $0 != kept }
+        siblings = [kept]
+        return removed
+    }
+}

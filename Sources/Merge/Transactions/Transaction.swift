@@ -1,0 +1,108 @@
+/// One save, as it is kept in the log and sent to other nodes.
+///
+/// Every save is one transaction with one dot and one timestamp; it is applied atomically.
+public struct Transaction: Hashable, Sendable {
+    /// The save's name.
+    public var dot: Dot
+    /// When, by the writer's hybrid clock.
+    public var timestamp: HybridTimestamp
+    /// The writer's vector immediately before this save, every earlier save of the same group
+    /// commit included: its causal context.
+    public var seen: VersionVector
+    /// Who, in the application's own words.
+    public var author: String?
+    /// The saving context's name.
+    public var contextName: String?
+    /// The name under which the save can be repeated without being done twice.
+    public var saveID: String?
+    /// The hash of the model the writer used, 32 bytes.
+    public var modelHash: [UInt8]
+    /// What the changes' values mean; changes point here by position.
+    public var shapes: [ChangeShape]
+    /// The changes, in the order of the save.
+    public var changes: [Change]
+
+    /// Composes a transaction.
+    public init(
+        dot: Dot, timestamp: HybridTimestamp, seen: VersionVector, author: String? = nil,
+        contextName: String? = nil, saveID: String? = nil, modelHash: [UInt8],
+        shapes: [ChangeShape], changes: [Change]
+    ) {
+        self.dot = dot
+        self.timestamp = timestamp
+        self.seen = seen
+        self.author = author
+        self.contextName = contextName
+        self.saveID = saveID
+        self.modelHash = modelHash
+        self.shapes = shapes
+        self.changes = changes
+    }
+
+    /// The transaction's place in the total order.
+    public var stamp: Stamp { Stamp(timestamp: timestamp, dot: dot) }
+}
+
+/// The entity and the properties that a run of changes has in common, named once.
+public struct ChangeShape: Hashable, Sendable {
+    /// The entity's name; of a link, `Entity.relationship` of the side that sorts first.
+    public var entity: String
+    /// The properties whose values a change carries because the save assigned them.
+    public var assigned: [String]
+    /// The properties carried along unassigned: an insert's defaults, or the rest of the row
+    /// under a row-grained policy. Their values follow the assigned ones.
+    public var carried: [String]
+
+    /// Describes a shape.
+    public init(entity: String, assigned: [String], carried: [String] = []) {
+        self.entity = entity
+        self.assigned = assigned
+        self.carried = carried
+    }
+
+    /// How many values a change of this shape has.
+    public var valueCount: Int { assigned.count + carried.count }
+}
+
+/// One row's or one link's change within a transaction.
+public struct Change: Hashable, Sendable {
+    /// The kinds of change.
+    public enum Kind: UInt8, Hashable, Sendable, CaseIterable {
+        /// A new row.
+        case insert = 0
+        /// New values for a row.
+        case update = 1
+        /// The end of a row.
+        case delete = 2
+        /// A dead row comes back, whole; it counts as an insertion.
+        case revival = 3
+        /// A link of a many-to-many relationship is made.
+        case link = 4
+        /// A link is taken away.
+        case unlink = 5
+    }
+
+    /// Which kind.
+    public var kind: Kind
+    /// The position of the change's shape in its transaction.
+    public var shape: Int
+    /// The row; of a link the row on the side that sorts first.
+    public var row: RowID
+    /// The row on a link's other side.
+    public var target: RowID?
+    /// The values of the shape's properties, in its order.
+    public var values: [PropertyValue]
+
+    /// Describes a change.
+    ///
+    /// - Parameter target: given exactly for links.
+    public init(
+        kind: Kind, shape: Int, row: RowID, target: RowID? = nil, values: [PropertyValue] = []
+    ) {
+        self.kind = kind
+        self.shape = shape
+        self.row = row
+        self.target = target
+        self.values = values
+    }
+}

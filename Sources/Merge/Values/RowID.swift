@@ -1,0 +1,63 @@
+/// A row's identity: 63 bits, allotted without asking anybody, and the SQLite rowid.
+///
+/// Layout, from the top: NodeID (15 bits) | block (25) | counter (23). A block starts at the
+/// minute, counted from 2024-01-01, in which the store was opened, never below the last one + 1.
+public struct RowID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The 63 bits; above 0 for rows of the store.
+    public let rawValue: Int64
+
+    /// Takes an integer as an identity.
+    public init(_ rawValue: Int64) { self.rawValue = rawValue }
+
+    /// Composes an identity from its parts.
+    public init(node: NodeID, block: UInt32, counter: UInt32) {
+        rawValue =
+            (Int64(node.rawValue) << 48) | (Int64(block & 0x1FF_FFFF) << 23)
+            | Int64(counter & 0x7F_FFFF)
+    }
+
+    /// Orders by number: the tie-break within one save.
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+    /// `pDECIMAL`, as in an object's URI.
+    public var description: String { "p\(rawValue)" }
+
+    /// Reads what ``description`` prints; nil where it is anything else or not above 0.
+    public init?(_ text: some StringProtocol) {
+        guard text.first == "p", let number = Int64(text.dropFirst()), number > 0,
+            text.dropFirst().first != "+"
+        else { return nil }
+        rawValue = number
+    }
+}
+
+/// Allots row identities; a value, so the caller keeps and persists ``block``.
+public struct RowIDAllocator: Hashable, Sendable {
+    /// 2024-01-01T00:00:00Z in milliseconds since 1970.
+    public static let epochMilliseconds: UInt64 = 1_704_067_200_000
+
+    /// For which node.
+    public let node: NodeID
+    /// The block in use. It must be durable before an identity of it is given out.
+    public private(set) var block: UInt32
+    private var counter: UInt32 = 0
+
+    /// Begins a new block: the current minute, but never below the last one + 1.
+    public init(node: NodeID, lastBlock: UInt32, wallMilliseconds: UInt64) {
+        let elapsed =
+            wallMilliseconds > Self.epochMilliseconds
+            ? wallMilliseconds - Self.epochMilliseconds : 0
+        self.node = node
+        block = max(UInt32(min(elapsed / 60_000, 0x1FF_FFFF)), lastBlock + 1)
+    }
+
+    /// The next identity. A full counter moves on to the next block.
+    public mutating func next() -> RowID {
+        counter += 1
+        if counter > 0x7F_FFFF {
+            block += 1
+            counter = 1
+        }
+        return RowID(node: node, block: block, counter: counter)
+    }
+}
