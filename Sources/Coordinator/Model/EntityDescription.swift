@@ -1,0 +1,65 @@
+public import Merge
+
+/// An index that the application asks for.
+public struct IndexDescription: Hashable, Sendable {
+    /// The index's name, unique within its entity.
+    public var name: String
+    /// The properties indexed, in order.
+    public var elements: [String]
+
+    /// Describes an index.
+    public init(name: String, elements: [String]) {
+        self.name = name
+        self.elements = elements
+    }
+}
+
+/// An entity as the application describes it, as NSEntityDescription.
+///
+/// A value; what the model makes of it, inheritance included, is ``ManagedObjectModel/Entity``.
+public struct EntityDescription: Hashable, Sendable {
+    /// The name, unique in the model: letters, digits and underscores, not beginning with one.
+    public var name: String
+    /// The entity it inherits from; both then share a table.
+    public var parent: String?
+    /// Whether there are no objects of just this entity.
+    public var isAbstract: Bool
+    /// How concurrent writes are settled; nil means the parent's, and ``MergePolicy/error`` at
+    /// the root.
+    public var mergePolicy: MergePolicy?
+    /// Its own attributes, without the inherited.
+    public var attributes: [AttributeDescription]
+    /// Its own relationships, without the inherited.
+    public var relationships: [RelationshipDescription]
+    /// Lists of properties whose values together must be unique.
+    public var uniquenessConstraints: [[String]]
+    /// Its indexes.
+    public var indexes: [IndexDescription]
+    /// The name it had in an earlier version of the model.
+    public var renamingIdentifier: String?
+    /// Changes the version hash where nothing else does.
+    public var hashModifier: String?
+    /// Whatever the application wants to note.
+    public var userInfo: [String: String]
+
+    /// Describes an entity.
+    public init(
+        _ name: String, parent: String? = nil, isAbstract: Bool = false,
+        mergePolicy: MergePolicy? = nil, attributes: [AttributeDescription] = [],
+        relationships: [RelationshipDescription] = [], uniquenessConstraints: [[String]] = [],
+        indexes: [IndexDescription] = [], renamingIdentifier: String? = nil,
+        hashModifier: String? = nil, userInfo: [String: String] = [:]
+    ) {
+        self.name = name
+        self.parent = parent
+        self.isAbstract = isAbstract
+        self.mergePolicy = mergePolicy
+        self.attributes = attributes
+        self.relationships = relationships
+        self.uniquenessConstraints = uniquenessConstraints
+        self.indexes = indexes
+        self.renamingIdentifier = renamingIdentifier
+        self.hashModifier = hashModifier
+        self.userInfo = userInfo
+    }
+}

@@ -1,0 +1,227 @@
+import Merge
+
+/// Turns entity descriptions into entities: inheritance, storage of relationships, checks.
+///
+/// Names are sorted by UTF-8 bytes throughout, so that every node resolves alike.
+struct ModelResolver {
+    var entities: [ManagedObjectModel.Entity] = []
+    var links: [ManagedObjectModel.Link] = []
+
+    private var byName: [String: EntityDescription] = [:]
+
+    init(_ descriptions: [EntityDescription]) throws(ModelError) {
+        for description in descriptions {
+            try Self.check(name: description.name, place: description.name)
+            guard byName.updateValue(description, forKey: description.name) == nil else {
+                throw ModelError(description.name, "two entities have this name")
+            }
+        }
+        for description in descriptions {
+            let ancestors = try lineage(of: description)
+            let children = try family(of: description.name, in: descriptions)
+            let hierarchy = try family(of: ancestors[0].name, in: descriptions)
+            entities.append(
+                try resolve(
+                    description, lineage: ancestors, family: children,
+                    sharesTable: hierarchy.count > 1))
+        }
+        links.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+    }
+
+    static func check(name: String, place: String) throws(ModelError) {
+        let bytes = Array(name.utf8)
+        let isLetter: (UInt8) -> Bool = { (65...90).contains($0) || (97...122).contains($0) }
+        guard let first = bytes.first, isLetter(first), bytes.count <= 120,
+            bytes.allSatisfy({ isLetter($0) || (48...57).contains($0) || $0 == 95 })
+        else {
+            throw ModelError(
+                place,
+                "a name begins with a letter and has up to 120 letters, digits and "
+                    + "underscores")
+        }
+    }
+
+    /// The entity and all it inherits from, the root first.
+    private func lineage(
+        of description: EntityDescription
+    ) throws(ModelError) -> [EntityDescription] {
+        var chain = [description]
+        while let parent = chain[0].parent {
+            guard let next = byName[parent] else {
+                throw ModelError(chain[0].name, "its parent \(parent) is not in the model")
+            }
+            guard chain.count <= byName.count else {
+                throw ModelError(description.name, "it inherits from itself")
+            }
+            chain.insert(next, at: 0)
+        }
+        return chain
+    }
+
+    private func family(
+        of name: String, in descriptions: [EntityDescription]
+    ) throws(ModelError) -> [String] {
+        var result: [String] = []
+        for candidate in descriptions
+        where try lineage(of: candidate).contains(where: { $0.name == name }) {
+            result.append(candidate.name)
+        }
+        return result
+    }
+
+    private mutating func resolve(
+        _ description: EntityDescription, lineage: [EntityDescription], family: [String],
+        sharesTable: Bool
+    ) throws(ModelError) -> ManagedObjectModel.Entity {
+        let policy = lineage.last { $0.mergePolicy != nil }?.mergePolicy ?? .error
+        let attributes = lineage.flatMap(\.attributes).sorted(by: Self.byName)
+        var names = Set<String>()
+        for name in attributes.map(\.name) + lineage.flatMap(\.relationships).map(\.name) {
+            try Self.check(name: name, place: "\(description.name).\(name)")
+            guard names.insert(name.lowercased()).inserted else {
+                throw ModelError(
+                    "\(description.name).\(name)", "two properties have this name, but for case")
+            }
+        }
+        for attribute in attributes {
+            try check(attribute, policy: policy, place: "\(description.name).\(attribute.name)")
+        }
+
+        var owned: [(RelationshipDescription, EntityDescription)] = []
+        for ancestor in lineage {
+            for relationship in ancestor.relationships { owned.append((relationship, ancestor)) }
+        }
+        owned.sort { $0.0.name.utf8.lexicographicallyPrecedes($1.0.name.utf8) }
+
+        var properties = attributes.filter { !$0.isTransient }.map {
+            ManagedObjectModel.Property(
+                name: $0.name, content: .attribute($0.type), isOptional: $0.isOptional,
+                defaultValue: $0.defaultValue, validation: $0.validation)
+        }
+        var overrides: [String: MergePolicy] = [:]
+        for attribute in attributes { overrides[attribute.name] = attribute.mergePolicy }
+        var storages: [(RelationshipDescription, ManagedObjectModel.RelationshipStorage)] = []
+        for (relationship, owner) in owned {
+            let place = "\(description.name).\(relationship.name)"
+            let storage = try storage(of: relationship, owner: owner, place: place)
+            storages.append((relationship, storage))
+            guard case .column = storage else { continue }
+            overrides[relationship.name] = relationship.mergePolicy
+            properties.append(
+                ManagedObjectModel.Property(
+                    name: relationship.name,
+                    content: .toOne(destination: relationship.destination),
+                    isOptional: relationship.isOptional, defaultValue: .null,
+                    validation: .init()))
+        }
+        properties.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+        for (name, override) in overrides.sorted(by: { $0.key < $1.key })
+        where policy.granularity == .row || override.granularity == .row {
+            throw ModelError(
+                "\(description.name).\(name)",
+                "a property can have a merge policy of its own only where both it and the "
+                    + "entity's are property-grained")
+        }
+        let relationships = storages.map { relationship, storage in
+            var storage = storage
+            if case .column = storage {
+                storage = .column(
+                    position: properties.firstIndex { $0.name == relationship.name } ?? 0)
+            }
+            return ManagedObjectModel.Relationship(description: relationship, storage: storage)
+        }
+        let constraints = try lineage.flatMap(\.uniquenessConstraints).map {
+            constraint throws(ModelError) in
+            try constraint.map { name throws(ModelError) in
+                guard let position = properties.firstIndex(where: { $0.name == name }) else {
+                    throw ModelError(
+                        description.name, "its constraint names \(name), which is not stored")
+                }
+                return position
+            }
+        }
+        for index in description.indexes {
+            try Self.check(name: index.name, place: "\(description.name) index \(index.name)")
+            for element in index.elements
+            where !properties.contains(where: { $0.name == element }) {
+                throw ModelError(
+                    "\(description.name) index \(index.name)", "\(element) is not stored")
+            }
+        }
+        return ManagedObjectModel.Entity(
+            name: description.name, root: lineage[0].name, parent: description.parent,
+            isAbstract: description.isAbstract, familyNames: family, sharesTable: sharesTable,
+            attributes: attributes, relationships: relationships, properties: properties,
+            policies: EntityPolicies(
+                entity: policy, properties: properties.map { overrides[$0.name] ?? policy }),
+            uniquenessConstraints: constraints, indexes: description.indexes)
+    }
+
+    private static func byName(_ left: AttributeDescription, _ right: AttributeDescription) -> Bool
+    {
+        left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
+    }
+
+    private func check(
+        _ attribute: AttributeDescription, policy: MergePolicy, place: String
+    ) throws(ModelError) {
+        guard
+            attribute.defaultValue.isNull
+                || Validation.fits(attribute.defaultValue, type: attribute.type)
+        else { throw ModelError(place, "its default is no \(attribute.type.rawValue)") }
+    }
+
+    /// Decides where a relationship's state is kept (DESIGN section 5.4).
+    private mutating func storage(
+        of relationship: RelationshipDescription, owner: EntityDescription, place: String
+    ) throws(ModelError) -> ManagedObjectModel.RelationshipStorage {
+        guard let destination = byName[relationship.destination] else {
+            throw ModelError(place, "its destination \(relationship.destination) is not there")
+        }
+        guard let inverseName = relationship.inverse else {
+            guard relationship.isToMany else { return .column(position: 0) }
+            return link(
+                "\(owner.name).\(relationship.name)", owner, destination.name, isFirst: true)
+        }
+        let candidates = try lineage(of: destination)
+        guard
+            let inverseOwner = candidates.last(where: {
+                $0.relationships.contains { $0.name == inverseName }
+            }), let inverse = inverseOwner.relationships.first(where: { $0.name == inverseName })
+        else {
+            throw ModelError(
+                place, "its inverse \(relationship.destination).\(inverseName) is not there")
+        }
+        guard inverse.inverse == relationship.name else {
+            throw ModelError(
+                place, "\(relationship.destination).\(inverseName) does not name it as inverse")
+        }
+        let own = "\(owner.name).\(relationship.name)"
+        let other = "\(inverseOwner.name).\(inverseName)"
+        let isFirst = own == other || own.utf8.lexicographicallyPrecedes(other.utf8)
+        switch (relationship.isToMany, inverse.isToMany) {
+        case (false, true): return .column(position: 0)
+        case (true, false):
+            return .inverseColumn(entity: inverseOwner.name, property: inverseName)
+        case (false, false):
+            return isFirst
+                ? .column(position: 0)
+                : .inverseColumn(entity: inverseOwner.name, property: inverseName)
+        case (true, true):
+            return isFirst
+                ? link(own, owner, inverseOwner.name, isFirst: true)
+                : link(other, inverseOwner, owner.name, isFirst: false)
+        }
+    }
+
+    private mutating func link(
+        _ name: String, _ first: EntityDescription, _ target: String, isFirst: Bool
+    ) -> ManagedObjectModel.RelationshipStorage {
+        if !links.contains(where: { $0.name == name }) {
+            let policy =
+                (try? lineage(of: first))?.last { $0.mergePolicy != nil }?.mergePolicy ?? .error
+            links.append(.init(name: name, source: first.name, target: target, policy: policy))
+        }
+        return .link(name: name, isFirst: isFirst)
+    }
+}

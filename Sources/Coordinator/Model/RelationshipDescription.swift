@@ -1,0 +1,63 @@
+public import Merge
+
+/// What happens to the objects a relationship leads to when its owner is deleted.
+public enum DeleteRule: String, Hashable, Sendable, CaseIterable {
+    /// Nothing: the reference is left and reads as nil.
+    case noAction
+    /// They lose their reference to the deleted object.
+    case nullify
+    /// They are deleted too.
+    case cascade
+    /// While there are any, the delete is refused.
+    case deny
+}
+
+/// A relationship of an entity, as NSRelationshipDescription.
+public struct RelationshipDescription: Hashable, Sendable {
+    /// The name, unique among the properties of its entity.
+    public var name: String
+    /// The name of the entity it leads to.
+    public var destination: String
+    /// The name of the relationship that leads back, if there is one.
+    public var inverse: String?
+    /// Whether it leads to many objects.
+    public var isToMany: Bool
+    /// What a delete of the owner does. Default ``DeleteRule/nullify``.
+    public var deleteRule: DeleteRule
+    /// Whether it may lead nowhere. Default true.
+    public var isOptional: Bool
+    /// The least count of a to-many; 0 for none.
+    public var minimumCount: Int
+    /// The greatest count of a to-many; 0 for none.
+    public var maximumCount: Int
+    /// A policy of its own; nil means the entity's.
+    public var mergePolicy: MergePolicy?
+    /// The name it had in an earlier version of the model.
+    public var renamingIdentifier: String?
+    /// Changes the version hash where nothing else does.
+    public var hashModifier: String?
+    /// Whatever the application wants to note.
+    public var userInfo: [String: String]
+
+    /// Describes a relationship.
+    public init(
+        _ name: String, to destination: String, inverse: String? = nil, isToMany: Bool = false,
+        deleteRule: DeleteRule = .nullify, isOptional: Bool = true, minimumCount: Int = 0,
+        maximumCount: Int = 0, mergePolicy: MergePolicy? = nil,
+        renamingIdentifier: String? = nil, hashModifier: String? = nil,
+        userInfo: [String: String] = [:]
+    ) {
+        self.name = name
+        self.destination = destination
+        self.inverse = inverse
+        self.isToMany = isToMany
+        self.deleteRule = deleteRule
+        self.isOptional = isOptional
+        self.minimumCount = minimumCount
+        self.maximumCount = maximumCount
+        self.mergePolicy = mergePolicy
+        self.renamingIdentifier = renamingIdentifier
+        self.hashModifier = hashModifier
+        self.userInfo = userInfo
+    }
+}
