@@ -1,0 +1,100 @@
+/// What went wrong in a coordinator, for callers to act on.
+///
+/// Codes can grow, so switch over them with a default. ``Code/number`` is Core Data's error
+/// number where it has one.
+public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
+    /// A kind of error. A code exists only where some caller may act on it.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The code's name, as in the HTTP interface.
+        public let rawValue: String
+        /// Makes a code of a name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// A row has moved on since it was fetched (NSManagedObjectMergeError).
+        public static let mergeConflict = Code(rawValue: "mergeConflict")
+        /// A unique key is taken (NSManagedObjectConstraintMergeError).
+        public static let constraintConflict = Code(rawValue: "constraintConflict")
+        /// The register has a conflict between nodes that somebody must resolve first.
+        public static let unresolvedConflict = Code(rawValue: "unresolvedConflict")
+        /// A delete rule refuses (NSValidationRelationshipDeniedDeleteError).
+        public static let deleteDenied = Code(rawValue: "deleteDenied")
+        /// There is no such object, or no more (NSManagedObjectReferentialIntegrityError).
+        public static let objectNotFound = Code(rawValue: "objectNotFound")
+        /// The request names what the model does not have, or makes no sense.
+        public static let malformed = Code(rawValue: "malformed")
+        /// Values do not fit the model.
+        public static let validationFailed = Code(rawValue: "validationFailed")
+        /// A predicate cannot be understood.
+        public static let invalidPredicate = Code(rawValue: "invalidPredicate")
+        /// The pinned generation was given up.
+        public static let queryGenerationExpired = Code(rawValue: "queryGenerationExpired")
+        /// A token's vector was not covered in time.
+        public static let generationTimeout = Code(rawValue: "generationTimeout")
+        /// Saved here, but not yet at enough other nodes.
+        public static let acknowledgementTimeout = Code(rawValue: "acknowledgementTimeout")
+        /// The disk is full; nothing was saved and reads go on.
+        public static let diskFull = Code(rawValue: "diskFull")
+        /// It may have been saved: ask by save ID.
+        public static let outcomeUnknown = Code(rawValue: "outcomeUnknown")
+        /// Another process has the store.
+        public static let storeInUse = Code(rawValue: "storeInUse")
+        /// The store is damaged.
+        public static let storeDamaged = Code(rawValue: "storeDamaged")
+        /// The file is no store, or of a layout this release does not know.
+        public static let storeLayout = Code(rawValue: "storeLayout")
+        /// The store belongs to another node or cluster.
+        public static let storeOwner = Code(rawValue: "storeOwner")
+        /// The store was written with another model.
+        public static let modelMismatch = Code(rawValue: "modelMismatch")
+        /// The store is open for reading only, or was closed.
+        public static let notWritable = Code(rawValue: "notWritable")
+        /// The file system refused.
+        public static let inputOutput = Code(rawValue: "inputOutput")
+        /// There are other sides by now than the resolution saw.
+        public static let sidesChanged = Code(rawValue: "sidesChanged")
+        /// There is no such conflict, or it cannot be resolved that way.
+        public static let conflictNotFound = Code(rawValue: "conflictNotFound")
+        /// A bound was reached; see the message.
+        public static let limitExceeded = Code(rawValue: "limitExceeded")
+        /// This node's clock is too far off.
+        public static let clockDrift = Code(rawValue: "clockDrift")
+
+        /// Core Data's number for it, or 0.
+        public var number: Int {
+            switch self {
+            case .mergeConflict: 133_020
+            case .constraintConflict: 133_021
+            case .deleteDenied: 1_600
+            case .objectNotFound: 133_000
+            case .validationFailed: 1_560
+            case .modelMismatch: 134_100
+            case .storeLayout: 134_000
+            case .inputOutput: 134_030
+            default: 0
+            }
+        }
+    }
+
+    /// Which kind.
+    public let code: Code
+    /// What happened and what can be done, for people.
+    public let message: String
+    /// The objects that moved on, each once (Core Data's conflictList).
+    public var conflicts: [MergeConflict]
+    /// Everything that is wrong with the values.
+    public var failures: [ValidationFailure]
+
+    /// Describes an error.
+    public init(
+        _ code: Code, _ message: String, conflicts: [MergeConflict] = [],
+        failures: [ValidationFailure] = []
+    ) {
+        self.code = code
+        self.message = message
+        self.conflicts = conflicts
+        self.failures = failures
+    }
+
+    /// Code and message.
+    public var description: String { "\(code.rawValue): \(message)" }
+}

@@ -1,0 +1,101 @@
+public import Merge
+
+/// Names one immutable state of a store, as NSQueryGenerationToken.
+///
+/// A token travels: a fetch after a token, on any node, waits until that node covers its vector.
+public struct QueryGenerationToken: Hashable, Sendable {
+    /// The store: the number drawn when its file was made.
+    public let store: UInt64
+    /// The count of commits of that store.
+    public let generation: UInt64
+    /// The position of the last transaction in that store's log.
+    public let position: UInt64
+    /// All the transactions the state contains.
+    public let versionVector: VersionVector
+
+    /// Composes a token.
+    public init(
+        store: UInt64, generation: UInt64, position: UInt64, versionVector: VersionVector
+    ) {
+        self.store = store
+        self.generation = generation
+        self.position = position
+        self.versionVector = versionVector
+    }
+
+    /// The token as URL-safe text: canonical CBOR in base64url without padding.
+    public var text: String {
+        var writer = CBORWriter()
+        writer.beginArray(4)
+        writer.write(store)
+        writer.write(generation)
+        writer.write(position)
+        writer.write(versionVector)
+        return Base64URL.encode(writer.bytes)
+    }
+
+    /// Reads what ``text`` gives; nil where it is anything else.
+    public init?(text: String) {
+        guard text.utf8.count <= 1 << 20, let bytes = Base64URL.decode(text) else { return nil }
+        do {
+            var reader = CBORReader(bytes)
+            try reader.array(exactly: 4)
+            store = try reader.unsigned()
+            generation = try reader.unsigned()
+            position = try reader.unsigned()
+            versionVector = try reader.vector()
+            try reader.finish()
+        } catch { return nil }
+    }
+}
+
+/// Base64 with the URL-safe alphabet and without padding (RFC 4648, section 5).
+enum Base64URL {
+    private static let alphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+    static func encode(_ bytes: [UInt8]) -> String {
+        var result: [UInt8] = []
+        result.reserveCapacity((bytes.count * 4 + 2) / 3)
+        var accumulator: UInt32 = 0
+        var bits = 0
+        for byte in bytes {
+            accumulator = (accumulator << 8) | UInt32(byte)
+            bits += 8
+            while bits >= 6 {
+                bits -= 6
+                result.append(alphabet[Int((accumulator >> UInt32(bits)) & 0x3F)])
+            }
+        }
+        if bits > 0 { result.append(alphabet[Int((accumulator << UInt32(6 - bits)) & 0x3F)]) }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    static func decode(_ text: String) -> [UInt8]? {
+        var result: [UInt8] = []
+        var accumulator: UInt32 = 0
+        var bits = 0
+        for character in text.utf8 {
+            guard let value = value(of: character) else { return nil }
+            accumulator = (accumulator << 6) | value
+            bits += 6
+            if bits >= 8 {
+                bits -= 8
+                result.append(UInt8((accumulator >> UInt32(bits)) & 0xFF))
+            }
+        }
+        guard bits < 6, accumulator & ((1 << UInt32(bits)) - 1) == 0 else { return nil }
+        return result
+    }
+
+    private static func value(of character: UInt8) -> UInt32? {
+        switch character {
+        case 65...90: UInt32(character - 65)
+        case 97...122: UInt32(character - 71)
+        case 48...57: UInt32(character) + 4
+        case 45: 62
+        case 95: 63
+        default: nil
+        }
+    }
+}

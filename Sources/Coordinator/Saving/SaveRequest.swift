@@ -1,0 +1,145 @@
+public import Merge
+
+/// One atomic save, as a value: what a context or the HTTP interface hands to the coordinator.
+public struct SaveRequest: Sendable {
+    /// What to do, in order.
+    public var operations: [SaveOperation]
+    /// How objects that moved on since they were fetched are settled.
+    public var mergePolicy: MergePolicy
+    /// Who, in the application's words (transactionAuthor).
+    public var author: String?
+    /// The context's name.
+    public var contextName: String?
+    /// A name under which the save is done at most once, 1...200 bytes.
+    public var saveID: String?
+
+    /// Describes a save.
+    public init(
+        operations: [SaveOperation], mergePolicy: MergePolicy = .error, author: String? = nil,
+        contextName: String? = nil, saveID: String? = nil
+    ) {
+        self.operations = operations
+        self.mergePolicy = mergePolicy
+        self.author = author
+        self.contextName = contextName
+        self.saveID = saveID
+    }
+}
+
+/// One object's part of a save.
+///
+/// Wherever a row is named (``row``, references, members), a number below 0 is a temporary
+/// identity: that of an insert in the same request.
+public struct SaveOperation: Sendable {
+    /// The kinds of operation.
+    public enum Kind: Hashable, Sendable {
+        /// A new object; its row is a temporary identity.
+        case insert
+        /// New values for an object.
+        case update
+        /// The end of an object; delete rules are carried out by the coordinator.
+        case delete
+        /// Nothing but a check that the object has not moved on (detectConflicts(for:)).
+        case check
+    }
+
+    /// Which kind.
+    public var kind: Kind
+    /// The object's entity.
+    public var entity: ManagedObjectModel.Entity
+    /// The object's row.
+    public var row: RowID
+    /// The values assigned, by position in the entity's canonical order of properties.
+    public var values: [(position: Int, value: PropertyValue)]
+    /// Relationships kept elsewhere than in the row: to-manys, and derived sides of one-to-ones.
+    public var relationships: [RelationshipOperation]
+    /// The version the caller fetched. Without it the operation is made against whatever the
+    /// store holds: last write wins, by choice.
+    public var version: RowVersion?
+    /// The values the caller fetched, in canonical order; nil where it keeps none.
+    public var snapshot: [PropertyValue]?
+    /// Whether the write resolves unresolved conflicts of what it writes.
+    public var resolves: Bool
+
+    /// Describes an operation.
+    public init(
+        kind: Kind, entity: ManagedObjectModel.Entity, row: RowID,
+        values: [(position: Int, value: PropertyValue)] = [],
+        relationships: [RelationshipOperation] = [], version: RowVersion? = nil,
+        snapshot: [PropertyValue]? = nil, resolves: Bool = false
+    ) {
+        self.kind = kind
+        self.entity = entity
+        self.row = row
+        self.values = values
+        self.relationships = relationships
+        self.version = version
+        self.snapshot = snapshot
+        self.resolves = resolves
+    }
+}
+
+/// A change to the members of a relationship whose state is kept elsewhere than in the row.
+public struct RelationshipOperation: Hashable, Sendable {
+    /// What to do with the members.
+    public enum Kind: Hashable, Sendable {
+        /// Members join.
+        case add
+        /// Members leave.
+        case remove
+        /// These are the members, and no others.
+        case replace
+    }
+
+    /// The relationship's name.
+    public var name: String
+    /// What to do.
+    public var kind: Kind
+    /// The members' rows.
+    public var members: [RowID]
+
+    /// Describes a change.
+    public init(name: String, kind: Kind, members: [RowID]) {
+        self.name = name
+        self.kind = kind
+        self.members = members
+    }
+}
+
+/// What became of a save.
+public struct SaveResult: Hashable, Sendable {
+    /// The transaction; nil where the policy left nothing to save.
+    public var transaction: Dot?
+    /// Its timestamp.
+    public var timestamp: HybridTimestamp?
+    /// Its causal context; where there is no transaction, the store's vector.
+    public var seen: VersionVector
+    /// The state of the store that contains it.
+    public var token: QueryGenerationToken
+    /// The identities of inserted objects, by their temporary ones, in order of the request.
+    public var insertedRows: [InsertedRow]
+    /// Conflicts between nodes that the save settled or resolved on the way.
+    public var conflicts: [ConflictID]
+    /// What the operations left, where that differs from what they asked for, and the versions
+    /// of all rows written, in order of row.
+    public var rows: [SavedRow]
+
+    /// A temporary identity with the one it became.
+    public struct InsertedRow: Hashable, Sendable {
+        /// The number below 0 in the request.
+        public let temporary: RowID
+        /// The number from now on.
+        public let row: RowID
+    }
+
+    /// A row after the save.
+    public struct SavedRow: Hashable, Sendable {
+        /// Which object.
+        public let objectID: ManagedObjectID
+        /// Its version now; nil where it is deleted.
+        public let version: RowVersion?
+        /// All its values now, in canonical order; nil where they are what the operation
+        /// assigned over its snapshot, so that nothing else needs to be told.
+        public let values: [PropertyValue]?
+    }
+}

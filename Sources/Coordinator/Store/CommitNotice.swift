@@ -1,0 +1,21 @@
+public import Merge
+
+/// What a commit changed, local or merged from other nodes; as a remote-change notification.
+///
+/// Delivered in the order of generations, one a commit, on the coordinator's own thread.
+public struct CommitNotice: Sendable {
+    /// The state after the commit.
+    public let token: QueryGenerationToken
+    /// The digest of that state.
+    public let digest: ProjectionDigest
+    /// The transactions committed, in the order applied.
+    public let transactions: [EncodedTransaction]
+    /// Whether they were saved here; else they came from other nodes.
+    public let isLocal: Bool
+    /// Objects that became visible.
+    public let inserted: [ManagedObjectID]
+    /// Objects whose visible values may have changed.
+    public let updated: [ManagedObjectID]
+    /// Objects that are no longer visible.
+    public let deleted: [ManagedObjectID]
+}
