@@ -1,0 +1,88 @@
+public import Merge
+
+/// A command to the shell. Effects of one input are carried out in their order.
+public enum Effect: Hashable, Sendable {
+    /// Send a frame on PUB. What it tells is durable already; may be lost.
+    case publish([UInt8])
+
+    /// Send a frame over the DEALER that is connected to the peer. Drop it where the socket's
+    /// queue is full: it is asked again. Nothing needs to be durable before.
+    case send(to: NodeID, bytes: [UInt8])
+
+    /// Send a frame through our ROUTER to the peer whose identity it is. Drop it where the peer
+    /// is not connected or its queue is full. Nothing needs to be durable before.
+    case reply(to: NodeID, bytes: [UInt8])
+
+    /// Apply these transactions, which are in causal order, in one generation or several, and
+    /// answer with ``Input/applied(state:rejected:now:)``. At most one is outstanding.
+    ///
+    /// They must be committed before the answer; the answer's `durable` vector says what of them
+    /// is on disk. One that cannot be applied is rejected, with those of the batch that depend on
+    /// it left out, and the rest is applied.
+    case apply([EncodedTransaction])
+
+    /// Read from the log what the vector does not cover, in the order in which it was applied
+    /// here, and answer with ``Input/logRead(id:transactions:reachedEnd:now:)``.
+    ///
+    /// Give whole transactions of together at most `byteLimit` bytes, but at least one if there
+    /// is any. Only what is durable may be read. At most one per peer is outstanding.
+    case readLog(id: UInt64, after: VersionVector, byteLimit: Int)
+
+    /// A peer's link is ignored from now on until the given monotonic time: for log and status.
+    case quarantined(NodeID, reason: String, until: UInt64)
+
+    /// Something a person should know; each is raised once.
+    case alarm(Alarm)
+}
+
+/// What is wrong with a peer, or with what came from it.
+public enum Alarm: Hashable, Sendable {
+    /// A peer at the same vector shows other data (DESIGN section 7).
+    case digestMismatch(
+        peer: NodeID, vector: VersionVector, ours: ProjectionDigest, theirs: ProjectionDigest)
+    /// A peer does not belong to us: nothing of it is merged until its heads fit again.
+    case refused(peer: NodeID, Refusal)
+    /// A peer has transactions of our own incarnation that we never wrote. Refused.
+    case dotReused(Dot, from: NodeID)
+    /// Another live process uses this node's number. What it sends is refused.
+    case twoNodesWithOneID(NodeID, incarnation: UInt64?)
+    /// The peer at one address names itself as another. What it sends is refused.
+    case unexpectedSender(expected: NodeID, claimed: NodeID)
+    /// The store could not apply a transaction; it is held and tried again from time to time.
+    case rejected(Dot, reason: String)
+    /// A transaction comes from a clock far ahead; it is held until its time comes.
+    case timestampInFuture(Dot, HybridTimestamp)
+    /// A local transaction is too long to be carried to other nodes.
+    case transactionTooLarge(Dot, bytes: Int)
+    /// A peer's vector has transactions that its log does not give: its history was purged.
+    case historyTooShort(peer: NodeID, missing: UInt64)
+    /// A frame could not be decoded and no socket says whose it is.
+    case undecodable(reason: String)
+}
+
+/// Why a peer is refused.
+public struct Refusal: Hashable, Sendable {
+    /// Which part differs.
+    public enum Part: String, Hashable, Sendable {
+        /// The cluster's name.
+        case cluster
+        /// The revision of the protocol.
+        case revision
+        /// The model's version hash, in which the merge policies are.
+        case model
+    }
+
+    /// Which part differs.
+    public var part: Part
+    /// Ours, for people.
+    public var ours: String
+    /// Theirs, for people.
+    public var theirs: String
+
+    /// Describes a refusal.
+    public init(part: Part, ours: String, theirs: String) {
+        self.part = part
+        self.ours = ours
+        self.theirs = theirs
+    }
+}

@@ -1,0 +1,85 @@
+public import Merge
+
+/// Over which sockets a message came.
+public enum Channel: Hashable, Sendable {
+    /// PUB to SUB: a hint that may be lost.
+    case publish
+    /// DEALER to ROUTER or back.
+    case exchange
+}
+
+/// What the store holds: the shell takes it in one piece, after a commit, on the write path.
+public struct StoreState: Hashable, Sendable {
+    /// All that is applied.
+    public var vector: VersionVector
+    /// What of it would survive a power loss; at most ``vector``.
+    public var durable: VersionVector
+    /// The digest of the projection at exactly ``vector``.
+    public var digest: ProjectionDigest
+
+    /// Describes a store; without a durable vector everything is durable.
+    public init(
+        vector: VersionVector, durable: VersionVector? = nil, digest: ProjectionDigest
+    ) {
+        self.vector = vector
+        self.durable = durable ?? vector
+        self.digest = digest
+    }
+}
+
+/// A transaction of an apply effect that the store could not apply.
+public struct Rejection: Hashable, Sendable {
+    /// Which one.
+    public var dot: Dot
+    /// Why, for people.
+    public var reason: String
+
+    /// Describes a rejection.
+    public init(dot: Dot, reason: String) {
+        self.dot = dot
+        self.reason = reason
+    }
+}
+
+/// An event that has happened; told to ``Replicator/handle(_:)``.
+///
+/// `now` is monotonic milliseconds from any beginning, never falling from input to input.
+/// `wallMilliseconds` is wall time in milliseconds since 1970 and may jump.
+public enum Input: Hashable, Sendable {
+    /// The store is open and the sockets are bound. The first input, given once.
+    ///
+    /// `peers` are the nodes the shell connects to; this node's own number among them is ignored.
+    case started(state: StoreState, peers: [NodeID], now: UInt64, wallMilliseconds: UInt64)
+
+    /// Time passes; to be given every 50 to 100 ms. Nothing else wakes the replicator.
+    case tick(now: UInt64, wallMilliseconds: UInt64)
+
+    /// A frame came.
+    ///
+    /// `from` is who the socket says sent it: on ROUTER the routing identity, on DEALER the peer
+    /// it is connected to, on SUB the key's owner, or nil where the socket cannot tell (one SUB
+    /// for all peers without CURVE); the sender that the frame names then counts.
+    case messageReceived(bytes: [UInt8], from: NodeID?, over: Channel, now: UInt64)
+
+    /// Local saves are durable: all of one group commit, in order of their sequences.
+    case committed([EncodedTransaction], state: StoreState, now: UInt64)
+
+    /// The answer to an ``Effect/apply(_:)``. What of the batch is neither in the state's vector
+    /// nor rejected was not tried (a predecessor in the batch was rejected) and is offered again.
+    case applied(state: StoreState, rejected: [Rejection], now: UInt64)
+
+    /// The answer to an ``Effect/readLog(id:after:byteLimit:)``.
+    ///
+    /// `reachedEnd` says that the log holds nothing more that the vector does not cover. None and
+    /// not at the end means that the read failed.
+    case logRead(id: UInt64, transactions: [[UInt8]], reachedEnd: Bool, now: UInt64)
+
+    /// The nodes the shell connects to are others now.
+    case peersChanged([NodeID], now: UInt64)
+    /// A connection to a peer came up: a hint that makes catching up start at once.
+    case peerConnected(NodeID, now: UInt64)
+    /// A connection to a peer went down: a hint.
+    case peerDisconnected(NodeID, now: UInt64)
+    /// An operator ends a peer's quarantine.
+    case quarantineLifted(NodeID, now: UInt64)
+}

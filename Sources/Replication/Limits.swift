@@ -1,0 +1,68 @@
+/// Every bound of the protocol, with its reason. The defaults suit a cluster of a few dozen nodes.
+///
+/// All of them hold whatever a peer does (DESIGN, law 9). Times are monotonic milliseconds.
+public struct Limits: Hashable, Sendable {
+    /// The longest transaction that is published whole; longer ones are announced and pulled.
+    /// Beyond this a lost frame costs more than the extra round trip.
+    public var notificationBytes = 256 * 1024
+    /// The longest frame in which several small transactions of one group commit are published.
+    public var groupedNotificationBytes = 64 * 1024
+    /// Byte credit of one pull, the size of a page and of a piece: long enough to amortise the
+    /// round trip, short enough that a slow peer holds little.
+    public var pageBytes = 4 * 1024 * 1024
+    /// The longest frame accepted. The socket's own limit (MAXMSGSIZE) must be at least this: a
+    /// page with its overhead.
+    public var frameBytes = 4 * 1024 * 1024 + 512 * 1024
+    /// The longest transaction that can be carried at all, in pieces: what reassembly may take.
+    /// A store must refuse a longer save.
+    public var transactionBytes = 256 * 1024 * 1024
+    /// The most transactions in one page or notification; bounds the work that one frame causes.
+    public var transactionsInFrame = 65_536
+
+    /// The most transactions that wait for their predecessors in memory.
+    public var waitingCount = 10_000
+    /// The most bytes of transactions that wait for their predecessors in memory. What is over
+    /// is dropped, the furthest from deliverable first, and pulled again later.
+    public var waitingBytes = 32 * 1024 * 1024
+    /// While more bytes than this wait or are about to be applied, no further page is asked for
+    /// and early notifications are dropped: it keeps room for the page that fills the gap.
+    public var backlogBytes = 16 * 1024 * 1024
+    /// As ``backlogBytes``, in transactions.
+    public var backlogCount = 5_000
+
+    /// The most transactions in one apply effect: one fsync for many, yet readers see progress.
+    public var applyCount = 1_000
+    /// The most bytes in one apply effect, unless a single transaction is longer.
+    public var applyBytes = 4 * 1024 * 1024
+
+    /// The most nodes that state is kept for; strangers beyond it are ignored.
+    public var peers = 1_024
+
+    /// How often heads are published, on average; each interval is between 0.8 and 1.2 of it.
+    public var headsMilliseconds: UInt64 = 1_000
+    /// A peer that was heard within this time counts as connected: five heads.
+    public var connectedMilliseconds: UInt64 = 5_000
+    /// A peer whose heads have not come by PUB/SUB for this long is asked over the exchange.
+    public var silenceMilliseconds: UInt64 = 2_500
+    /// How long a gap may close by itself before it is pulled, where nothing shows that the
+    /// notification was lost: two nodes' notifications commonly overtake each other.
+    public var graceMilliseconds: UInt64 = 100
+    /// After this time without an answer a pull counts as lost; doubled with each in a row.
+    public var pullTimeoutMilliseconds: UInt64 = 2_000
+    /// The longest a pull waits.
+    public var pullTimeoutMaximumMilliseconds: UInt64 = 30_000
+    /// A large transaction that is being sent in pieces is forgotten this long after its last use.
+    public var outgoingMilliseconds: UInt64 = 30_000
+
+    /// The first quarantine of a link; doubled with each.
+    public var quarantineMilliseconds: UInt64 = 60_000
+    /// The longest quarantine; after as long without an offence the next is the first again.
+    public var quarantineMaximumMilliseconds: UInt64 = 3_600_000
+    /// How far ahead of wall time a timestamp may be before its transaction is held.
+    public var futureMilliseconds: UInt64 = 300_000
+    /// How long a transaction that could not be applied waits before it is tried again.
+    public var rejectedMilliseconds: UInt64 = 60_000
+
+    /// The defaults.
+    public init() {}
+}

@@ -1,0 +1,148 @@
+public import Merge
+
+/// What nodes say to each other. One message is one frame.
+///
+/// Over PUB go ``heads(_:)``, ``notification(_:)`` and ``announcement(_:)``; over the exchange
+/// ``hello(_:)`` and ``pull(_:)`` ask, ``heads(_:)``, ``page(_:)`` and ``piece(_:)`` answer.
+public enum Message: Hashable, Sendable {
+    /// The revision of the protocol that this is.
+    public static let revision: UInt64 = 1
+
+    /// Where the sender stands.
+    case heads(Heads)
+    /// Where the sender stands, with the wish to hear the same from the receiver.
+    case hello(Heads)
+    /// The canonical bytes of transactions just committed by the sender, in their order.
+    case notification([[UInt8]])
+    /// Transactions just committed by the sender that are too long to be published.
+    case announcement([Announced])
+    /// A wish for transactions.
+    case pull(Pull)
+    /// The answer to a pull: transactions.
+    case page(Page)
+    /// The answer to a pull: a part of a transaction that is longer than a page.
+    case piece(Piece)
+}
+
+/// Where a node stands.
+public struct Heads: Hashable, Sendable {
+    /// The sender's incarnation.
+    public var actor: ActorID
+    /// All that it has applied.
+    public var vector: VersionVector
+    /// What of it would survive a power loss.
+    public var durable: VersionVector
+    /// The digest of its projection at ``vector``.
+    public var digest: ProjectionDigest
+    /// Its hybrid clock.
+    public var clock: HybridTimestamp
+    /// Its wall clock, milliseconds since 1970.
+    public var wallMilliseconds: UInt64
+    /// Its model's version hash, 32 bytes.
+    public var modelHash: [UInt8]
+
+    /// Describes where a node stands.
+    public init(
+        actor: ActorID, vector: VersionVector, durable: VersionVector, digest: ProjectionDigest,
+        clock: HybridTimestamp, wallMilliseconds: UInt64, modelHash: [UInt8]
+    ) {
+        self.actor = actor
+        self.vector = vector
+        self.durable = durable
+        self.digest = digest
+        self.clock = clock
+        self.wallMilliseconds = wallMilliseconds
+        self.modelHash = modelHash
+    }
+}
+
+/// The name and length of a transaction that can be pulled.
+public struct Announced: Hashable, Sendable {
+    /// Its name.
+    public var dot: Dot
+    /// The length of its canonical bytes.
+    public var size: UInt64
+
+    /// Names a transaction with its length.
+    public init(dot: Dot, size: UInt64) {
+        self.dot = dot
+        self.size = size
+    }
+}
+
+/// A wish for what a vector does not cover. One answer comes: a page or a piece.
+public struct Pull: Hashable, Sendable {
+    /// Repeated in the answer.
+    public var id: UInt64
+    /// What the sender has or has coming.
+    public var vector: VersionVector
+    /// How many bytes of transactions the answer may carry.
+    public var credit: UInt64
+    /// A transaction of which the sender has the first part already.
+    public var resume: Resume?
+
+    /// How far a long transaction has come.
+    public struct Resume: Hashable, Sendable {
+        /// Which transaction.
+        public var dot: Dot
+        /// How many of its bytes are there.
+        public var offset: UInt64
+
+        /// Describes how far a transaction has come.
+        public init(dot: Dot, offset: UInt64) {
+            self.dot = dot
+            self.offset = offset
+        }
+    }
+
+    /// Composes a pull.
+    public init(id: UInt64, vector: VersionVector, credit: UInt64, resume: Resume? = nil) {
+        self.id = id
+        self.vector = vector
+        self.credit = credit
+        self.resume = resume
+    }
+}
+
+/// Transactions, as a pull wished.
+public struct Page: Hashable, Sendable {
+    /// The pull's number.
+    public var id: UInt64
+    /// Canonical bytes, in the order in which the sender applied them.
+    public var transactions: [[UInt8]]
+    /// Whether the sender's log holds nothing more that the pull's vector does not cover.
+    public var reachedEnd: Bool
+    /// All that the sender has applied.
+    public var vector: VersionVector
+
+    /// Composes a page.
+    public init(id: UInt64, transactions: [[UInt8]], reachedEnd: Bool, vector: VersionVector) {
+        self.id = id
+        self.transactions = transactions
+        self.reachedEnd = reachedEnd
+        self.vector = vector
+    }
+}
+
+/// A part of a transaction that is longer than a page.
+public struct Piece: Hashable, Sendable {
+    /// The pull's number.
+    public var id: UInt64
+    /// Which transaction.
+    public var dot: Dot
+    /// Where the part begins.
+    public var offset: UInt64
+    /// The length of the whole.
+    public var total: UInt64
+    /// The part.
+    public var bytes: [UInt8]
+
+    /// Composes a piece.
+    public init(id: UInt64, dot: Dot, offset: UInt64, total: UInt64, bytes: [UInt8]) {
+        self.id = id
+        self.dot = dot
+        self.offset = offset
+        self.total = total
+        self.bytes = bytes
+    }
+}

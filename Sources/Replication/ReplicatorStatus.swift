@@ -1,0 +1,99 @@
+public import Merge
+
+/// What the replicator knows of its peers and queues, for status and metrics. A value: it is
+/// computed on demand and may be handed to any thread.
+public struct ReplicatorStatus: Hashable, Sendable {
+    /// The peers, by number.
+    public var peers: [PeerStatus]
+    /// Transactions that are held, by dot.
+    public var held: [HeldTransaction]
+    /// The queues.
+    public var gauges: ReplicatorGauges
+}
+
+/// Where a peer stands, as far as is known here.
+public struct PeerStatus: Hashable, Sendable {
+    /// The peer.
+    public var node: NodeID
+    /// Whether the shell connects to it; false for one that came by itself.
+    public var isConfigured: Bool
+    /// Whether it was heard lately, see ``Limits/connectedMilliseconds``.
+    public var isConnected: Bool
+    /// Whether its heads have shown that it belongs to us.
+    public var isAgreed: Bool
+    /// Its incarnation, once heard.
+    public var actor: ActorID?
+    /// When it was last heard, in monotonic milliseconds.
+    public var lastHeard: UInt64?
+    /// All that it has applied, as last heard.
+    public var vector: VersionVector
+    /// What of it is on its disk, as last heard.
+    public var durable: VersionVector
+    /// How many transactions it has that are not applied here.
+    public var missingHere: UInt64
+    /// How many transactions are applied here that it does not have.
+    public var missingThere: UInt64
+    /// Its wall clock less ours in milliseconds; the way of the message is in it.
+    public var clockOffsetMilliseconds: Int64?
+    /// Why it is refused, if it is.
+    public var refusal: Refusal?
+    /// Until when its messages are ignored, in monotonic milliseconds.
+    public var quarantinedUntil: UInt64?
+    /// Whether a pull from it is outstanding.
+    public var isPulling: Bool
+}
+
+/// A transaction that waits although its predecessors are there, and keeps waiting all that
+/// depends on it.
+public struct HeldTransaction: Hashable, Sendable {
+    /// Which one.
+    public var dot: Dot
+    /// Why.
+    public var reason: HeldReason
+
+    /// Describes a held transaction.
+    public init(dot: Dot, reason: HeldReason) {
+        self.dot = dot
+        self.reason = reason
+    }
+}
+
+/// Why a transaction is held.
+public enum HeldReason: Hashable, Sendable {
+    /// Its timestamp is far ahead of our wall clock.
+    case timestampInFuture(HybridTimestamp)
+    /// The store could not apply it.
+    case rejected(String)
+}
+
+/// How full the queues are, and what has happened since the start.
+public struct ReplicatorGauges: Hashable, Sendable {
+    /// Transactions that wait for a predecessor.
+    public var waitingCount = 0
+    /// Their bytes.
+    public var waitingBytes = 0
+    /// Transactions that are about to be applied or being applied.
+    public var applyingCount = 0
+    /// Their bytes.
+    public var applyingBytes = 0
+    /// Pulls that are outstanding.
+    public var pullsOutstanding = 0
+    /// Log reads that are outstanding.
+    public var readsOutstanding = 0
+    /// Bytes kept of transactions that come or go in pieces.
+    public var piecesBytes = 0
+    /// Transactions that were dropped from memory because the queue was full, since the start.
+    public var droppedCount: UInt64 = 0
+    /// Transactions that came although they were here already, since the start.
+    public var duplicateCount: UInt64 = 0
+    /// Transactions handed to the store to apply, since the start.
+    public var deliveredCount: UInt64 = 0
+    /// Pulls sent, since the start.
+    public var pullCount: UInt64 = 0
+    /// Pulls that ran out of time, since the start.
+    public var pullTimeoutCount: UInt64 = 0
+    /// Frames received, since the start.
+    public var receivedCount: UInt64 = 0
+    /// Frames refused or ignored for any reason, since the start.
+    public var ignoredCount: UInt64 = 0
+}
