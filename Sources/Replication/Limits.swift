@@ -35,6 +35,9 @@ public struct Limits: Hashable, Sendable {
     /// The most bytes in one apply effect, unless a single transaction is longer.
     public var applyBytes = 4 * 1024 * 1024
 
+    /// The most actors in a vector that is remembered of a peer: restarts of all nodes that are
+    /// not yet compacted.
+    public var actors = 16_384
     /// The most nodes that state is kept for; strangers beyond it are ignored.
     public var peers = 1_024
 

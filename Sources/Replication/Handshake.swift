@@ -1,0 +1,190 @@
+import Merge
+
+/// Who is listened to: the frame's way in, and the agreement that heads bring.
+extension Replicator {
+    mutating func receive(_ bytes: [UInt8], from socket: NodeID?, over channel: Channel) {
+        counts.receivedCount += 1
+        guard isStarted else { return counts.ignoredCount += 1 }
+        if let socket, let index = peerIndex(socket), peers[index].isQuarantined(now: now) {
+            return counts.ignoredCount += 1
+        }
+        let envelope: Envelope
+        do throws(MessageFailure) {
+            envelope = try Envelope.decode(
+                bytes, cluster: configuration.cluster, limits: limits)
+        } catch {
+            counts.ignoredCount += 1
+            return receiveFailure(error, from: socket, over: channel)
+        }
+        guard let index = admit(envelope.sender, from: socket) else {
+            return counts.ignoredCount += 1
+        }
+        peers[index].lastHeard = now
+        switch envelope.message {
+        case .heads(let heads): receiveHeads(heads, from: index, over: channel)
+        case .hello(let heads):
+            receiveHeads(heads, from: index, over: channel)
+            // Refused or not: so the other side learns what differs as well.
+            effects.append(.reply(to: envelope.sender, bytes: encoded(.heads(self.heads))))
+        case let message:
+            guard peers[index].isAgreed else {
+                counts.ignoredCount += 1
+                if peers[index].refusal == nil { sayHello(index) }
+                return
+            }
+            receive(message, from: index)
+        }
+    }
+
+    private mutating func receive(_ message: Message, from index: Int) {
+        switch message {
+        case .heads, .hello: break
+        case .notification(let transactions): receiveNotification(transactions, from: index)
+        case .announcement(let announced): receiveAnnouncement(announced, from: index)
+        case .pull(let pull): receivePull(pull, from: index)
+        case .page(let page): receivePage(page, from: index)
+        case .piece(let piece): receivePiece(piece, from: index)
+        }
+    }
+
+    /// The peer that a frame counts for; nil where it is from nobody we listen to.
+    private mutating func admit(_ sender: NodeID, from socket: NodeID?) -> Int? {
+        if sender == node {
+            raiseOnce(.twoNodesWithOneID(sender, incarnation: nil))
+            return nil
+        }
+        if let socket, socket != sender {
+            raiseOnce(.unexpectedSender(expected: socket, claimed: sender))
+            return nil
+        }
+        guard let index = peerIndex(adding: sender, isConfigured: false),
+            !peers[index].isQuarantined(now: now)
+        else { return nil }
+        return index
+    }
+
+    private mutating func receiveFailure(
+        _ failure: MessageFailure, from socket: NodeID?, over channel: Channel
+    ) {
+        let refusal: Refusal
+        switch failure {
+        case .undecodable(let failure):
+            if let socket, socket != node,
+                let index = peerIndex(adding: socket, isConfigured: false)
+            {
+                quarantine(index, reason: failure.description)
+            } else {
+                if !isUndecodableRaised { raise(.undecodable(reason: failure.description)) }
+                isUndecodableRaised = true
+            }
+            return
+        case .otherRevision(let revision, _):
+            refusal = Refusal(
+                part: .revision, ours: String(Message.revision), theirs: String(revision))
+        case .otherCluster(let cluster, _):
+            refusal = Refusal(part: .cluster, ours: configuration.cluster, theirs: cluster)
+        }
+        // The number that a foreign frame names may be that of a good peer, so only the socket's
+        // word counts.
+        guard let socket, socket != node,
+            let index = peerIndex(adding: socket, isConfigured: false)
+        else {
+            let sender: NodeID
+            switch failure {
+            case .otherRevision(_, let claimed), .otherCluster(_, let claimed): sender = claimed
+            case .undecodable: return
+            }
+            return raiseOnce(.refused(peer: sender, refusal))
+        }
+        let isNew = peers[index].refusal != refusal
+        refuse(index, refusal)
+        if isNew, channel == .exchange {
+            effects.append(.reply(to: socket, bytes: encoded(.heads(self.heads))))
+        }
+    }
+
+    private mutating func refuse(_ index: Int, _ refusal: Refusal) {
+        let isNew = peers[index].refusal != refusal
+        peers[index].forget()
+        peers[index].refusal = refusal
+        if isNew { raise(.refused(peer: peers[index].node, refusal)) }
+    }
+
+    private mutating func receiveHeads(_ heads: Heads, from index: Int, over channel: Channel) {
+        guard heads.actor.node == peers[index].node, heads.vector.covers(heads.durable) else {
+            return quarantine(index, reason: "heads contradict themselves")
+        }
+        if channel == .publish { peers[index].lastPublished = now }
+        peers[index].clockOffset =
+            Int64(clamping: heads.wallMilliseconds) - Int64(clamping: wallMilliseconds)
+        guard heads.modelHash == configuration.modelHash else {
+            return refuse(
+                index,
+                Refusal(
+                    part: .model, ours: hexadecimal(configuration.modelHash),
+                    theirs: hexadecimal(heads.modelHash)))
+        }
+        peers[index].refusal = nil
+        peers[index].isAgreed = true
+        if peers[index].actor != heads.actor {
+            // Another incarnation, perhaps of a store that was restored: its word alone counts.
+            peers[index].actor = heads.actor
+            peers[index].vector = VersionVector()
+            peers[index].durable = VersionVector()
+        }
+        learn(heads.vector, durable: heads.durable, from: index)
+        compareDigest(heads, from: index)
+        guard !queue.delivered.covers(peers[index].vector) else { return }
+        // What the peer wrote itself comes in order on this very way, so it is lost and not late.
+        let own = heads.vector[heads.actor]
+        noteGap(isCertain: channel == .exchange || own > queue.delivered[heads.actor])
+    }
+
+    /// Raises what a peer is known to have. Of our own actor it cannot have more than we wrote.
+    mutating func learn(_ vector: VersionVector, durable: VersionVector, from index: Int) {
+        let actor = configuration.actor
+        let own = state.vector[actor]
+        if vector[actor] > own {
+            raiseReuse(Dot(actor: actor, sequence: vector[actor]), from: index)
+        }
+        guard vector.entries.count <= limits.actors else { return }
+        // One that names ever new actors would fill memory: then its last word alone counts.
+        if peers[index].vector.entries.count > limits.actors {
+            peers[index].vector = VersionVector()
+            peers[index].durable = VersionVector()
+        }
+        peers[index].vector.join(clamped(vector, actor, to: own))
+        peers[index].durable.join(clamped(durable, actor, to: own))
+    }
+
+    mutating func raiseReuse(_ dot: Dot, from index: Int) {
+        guard !peers[index].isReuseRaised else { return }
+        peers[index].isReuseRaised = true
+        raise(.dotReused(dot, from: peers[index].node))
+    }
+
+    private func clamped(
+        _ vector: VersionVector, _ actor: ActorID, to sequence: UInt64
+    ) -> VersionVector {
+        guard vector[actor] > sequence else { return vector }
+        return VersionVector(
+            vector.entries.map {
+                $0.actor == actor ? .init(actor: actor, sequence: sequence) : $0
+            })
+    }
+
+    private mutating func compareDigest(_ heads: Heads, from index: Int) {
+        guard heads.digest != state.digest, heads.vector == state.vector,
+            peers[index].mismatch != heads.vector
+        else { return }
+        peers[index].mismatch = heads.vector
+        raise(
+            .digestMismatch(
+                peer: peers[index].node, vector: heads.vector, ours: state.digest,
+                theirs: heads.digest))
+    }
+
+    private func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}

@@ -1,0 +1,107 @@
+import Merge
+
+/// What is known of one peer, and what is under way with it.
+///
+///     unheard ──heads fit──► agreed ──pull──► pulling ──page──► agreed
+///        │  ▲                  │
+///        │  └── time is over ── quarantined (a frame could not be decoded)
+///        └── heads differ ───► refused ──heads fit──► agreed
+///
+/// Invariants: at most one pull and one log read are outstanding; there is no pull unless the
+/// peer is agreed; `vector` never has more of our own actor than we wrote.
+struct PeerProgress: Hashable, Sendable {
+    /// A pull under way.
+    struct Pulling: Hashable, Sendable {
+        var id: UInt64
+        var vector: VersionVector
+        /// What the peer had when it was asked: nobody else is asked for that meanwhile.
+        var target: VersionVector
+        var askedAt: UInt64
+        var deadline: UInt64
+    }
+
+    /// A log read under way for the peer.
+    struct Answering: Hashable, Sendable {
+        var readID: UInt64
+        var pull: Pull
+    }
+
+    /// When and for how long the link was last ignored.
+    struct Quarantine: Hashable, Sendable {
+        var until: UInt64
+        var duration: UInt64
+        var isOver: Bool
+    }
+
+    let node: NodeID
+    var isConfigured: Bool
+
+    var isAgreed = false
+    var refusal: Refusal?
+    var quarantine: Quarantine?
+
+    var lastHeard: UInt64?
+    var lastPublished: UInt64?
+    var lastHello: UInt64?
+    var actor: ActorID?
+    var vector = VersionVector()
+    var durable = VersionVector()
+    var clockOffset: Int64?
+
+    var pulling: Pulling?
+    /// The pull that last ran out of time: its answer may still come, and is welcome.
+    var expiredPull: Pulling?
+    /// Pulls in a row without a timely answer.
+    var failures: UInt64 = 0
+    var pullAllowedAt: UInt64 = 0
+
+    var answering: Answering?
+    /// A pull that came while another's log read was under way; the latest counts.
+    var waitingPull: Pull?
+
+    /// The vector of the last digest mismatch raised.
+    var mismatch: VersionVector?
+    var isReuseRaised = false
+    var isHistoryRaised = false
+
+    init(node: NodeID, isConfigured: Bool) {
+        self.node = node
+        self.isConfigured = isConfigured
+    }
+
+    func isConnected(now: UInt64, limits: Limits) -> Bool {
+        guard let lastHeard else { return false }
+        return now < lastHeard + limits.connectedMilliseconds
+    }
+
+    func isQuarantined(now: UInt64) -> Bool {
+        guard let quarantine else { return false }
+        return !quarantine.isOver && now < quarantine.until
+    }
+
+    /// Ignores the link from now on: a minute, doubling while offences follow each other.
+    mutating func beginQuarantine(now: UInt64, limits: Limits) -> UInt64 {
+        var duration = limits.quarantineMilliseconds
+        if let last = quarantine, now < last.until + limits.quarantineMaximumMilliseconds {
+            duration = min(last.duration * 2, limits.quarantineMaximumMilliseconds)
+        }
+        quarantine = Quarantine(until: now + duration, duration: duration, isOver: false)
+        forget()
+        return now + duration
+    }
+
+    /// Ends what is under way and asks for new heads before anything is taken.
+    mutating func forget() {
+        isAgreed = false
+        pulling = nil
+        expiredPull = nil
+        answering = nil
+        waitingPull = nil
+    }
+
+    /// How long the next pull may take.
+    func pullTimeout(_ limits: Limits) -> UInt64 {
+        let doubled = limits.pullTimeoutMilliseconds << min(failures, 16)
+        return min(doubled, limits.pullTimeoutMaximumMilliseconds)
+    }
+}

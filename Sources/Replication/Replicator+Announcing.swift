@@ -1,0 +1,140 @@
+import Merge
+
+/// Telling others: heads every second, saves at once; and taking in what others tell.
+extension Replicator {
+    // MARK: - Heads
+
+    mutating func publishHeads() {
+        effects.append(.publish(encoded(.heads(heads))))
+        let fifth = limits.headsMilliseconds / 5
+        nextHeadsAt =
+            now + limits.headsMilliseconds - fifth
+            + UInt64.random(in: 0...(2 * fifth), using: &generator)
+        // PUB/SUB is a hint: whoever is not heard there is asked over the exchange.
+        for index in peers.indices {
+            let heard = peers[index].lastPublished
+            let isSilent = heard.map { now >= $0 + limits.silenceMilliseconds } ?? true
+            if !peers[index].isAgreed || isSilent {
+                sayHello(index)
+            }
+        }
+    }
+
+    /// Asks a peer where it stands, at most twice a heads interval.
+    mutating func sayHello(_ index: Int) {
+        guard isStarted, peers[index].isConfigured, !peers[index].isQuarantined(now: now) else {
+            return
+        }
+        if let last = peers[index].lastHello, now < last + limits.headsMilliseconds / 2 { return }
+        peers[index].lastHello = now
+        effects.append(.send(to: peers[index].node, bytes: encoded(.hello(heads))))
+    }
+
+    /// Where we stand.
+    var heads: Heads {
+        let wall = HybridTimestamp(
+            milliseconds: min(wallMilliseconds, HybridTimestamp.maximumMilliseconds), counter: 0)
+        return Heads(
+            actor: configuration.actor, vector: state.vector, durable: state.durable,
+            digest: state.digest, clock: max(latestTimestamp, wall ?? .zero),
+            wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash)
+    }
+
+    // MARK: - Saves
+
+    /// Publishes local saves that are durable: small ones together, long ones by name only.
+    mutating func announce(_ transactions: [EncodedTransaction]) {
+        guard isStarted else { return }
+        var group: [[UInt8]] = []
+        var groupBytes = 0
+        func flush(_ replicator: inout Replicator) {
+            guard !group.isEmpty else { return }
+            replicator.effects.append(.publish(replicator.encoded(.notification(group))))
+            group = []
+            groupBytes = 0
+        }
+        for transaction in transactions {
+            latestTimestamp = max(latestTimestamp, transaction.transaction.timestamp)
+            let size = transaction.bytes.count
+            if size > limits.notificationBytes {
+                flush(&self)
+                announceLong(transaction)
+                continue
+            }
+            if groupBytes + size > limits.groupedNotificationBytes
+                || group.count == limits.transactionsInFrame
+            {
+                flush(&self)
+            }
+            group.append(transaction.bytes)
+            groupBytes += size
+        }
+        flush(&self)
+    }
+
+    private mutating func announceLong(_ transaction: EncodedTransaction) {
+        let size = transaction.bytes.count
+        guard size <= limits.transactionBytes else {
+            return raise(.transactionTooLarge(transaction.dot, bytes: size))
+        }
+        let announced = Announced(dot: transaction.dot, size: UInt64(size))
+        effects.append(.publish(encoded(.announcement([announced]))))
+        // All peers will ask for it now, piece by piece.
+        if size > limits.pageBytes {
+            outgoing = Outgoing(dot: transaction.dot, bytes: transaction.bytes, usedAt: now)
+        }
+    }
+
+    mutating func receiveNotification(_ transactions: [[UInt8]], from index: Int) {
+        for bytes in transactions {
+            guard let taken = take(bytes, from: index, isPulled: false) else { return }
+            // A writer has its own transaction, and so all before it.
+            if taken.dot.actor.node == peers[index].node, taken.dot.actor == peers[index].actor {
+                peers[index].vector.advance(to: taken.dot)
+            }
+            switch taken.outcome {
+            case .deliverable, .duplicate: break
+            case .waitsForSequence: noteGap(isCertain: true)
+            case .waitsForSeen: noteGap(isCertain: false)
+            }
+        }
+    }
+
+    mutating func receiveAnnouncement(_ announced: [Announced], from index: Int) {
+        for transaction in announced {
+            guard transaction.dot.actor == peers[index].actor else { continue }
+            peers[index].vector.advance(to: transaction.dot)
+        }
+        if !queue.delivered.covers(peers[index].vector) { noteGap(isCertain: true) }
+    }
+
+    /// Takes in a transaction's bytes from a peer.
+    ///
+    /// - Returns: nil where nothing more of the frame is to be taken in: the bytes could not be
+    ///   decoded, and the link is quarantined, or the transaction is refused.
+    mutating func take(
+        _ bytes: [UInt8], from index: Int, isPulled: Bool
+    ) -> (dot: Dot, outcome: CausalQueue.Outcome)? {
+        do throws(DecodingFailure) {
+            let dot = try Envelope.dot(ofTransaction: bytes)
+            if dot.actor == configuration.actor, !state.vector.contains(dot) {
+                raiseReuse(dot, from: index)
+                return nil
+            }
+            // Known by its name before the rest is decoded: most of what comes twice is dropped.
+            if queue.has(dot) {
+                counts.duplicateCount += 1
+                return (dot, .duplicate)
+            }
+            // What was not asked for makes no more work while there is enough.
+            if !isPulled, queue.isOverBacklog {
+                counts.droppedCount += 1
+                return (dot, .waitsForSeen)
+            }
+            return (dot, queue.insert(try EncodedTransaction(decoding: bytes)))
+        } catch {
+            quarantine(index, reason: "a transaction: \(error)")
+            return nil
+        }
+    }
+}

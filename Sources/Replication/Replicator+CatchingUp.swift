@@ -1,0 +1,201 @@
+import Merge
+
+/// Finding what is missing, and pulling it: page by page, one pull a peer, no byte twice.
+extension Replicator {
+    /// A long transaction of which the first pieces have come. There is one at a time.
+    struct Assembly: Sendable {
+        var dot: Dot
+        var total: UInt64
+        var bytes: [UInt8]
+        var usedAt: UInt64
+    }
+
+    /// At most this many pulls at once: each may bring a page into memory.
+    static let pullsAtOnce = 4
+
+    /// Notes that something is missing, if it is, so that it is pulled.
+    ///
+    /// - Parameter isCertain: whether it is lost rather than late; else it gets a moment to come.
+    mutating func noteGap(isCertain: Bool) {
+        let due = isCertain ? now : now + limits.graceMilliseconds
+        if let pullDue, pullDue <= due { return }
+        guard peers.contains(where: { $0.isAgreed && !queue.delivered.covers($0.vector) }) else {
+            return
+        }
+        pullDue = due
+    }
+
+    /// Sends the pulls that are due. Peers are asked for different things: what one was asked
+    /// for counts as coming. Writers are preferred, for they have their own for certain.
+    mutating func pullWhatIsMissing() {
+        pullDue = nil
+        guard !queue.isApplyingBehind else { return }
+        var coming = queue.possessed()
+        var outstanding = 0
+        for peer in peers {
+            guard let pulling = peer.pulling else { continue }
+            coming.join(pulling.target)
+            outstanding += 1
+        }
+        let order = pullOrder()
+        for wantsWriter in [true, false] {
+            for index in order where outstanding < Self.pullsAtOnce {
+                guard canPull(index), !coming.covers(peers[index].vector),
+                    !wantsWriter || isWriter(index, beyond: coming)
+                else { continue }
+                pull(from: index, beyond: coming)
+                coming.join(peers[index].vector)
+                outstanding += 1
+            }
+        }
+        // Who may not be asked yet is looked at again soon.
+        if peers.contains(where: { $0.isAgreed && !coming.covers($0.vector) }) {
+            pullDue = now + limits.graceMilliseconds
+        }
+    }
+
+    /// The peers from the one after us on, so that nodes do not all ask the first.
+    private func pullOrder() -> [Int] {
+        let first = peers.firstIndex { $0.node > node } ?? peers.endIndex
+        return Array(first..<peers.endIndex) + Array(0..<first)
+    }
+
+    private func canPull(_ index: Int) -> Bool {
+        let peer = peers[index]
+        return peer.isConfigured && peer.isAgreed && peer.pulling == nil
+            && now >= peer.pullAllowedAt && peer.isConnected(now: now, limits: limits)
+            && !peer.isQuarantined(now: now)
+    }
+
+    private func isWriter(_ index: Int, beyond vector: VersionVector) -> Bool {
+        let node = peers[index].node
+        return peers[index].vector.entries.contains {
+            $0.actor.node == node && $0.sequence > vector[$0.actor]
+        }
+    }
+
+    private mutating func pull(from index: Int, beyond vector: VersionVector) {
+        let id = makeID()
+        var resume: Pull.Resume?
+        if let assembly, peers[index].vector.contains(assembly.dot) {
+            resume = Pull.Resume(dot: assembly.dot, offset: UInt64(assembly.bytes.count))
+        }
+        peers[index].pulling = PeerProgress.Pulling(
+            id: id, vector: vector, target: peers[index].vector, askedAt: now,
+            deadline: now + peers[index].pullTimeout(limits))
+        counts.pullCount += 1
+        let pull = Pull(
+            id: id, vector: vector, credit: UInt64(limits.pageBytes), resume: resume)
+        effects.append(.send(to: peers[index].node, bytes: encoded(.pull(pull))))
+    }
+
+    /// Gives up pulls whose time is over; another peer is asked first, where one has it.
+    mutating func expirePulls() {
+        for index in peers.indices {
+            guard let pulling = peers[index].pulling, now >= pulling.deadline else { continue }
+            peers[index].expiredPull = pulling
+            peers[index].pulling = nil
+            peers[index].failures += 1
+            peers[index].pullAllowedAt = now + limits.graceMilliseconds
+            counts.pullTimeoutCount += 1
+            noteGap(isCertain: true)
+        }
+    }
+
+    /// Ends the pull that an answer belongs to; nil where it belongs to none.
+    private mutating func finishPull(_ id: UInt64, from index: Int) -> PeerProgress.Pulling? {
+        if let pulling = peers[index].pulling, pulling.id == id {
+            peers[index].pulling = nil
+            peers[index].expiredPull = nil
+            // A slow link keeps its long time-out, or every other page would be asked for twice.
+            if now - pulling.askedAt < limits.pullTimeoutMilliseconds / 2 {
+                peers[index].failures = 0
+            }
+            return pulling
+        }
+        guard let expired = peers[index].expiredPull, expired.id == id else { return nil }
+        peers[index].expiredPull = nil
+        return expired
+    }
+
+    mutating func receivePage(_ page: Page, from index: Int) {
+        guard let pulling = finishPull(page.id, from: index) else {
+            return counts.ignoredCount += 1
+        }
+        var reached = pulling.vector
+        var isFruitful = false
+        for bytes in page.transactions {
+            guard let taken = take(bytes, from: index, isPulled: true) else { break }
+            reached.advance(to: taken.dot)
+            if taken.outcome != .duplicate, queue.has(taken.dot) { isFruitful = true }
+        }
+        guard peers[index].isAgreed else { return }
+        learn(page.vector, durable: VersionVector(), from: index)
+        if page.reachedEnd, !reached.covers(peers[index].durable) {
+            let missing = lag(of: reached, behind: peers[index].durable)
+            if !peers[index].isHistoryRaised {
+                peers[index].isHistoryRaised = true
+                raise(.historyTooShort(peer: peers[index].node, missing: missing))
+            }
+        }
+        if !isFruitful, pulling.vector.covers(queue.possessed()) {
+            // Nothing new came, or nothing that memory has room for: others are asked first.
+            delayPull(index)
+        }
+        noteGap(isCertain: true)
+    }
+
+    private mutating func delayPull(_ index: Int) {
+        peers[index].pullAllowedAt = now + peers[index].pullTimeout(limits)
+        peers[index].failures += 1
+    }
+
+    mutating func receivePiece(_ piece: Piece, from index: Int) {
+        guard finishPull(piece.id, from: index) != nil else {
+            return counts.ignoredCount += 1
+        }
+        guard piece.total <= UInt64(limits.transactionBytes) else {
+            return quarantine(index, reason: "a transaction is longer than the limit")
+        }
+        if let assembly, assembly.dot != piece.dot, !queue.has(assembly.dot),
+            now < assembly.usedAt + limits.outgoingMilliseconds
+        {
+            // Another long one is being put together; there is memory for one.
+            return delayPull(index)
+        }
+        if assembly?.dot != piece.dot || piece.offset == 0 {
+            assembly = Assembly(dot: piece.dot, total: piece.total, bytes: [], usedAt: now)
+        }
+        guard var current = assembly, current.total == piece.total,
+            UInt64(current.bytes.count) == piece.offset
+        else {
+            assembly = nil
+            return noteGap(isCertain: true)
+        }
+        assembly = nil  // so that the bytes are appended in place
+        current.bytes.append(contentsOf: piece.bytes)
+        current.usedAt = now
+        if UInt64(current.bytes.count) == current.total {
+            if let taken = take(current.bytes, from: index, isPulled: true),
+                !queue.has(taken.dot)
+            {
+                delayPull(index)
+            }
+        } else {
+            assembly = current
+        }
+        noteGap(isCertain: true)
+    }
+
+    /// How many transactions the one vector lacks of the other.
+    func lag(of vector: VersionVector, behind other: VersionVector) -> UInt64 {
+        var sum: UInt64 = 0
+        for entry in other.entries {
+            let known = vector[entry.actor]
+            guard entry.sequence > known else { continue }
+            let (next, overflow) = sum.addingReportingOverflow(entry.sequence - known)
+            sum = overflow ? .max : next
+        }
+        return sum
+    }
+}

@@ -1,0 +1,33 @@
+import Merge
+
+extension Replicator {
+    /// What is known of the peers, and how full the queues are.
+    public var status: ReplicatorStatus {
+        var gauges = counts
+        gauges.waitingCount = queue.waitingCount
+        gauges.waitingBytes = queue.waitingBytes
+        gauges.applyingCount = queue.applyingCount
+        gauges.applyingBytes = queue.applyingBytes
+        gauges.pullsOutstanding = peers.count { $0.pulling != nil }
+        gauges.readsOutstanding = peers.count { $0.answering != nil }
+        gauges.piecesBytes = (assembly?.bytes.count ?? 0) + (outgoing?.bytes.count ?? 0)
+        gauges.droppedCount += queue.droppedCount
+        gauges.deliveredCount = queue.deliveredCount
+        return ReplicatorStatus(
+            peers: peers.map(status(of:)),
+            held: queue.holds.map { HeldTransaction(dot: $0.dot, reason: $0.reason) },
+            gauges: gauges)
+    }
+
+    private func status(of peer: PeerProgress) -> PeerStatus {
+        PeerStatus(
+            node: peer.node, isConfigured: peer.isConfigured,
+            isConnected: peer.isConnected(now: now, limits: limits), isAgreed: peer.isAgreed,
+            actor: peer.actor, lastHeard: peer.lastHeard, vector: peer.vector,
+            durable: peer.durable, missingHere: lag(of: state.vector, behind: peer.vector),
+            missingThere: lag(of: peer.vector, behind: state.vector),
+            clockOffsetMilliseconds: peer.clockOffset, refusal: peer.refusal,
+            quarantinedUntil: peer.isQuarantined(now: now) ? peer.quarantine?.until : nil,
+            isPulling: peer.pulling != nil)
+    }
+}

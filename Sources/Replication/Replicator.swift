@@ -1,0 +1,276 @@
+public import Merge
+
+/// The replication protocol as a state machine without sockets, clocks or disks.
+///
+/// The shell tells it what has happened and does what it answers. The same inputs give the same
+/// effects in every run. It is a value for one thread at a time; nothing in it blocks.
+///
+/// How catching up works: saves are published once and may be lost. Every second, nodes tell
+/// each other their vectors, and what is missing is pulled, page by page, from a node that has
+/// it. What arrives early waits in a ``CausalQueue``, what may be applied goes to the store in
+/// batches, one at a time.
+public struct Replicator: Sendable {
+    /// Who this node is.
+    public struct Configuration: Hashable, Sendable {
+        /// The cluster's name, at most 255 bytes of UTF-8.
+        public var cluster: String
+        /// This incarnation of this node.
+        public var actor: ActorID
+        /// The version hash of the model, 32 bytes.
+        public var modelHash: [UInt8]
+
+        /// Describes a node.
+        public init(cluster: String, actor: ActorID, modelHash: [UInt8]) {
+            self.cluster = cluster
+            self.actor = actor
+            self.modelHash = modelHash
+        }
+    }
+
+    let configuration: Configuration
+    let limits: Limits
+    var generator: SeededGenerator
+
+    var now: UInt64 = 0
+    /// The wall time of the last input that told it, and when that was.
+    var wallBase: UInt64 = 0
+    var wallBaseAt: UInt64 = 0
+    var state = StoreState(vector: VersionVector(), digest: ProjectionDigest())
+    /// The latest timestamp of what is applied or about to be.
+    var latestTimestamp = HybridTimestamp.zero
+    var queue: CausalQueue
+    /// Sorted by node.
+    var peers: [PeerProgress] = []
+    var effects: [Effect] = []
+    var counts = ReplicatorGauges()
+
+    var isStarted = false
+    var nextHeadsAt: UInt64 = 0
+    var applyAllowedAt: UInt64 = 0
+    /// When to look whether something has to be pulled; nil where nothing is known to be missing.
+    var pullDue: UInt64?
+    var lastID: UInt64 = 0
+    var assembly: Assembly?
+    var outgoing: Outgoing?
+    var isUndecodableRaised = false
+    /// Alarms that are raised once a run, by what they are about; bounded by the peers.
+    var raised: [Alarm] = []
+
+    /// Prepares a replicator; nothing happens before ``Input/started(state:peers:now:wallMilliseconds:)``.
+    ///
+    /// - Parameter generator: the only source of chance, for jitter.
+    public init(
+        configuration: Configuration, limits: Limits = Limits(), generator: SeededGenerator
+    ) {
+        self.configuration = configuration
+        self.limits = limits
+        self.generator = generator
+        queue = CausalQueue(limits: limits)
+    }
+
+    /// This node.
+    public var node: NodeID { configuration.actor.node }
+
+    /// Takes in an event and answers with what is to be done, in order.
+    public mutating func handle(_ input: Input) -> [Effect] {
+        switch input {
+        case .started(let state, let peers, let now, let wall):
+            setTime(now, wall: wall)
+            start(state, peers: peers)
+        case .tick(let now, let wall):
+            setTime(now, wall: wall)
+            tick()
+        case .messageReceived(let bytes, let sender, let channel, let now):
+            setTime(now)
+            receive(bytes, from: sender, over: channel)
+        case .committed(let transactions, let state, let now):
+            setTime(now)
+            adopt(state)
+            announce(transactions)
+        case .applied(let state, let rejected, let now):
+            setTime(now)
+            finishApplying(state, rejected: rejected)
+        case .logRead(let id, let transactions, let reachedEnd, let now):
+            setTime(now)
+            answer(id, with: transactions, reachedEnd: reachedEnd)
+        case .peersChanged(let nodes, let now):
+            setTime(now)
+            setPeers(nodes)
+        case .peerConnected(let node, let now):
+            setTime(now)
+            if let index = peerIndex(node) {
+                peers[index].lastHello = nil
+                sayHello(index)
+            }
+        case .peerDisconnected(let node, let now):
+            setTime(now)
+            disconnect(node)
+        case .quarantineLifted(let node, let now):
+            setTime(now)
+            if let index = peerIndex(node) {
+                peers[index].quarantine = nil
+                sayHello(index)
+            }
+        }
+        raiseHolds()
+        startApplying()
+        if let due = pullDue, due <= now { pullWhatIsMissing() }
+        var result: [Effect] = []
+        swap(&result, &effects)
+        return result
+    }
+
+    // MARK: - Time
+
+    private mutating func setTime(_ now: UInt64, wall: UInt64? = nil) {
+        self.now = max(self.now, now)
+        if let wall {
+            wallBase = wall
+            wallBaseAt = self.now
+        }
+        let (horizon, overflow) = wallMilliseconds.addingReportingOverflow(
+            limits.futureMilliseconds)
+        queue.horizon = overflow ? .max : horizon
+    }
+
+    /// Wall time now, in milliseconds since 1970, going on from when it was last told.
+    var wallMilliseconds: UInt64 {
+        let (wall, overflow) = wallBase.addingReportingOverflow(now - wallBaseAt)
+        return overflow ? .max : wall
+    }
+
+    private mutating func start(_ state: StoreState, peers nodes: [NodeID]) {
+        guard !isStarted else { return }
+        isStarted = true
+        self.state = state
+        queue.join(state.vector)
+        setPeers(nodes)
+        publishHeads()
+    }
+
+    private mutating func tick() {
+        guard isStarted else { return }
+        if now >= nextHeadsAt { publishHeads() }
+        queue.release(now: now)
+        if let outgoing, now >= outgoing.usedAt + limits.outgoingMilliseconds {
+            self.outgoing = nil
+        }
+        if let assembly, queue.has(assembly.dot) { self.assembly = nil }
+        expirePulls()
+        for index in peers.indices {
+            if let quarantine = peers[index].quarantine, !quarantine.isOver,
+                now >= quarantine.until
+            {
+                peers[index].quarantine?.isOver = true
+                sayHello(index)
+            }
+        }
+        noteGap(isCertain: false)
+    }
+
+    // MARK: - The store
+
+    /// Takes over what the store holds now; inputs come in the order of its commits.
+    func isNewer(_ state: StoreState) -> Bool { state.vector.covers(self.state.vector) }
+
+    mutating func adopt(_ state: StoreState) {
+        if isNewer(state) {
+            self.state.vector = state.vector
+            self.state.digest = state.digest
+        }
+        self.state.durable.join(state.durable)
+        queue.join(state.vector)
+    }
+
+    private mutating func finishApplying(_ state: StoreState, rejected: [Rejection]) {
+        if isNewer(state) {
+            self.state.vector = state.vector
+            self.state.digest = state.digest
+        }
+        self.state.durable.join(state.durable)
+        let isForward = queue.finishBatch(
+            vector: self.state.vector, rejected: rejected, now: now)
+        // A store that applies nothing and rejects nothing is in trouble (a full disk): it is
+        // not asked again at once.
+        if !isForward, rejected.isEmpty { applyAllowedAt = now + limits.headsMilliseconds }
+        noteGap(isCertain: true)
+    }
+
+    private mutating func startApplying() {
+        guard now >= applyAllowedAt else { return }
+        let batch = queue.takeBatch()
+        guard !batch.isEmpty else { return }
+        for transaction in batch {
+            latestTimestamp = max(latestTimestamp, transaction.transaction.timestamp)
+        }
+        effects.append(.apply(batch))
+    }
+
+    private mutating func raiseHolds() {
+        for held in queue.takeNewHolds() {
+            switch held.reason {
+            case .timestampInFuture(let time): raise(.timestampInFuture(held.dot, time))
+            case .rejected(let reason): raise(.rejected(held.dot, reason: reason))
+            }
+        }
+    }
+
+    // MARK: - Peers
+
+    func peerIndex(_ node: NodeID) -> Int? { peers.firstIndex { $0.node == node } }
+
+    /// The peer's place, made where it is new; nil where there are too many.
+    mutating func peerIndex(adding node: NodeID, isConfigured: Bool) -> Int? {
+        let place = peers.firstIndex { $0.node >= node } ?? peers.endIndex
+        if place < peers.endIndex, peers[place].node == node { return place }
+        guard isConfigured || peers.count < limits.peers else { return nil }
+        peers.insert(PeerProgress(node: node, isConfigured: isConfigured), at: place)
+        return place
+    }
+
+    private mutating func setPeers(_ nodes: [NodeID]) {
+        let nodes = Set(nodes).subtracting([node]).sorted()
+        for index in peers.indices where !nodes.contains(peers[index].node) {
+            peers[index].isConfigured = false
+            peers[index].pulling = nil
+        }
+        for node in nodes {
+            guard let index = peerIndex(adding: node, isConfigured: true) else { continue }
+            peers[index].isConfigured = true
+            if !peers[index].isAgreed { sayHello(index) }
+        }
+    }
+
+    private mutating func disconnect(_ node: NodeID) {
+        guard let index = peerIndex(node) else { return }
+        peers[index].lastHeard = nil
+        peers[index].pulling = nil
+        peers[index].answering = nil
+        peers[index].waitingPull = nil
+        noteGap(isCertain: true)
+    }
+
+    mutating func quarantine(_ index: Int, reason: String) {
+        let until = peers[index].beginQuarantine(now: now, limits: limits)
+        effects.append(.quarantined(peers[index].node, reason: reason, until: until))
+        noteGap(isCertain: true)
+    }
+
+    mutating func raise(_ alarm: Alarm) { effects.append(.alarm(alarm)) }
+
+    /// Raises an alarm unless the very same was raised before in this run.
+    mutating func raiseOnce(_ alarm: Alarm) {
+        guard raised.count < limits.peers, !raised.contains(alarm) else { return }
+        raised.append(alarm)
+        raise(alarm)
+    }
+
+    mutating func makeID() -> UInt64 {
+        lastID += 1
+        return lastID
+    }
+
+    func encoded(_ message: Message) -> [UInt8] {
+        Envelope(cluster: configuration.cluster, sender: node, message: message).encoded()
+    }
+}
