@@ -1,0 +1,136 @@
+/// A JSON value, with what the usual decoders lose: 64-bit integers are exact, doubles keep their
+/// bits, and objects keep the order of their members so that unknown keys can be named.
+public enum JSONValue: Hashable, Sendable {
+    /// `null`.
+    case null
+    /// `true` or `false`.
+    case boolean(Bool)
+    /// A number without fraction and exponent that fits 64 bits.
+    case integer(Int64)
+    /// Any other number. Never NaN or infinite when it was parsed.
+    case double(Double)
+    /// Text.
+    case string(String)
+    /// A list.
+    case array([JSONValue])
+    /// Members by name.
+    case object(JSONObject)
+
+    /// The kind of value in words, for messages.
+    public var kind: String {
+        switch self {
+        case .null: "null"
+        case .boolean: "a truth value"
+        case .integer, .double: "a number"
+        case .string: "a string"
+        case .array: "an array"
+        case .object: "an object"
+        }
+    }
+
+    /// The text of a string, or nil.
+    public var string: String? { if case .string(let text) = self { text } else { nil } }
+    /// The elements of an array, or nil.
+    public var array: [JSONValue]? { if case .array(let values) = self { values } else { nil } }
+    /// The members of an object, or nil.
+    public var object: JSONObject? { if case .object(let object) = self { object } else { nil } }
+    /// A truth value, or nil.
+    public var boolean: Bool? { if case .boolean(let truth) = self { truth } else { nil } }
+    /// An integer, or nil.
+    public var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
+}
+
+/// The members of a JSON object, in their order.
+///
+/// Invariant: no two members have the same key.
+public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
+    /// One member.
+    public struct Member: Hashable, Sendable {
+        /// The member's name.
+        public let key: String
+        /// Its value.
+        public let value: JSONValue
+    }
+
+    /// All members, in their order.
+    public private(set) var members: [Member] = []
+
+    /// Positions by key; kept only for objects so large that a search would cost.
+    private var positions: [String: Int] = [:]
+    private static let searchable = 12
+
+    /// Makes an empty object.
+    public init() {}
+
+    /// Makes an object of members; of several with one key the last stands.
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        for (key, value) in elements { self[key] = value }
+    }
+
+    /// The value of a member; assigning nil removes it.
+    public subscript(key: String) -> JSONValue? {
+        get { position(of: key).map { members[$0].value } }
+        set {
+            switch (position(of: key), newValue) {
+            case (let position?, let value?):
+                members[position] = Member(key: key, value: value)
+            case (let position?, nil):
+                members.remove(at: position)
+                rebuildPositions()
+            case (nil, let value?): append(key, value)
+            case (nil, nil): break
+            }
+        }
+    }
+
+    /// Adds a member; false, and nothing is added, where there is one of that key.
+    @discardableResult
+    mutating func insert(_ key: String, _ value: JSONValue) -> Bool {
+        guard position(of: key) == nil else { return false }
+        append(key, value)
+        return true
+    }
+
+    private mutating func append(_ key: String, _ value: JSONValue) {
+        members.append(Member(key: key, value: value))
+        if members.count == Self.searchable + 1 {
+            rebuildPositions()
+        } else if members.count > Self.searchable {
+            positions[key] = members.count - 1
+        }
+    }
+
+    private mutating func rebuildPositions() {
+        positions = [:]
+        guard members.count > Self.searchable else { return }
+        for (index, member) in members.enumerated() { positions[member.key] = index }
+    }
+
+    private func position(of key: String) -> Int? {
+        members.count > Self.searchable
+            ? positions[key] : members.firstIndex { $0.key == key }
+    }
+
+    /// Whether both have the same members in the same order.
+    public static func == (left: JSONObject, right: JSONObject) -> Bool {
+        left.members == right.members
+    }
+
+    /// Hashes the members.
+    public func hash(into hasher: inout Hasher) { hasher.combine(members) }
+}
+
+/// Why a text is no JSON, and where.
+public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong.
+    public let message: String
+    /// Where, in bytes from 0.
+    public let offset: Int
+    /// In which line, from 1.
+    public let line: Int
+    /// At which byte of the line, from 1.
+    public let column: Int
+
+    /// The place and what is wrong there.
+    public var description: String { "line \(line), column \(column): \(message)" }
+}

@@ -1,0 +1,40 @@
+public import Merge
+
+/// The URI of an object: `x-tributary://CLUSTER/Entity/pDECIMAL`.
+public struct ObjectURI: Hashable, Sendable, CustomStringConvertible {
+    /// What every such URI begins with.
+    public static let scheme = "x-tributary://"
+
+    /// The cluster the object lives in.
+    public let cluster: String
+    /// The object's entity.
+    public let entityName: String
+    /// The object's row.
+    public let row: RowID
+
+    /// Composes a URI.
+    public init(cluster: String, entityName: String, row: RowID) {
+        self.cluster = cluster
+        self.entityName = entityName
+        self.row = row
+    }
+
+    /// Reads what ``description`` prints; nil where it is anything else.
+    public init?(_ text: String) {
+        guard text.utf8.count <= 1_024, text.hasPrefix(Self.scheme) else { return nil }
+        let parts = text.dropFirst(Self.scheme.count)
+            .split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 3, !parts[0].isEmpty, !parts[1].isEmpty, let row = RowID(parts[2]),
+            row.description == parts[2]
+        else { return nil }
+        cluster = String(parts[0])
+        entityName = String(parts[1])
+        self.row = row
+    }
+
+    /// The identity within the cluster.
+    public var objectID: ManagedObjectID { ManagedObjectID(entityName: entityName, row: row) }
+
+    /// The URI as text.
+    public var description: String { "\(Self.scheme)\(cluster)/\(entityName)/\(row)" }
+}
