@@ -1,0 +1,28 @@
+/// Why a predicate cannot be understood, and where.
+public struct PredicateError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong.
+    public let message: String
+    /// At which character of the text (a Unicode scalar), from 0.
+    public let offset: Int
+
+    /// Describes a fault.
+    public init(_ message: String, offset: Int) {
+        self.message = message
+        self.offset = offset
+    }
+
+    /// What is wrong, and where.
+    public var description: String { "\(message) (at character \(offset))" }
+}
+
+/// Why a fetch request makes no sense.
+public struct FetchRequestError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong.
+    public let message: String
+
+    /// Describes a fault.
+    public init(_ message: String) { self.message = message }
+
+    /// The message.
+    public var description: String { message }
+}

@@ -1,0 +1,244 @@
+import Merge
+
+/// Reads entity descriptions from JSON, strictly: an unknown key is an error that names its place.
+struct ModelJSONReader {
+    /// One object with its place in the model; knows which keys may occur.
+    private struct Place {
+        let name: String
+        let object: JSONObject
+
+        init(
+            _ name: String, _ value: JSONValue, keys: Set<String>
+        ) throws(ModelError) {
+            guard let object = value.object else {
+                throw ModelError(name, "expected an object, not \(value.kind)")
+            }
+            self.name = name
+            self.object = object
+            for member in object.members where !keys.contains(member.key) {
+                throw ModelError(name, "unknown key \"\(member.key)\"")
+            }
+        }
+
+        /// A member that is there and not null.
+        func value(_ key: String) -> JSONValue? {
+            if case .null? = object[key] { nil } else { object[key] }
+        }
+
+        func wrong(_ key: String, _ expected: String) -> ModelError {
+            ModelError(name, "\"\(key)\" must be \(expected)")
+        }
+
+        func text(_ key: String) throws(ModelError) -> String? {
+            guard let value = value(key) else { return nil }
+            guard let text = value.string else { throw wrong(key, "a string") }
+            return text
+        }
+
+        func required(_ key: String) throws(ModelError) -> String {
+            guard let text = try text(key) else { throw wrong(key, "given, as a string") }
+            return text
+        }
+
+        func truth(_ key: String, default other: Bool) throws(ModelError) -> Bool {
+            guard let value = value(key) else { return other }
+            guard let truth = value.boolean else { throw wrong(key, "true or false") }
+            return truth
+        }
+
+        func count(_ key: String) throws(ModelError) -> Int {
+            guard let value = value(key) else { return 0 }
+            guard let number = value.integer, (0...1_000_000_000).contains(number) else {
+                throw wrong(key, "a count")
+            }
+            return Int(number)
+        }
+
+        func list(_ key: String) throws(ModelError) -> [JSONValue] {
+            guard let value = value(key) else { return [] }
+            guard let list = value.array else { throw wrong(key, "an array") }
+            return list
+        }
+
+        func texts(_ value: JSONValue, _ key: String) throws(ModelError) -> [String] {
+            guard let list = value.array else { throw wrong(key, "an array of strings") }
+            return try list.map { element throws(ModelError) in
+                guard let text = element.string else { throw wrong(key, "an array of strings") }
+                return text
+            }
+        }
+
+        func choice<Choice: RawRepresentable & CaseIterable>(
+            _ key: String, as type: Choice.Type
+        ) throws(ModelError) -> Choice? where Choice.RawValue == String {
+            guard let text = try text(key) else { return nil }
+            guard let choice = Choice(rawValue: text) else {
+                let names = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+                throw wrong(key, "one of \(names), not \"\(text)\"")
+            }
+            return choice
+        }
+
+        func userInfo() throws(ModelError) -> [String: String] {
+            guard let value = value("userInfo") else { return [:] }
+            guard let object = value.object else { throw wrong("userInfo", "an object") }
+            var result: [String: String] = [:]
+            for member in object.members {
+                guard let text = member.value.string else {
+                    throw ModelError(name, "\"userInfo.\(member.key)\" must be a string")
+                }
+                result[member.key] = text
+            }
+            return result
+        }
+
+        func refuse(_ key: String, unless isHarmless: Bool) throws(ModelError) {
+            guard isHarmless else { throw ModelError(name, "\"\(key)\" is not supported yet") }
+        }
+    }
+
+    private static let entityKeys: Set<String> = [
+        "name", "parent", "abstract", "mergePolicy", "attributes", "relationships",
+        "uniquenessConstraints", "indexes", "renamingIdentifier", "hashModifier", "userInfo",
+    ]
+    private static let attributeKeys: Set<String> = [
+        "name", "type", "optional", "default", "mergePolicy", "transient", "derivation",
+        "validation", "renamingIdentifier", "hashModifier", "userInfo",
+    ]
+    private static let relationshipKeys: Set<String> = [
+        "name", "destination", "inverse", "toMany", "deleteRule", "optional", "minCount",
+        "maxCount", "ordered", "mergePolicy", "renamingIdentifier", "hashModifier", "userInfo",
+    ]
+
+    /// The entities of a model in JSON.
+    static func entities(_ model: JSONValue) throws(ModelError) -> [EntityDescription] {
+        let place = try Place("model", model, keys: ["entities"])
+        guard place.value("entities") != nil else { throw place.wrong("entities", "given") }
+        var result: [EntityDescription] = []
+        for (index, value) in try place.list("entities").enumerated() {
+            result.append(try entity(value, index))
+        }
+        return result
+    }
+
+    private static func name(_ value: JSONValue, _ fallback: String) -> String {
+        value.object?["name"]?.string ?? fallback
+    }
+
+    private static func entity(
+        _ value: JSONValue, _ index: Int
+    ) throws(ModelError) -> EntityDescription {
+        let place = try Place(name(value, "entities[\(index)]"), value, keys: entityKeys)
+        var attributes: [AttributeDescription] = []
+        for (index, value) in try place.list("attributes").enumerated() {
+            let name = "\(place.name).\(name(value, "attributes[\(index)]"))"
+            attributes.append(try attribute(Place(name, value, keys: attributeKeys)))
+        }
+        var relationships: [RelationshipDescription] = []
+        for (index, value) in try place.list("relationships").enumerated() {
+            let name = "\(place.name).\(name(value, "relationships[\(index)]"))"
+            relationships.append(try relationship(Place(name, value, keys: relationshipKeys)))
+        }
+        let constraints = try place.list("uniquenessConstraints").map {
+            element throws(ModelError) in
+            try place.texts(element, "uniquenessConstraints")
+        }
+        let indexes = try place.list("indexes").map { element throws(ModelError) in
+            let index = try Place("\(place.name) index", element, keys: ["name", "elements"])
+            return IndexDescription(
+                name: try index.required("name"),
+                elements: try index.texts(index.value("elements") ?? .null, "elements"))
+        }
+        return EntityDescription(
+            try place.required("name"), parent: try place.text("parent"),
+            isAbstract: try place.truth("abstract", default: false),
+            mergePolicy: try place.choice("mergePolicy", as: MergePolicy.self),
+            attributes: attributes, relationships: relationships,
+            uniquenessConstraints: constraints, indexes: indexes,
+            renamingIdentifier: try place.text("renamingIdentifier"),
+            hashModifier: try place.text("hashModifier"), userInfo: try place.userInfo())
+    }
+
+    private static func attribute(_ place: Place) throws(ModelError) -> AttributeDescription {
+        try place.refuse("derivation", unless: place.value("derivation") == nil)
+        guard let type = try place.choice("type", as: AttributeType.self) else {
+            throw place.wrong("type", "given")
+        }
+        return AttributeDescription(
+            try place.required("name"), type,
+            isOptional: try place.truth("optional", default: true),
+            defaultValue: try property(place, "default", type),
+            mergePolicy: try place.choice("mergePolicy", as: MergePolicy.self),
+            isTransient: try place.truth("transient", default: false),
+            validation: try validation(place, type),
+            renamingIdentifier: try place.text("renamingIdentifier"),
+            hashModifier: try place.text("hashModifier"), userInfo: try place.userInfo())
+    }
+
+    private static func property(
+        _ place: Place, _ key: String, _ type: AttributeType
+    ) throws(ModelError) -> PropertyValue {
+        guard let value = place.value(key) else { return .null }
+        do {
+            return try PropertyValue(json: value, type: type)
+        } catch { throw ModelError(place.name, "\"\(key)\": \(error.message)") }
+    }
+
+    private static func validation(
+        _ place: Place, _ type: AttributeType
+    ) throws(ModelError) -> AttributeValidation {
+        guard let value = place.value("validation") else { return AttributeValidation() }
+        let bounds = try Place(
+            "\(place.name).validation", value, keys: ["min", "max", "pattern"])
+        var boundType = type
+        switch type {
+        case .string, .binary: boundType = .integer64
+        case .boolean, .uuid, .uri:
+            if let key = ["min", "max"].first(where: { bounds.value($0) != nil }) {
+                throw ModelError(bounds.name, "a \(type.rawValue) can have no \"\(key)\"")
+            }
+        default: break
+        }
+        let minimum = try property(bounds, "min", boundType)
+        let maximum = try property(bounds, "max", boundType)
+        if !minimum.isNull, !maximum.isNull, ValueOrder.compare(minimum, maximum) == .after {
+            throw ModelError(bounds.name, "\"min\" is above \"max\"")
+        }
+        let pattern = try bounds.text("pattern")
+        if let pattern {
+            guard type == .string else {
+                throw ModelError(bounds.name, "only a string can have a \"pattern\"")
+            }
+            do {
+                _ = try RegularExpression(pattern)
+            } catch { throw ModelError(bounds.name, "\"pattern\": \(error.message)") }
+        }
+        return AttributeValidation(
+            minimum: minimum.isNull ? nil : minimum, maximum: maximum.isNull ? nil : maximum,
+            pattern: pattern)
+    }
+
+    private static func relationship(
+        _ place: Place
+    ) throws(ModelError) -> RelationshipDescription {
+        try place.refuse("ordered", unless: try !place.truth("ordered", default: false))
+        let isToMany = try place.truth("toMany", default: false)
+        let minimum = try place.count("minCount")
+        let maximum = try place.count("maxCount")
+        guard isToMany || (minimum <= 1 && maximum <= 1) else {
+            throw ModelError(place.name, "a to-one has no count above 1")
+        }
+        guard maximum == 0 || minimum <= maximum else {
+            throw ModelError(place.name, "\"minCount\" is above \"maxCount\"")
+        }
+        return RelationshipDescription(
+            try place.required("name"), to: try place.required("destination"),
+            inverse: try place.text("inverse"), isToMany: isToMany,
+            deleteRule: try place.choice("deleteRule", as: DeleteRule.self) ?? .nullify,
+            isOptional: try place.truth("optional", default: true), minimumCount: minimum,
+            maximumCount: maximum,
+            mergePolicy: try place.choice("mergePolicy", as: MergePolicy.self),
+            renamingIdentifier: try place.text("renamingIdentifier"),
+            hashModifier: try place.text("hashModifier"), userInfo: try place.userInfo())
+    }
+}
