@@ -16,6 +16,8 @@ struct PeerProgress: Hashable, Sendable {
         var vector: VersionVector
         /// What the peer had when it was asked: nobody else is asked for that meanwhile.
         var target: VersionVector
+        /// What of it was on the peer's disk, so that its log must have it.
+        var durable: VersionVector
         var askedAt: UInt64
         var deadline: UInt64
     }

@@ -111,7 +111,7 @@ extension Replicator {
     /// Takes in a transaction's bytes from a peer.
     ///
     /// - Returns: nil where nothing more of the frame is to be taken in: the bytes could not be
-    ///   decoded, and the link is quarantined, or the transaction is refused.
+    ///   decoded, and the link is quarantined.
     mutating func take(
         _ bytes: [UInt8], from index: Int, isPulled: Bool
     ) -> (dot: Dot, outcome: CausalQueue.Outcome)? {
@@ -119,7 +119,7 @@ extension Replicator {
             let dot = try Envelope.dot(ofTransaction: bytes)
             if dot.actor == configuration.actor, !state.vector.contains(dot) {
                 raiseReuse(dot, from: index)
-                return nil
+                return (dot, .duplicate)
             }
             // Known by its name before the rest is decoded: most of what comes twice is dropped.
             if queue.has(dot) {

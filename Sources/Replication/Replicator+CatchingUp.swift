@@ -81,7 +81,8 @@ extension Replicator {
             resume = Pull.Resume(dot: assembly.dot, offset: UInt64(assembly.bytes.count))
         }
         peers[index].pulling = PeerProgress.Pulling(
-            id: id, vector: vector, target: peers[index].vector, askedAt: now,
+            id: id, vector: vector, target: peers[index].vector,
+            durable: peers[index].durable, askedAt: now,
             deadline: now + peers[index].pullTimeout(limits))
         counts.pullCount += 1
         let pull = Pull(
@@ -131,12 +132,10 @@ extension Replicator {
         }
         guard peers[index].isAgreed else { return }
         learn(page.vector, durable: VersionVector(), from: index)
-        if page.reachedEnd, !reached.covers(peers[index].durable) {
-            let missing = lag(of: reached, behind: peers[index].durable)
-            if !peers[index].isHistoryRaised {
-                peers[index].isHistoryRaised = true
-                raise(.historyTooShort(peer: peers[index].node, missing: missing))
-            }
+        if page.reachedEnd, !peers[index].isHistoryRaised, !reached.covers(pulling.durable) {
+            peers[index].isHistoryRaised = true
+            let missing = lag(of: reached, behind: pulling.durable)
+            raise(.historyTooShort(peer: peers[index].node, missing: missing))
         }
         if !isFruitful, pulling.vector.covers(queue.possessed()) {
             // Nothing new came, or nothing that memory has room for: others are asked first.

@@ -1,0 +1,205 @@
+import Merge
+import Replication
+import Testing
+
+@Suite("Nodes converge over a network that loses, repeats and reorders")
+struct ConvergenceTests {
+    @Test("A save reaches the others by one notification, without a pull")
+    func notification() {
+        let world = World(seed: 1)
+        world.addNodes(3)
+        world.start()
+        world.run(500)
+        world.save(0)
+        world.run(20)
+        #expect(world.nodes[1].store.log.count == 1)
+        #expect(world.nodes[2].store.log.count == 1)
+        #expect(world.status(1).gauges.pullCount == 0)
+    }
+
+    @Test("A group of small saves goes out in one frame")
+    func grouping() {
+        let world = World(seed: 1)
+        world.addNodes(2)
+        world.start()
+        world.run(500)
+        let before = world.status(1).gauges.receivedCount
+        world.save(0, count: 50)
+        world.run(10)
+        #expect(world.nodes[1].store.log.count == 50)
+        #expect(world.status(1).gauges.receivedCount == before + 1)
+    }
+
+    @Test("A lost notification is repaired by a pull as soon as the next one shows the gap")
+    func gap() {
+        let world = World(seed: 2)
+        world.addNodes(2)
+        world.start()
+        world.run(500)
+        world.faults.publishLoss = 1
+        world.save(0)
+        world.faults.publishLoss = 0
+        world.save(0)
+        world.run(20)
+        #expect(world.nodes[1].store.log.count == 2)
+        #expect(world.status(1).gauges.pullCount == 1)
+    }
+
+    @Test("With every publication lost, heads over the exchange and pulls suffice")
+    func nothingPublished() {
+        let world = World(seed: 3)
+        world.addNodes(3)
+        world.faults.publishLoss = 1
+        world.start()
+        for round in 0..<50 {
+            world.save(round % 3)
+            world.run(100)
+        }
+        world.run(5_000)
+        #expect(world.isConverged)
+        #expect(world.nodes[0].store.log.count == 50)
+    }
+
+    @Test("Loss, repetition and reordering everywhere", arguments: 1...20)
+    func everythingGoesWrong(seed: UInt64) {
+        let world = World(seed: seed)
+        world.addNodes(4)
+        world.faults = .init(
+            publishLoss: 0.4, exchangeLoss: 0.2, repeats: 0.3, delay: 1...200)
+        world.start()
+        for round in 0..<200 {
+            world.save((round * 7 + Int(seed)) % 4, count: 1 + round % 3)
+            world.run(UInt64(round % 40))
+        }
+        world.run(60_000)
+        #expect(world.isConverged)
+        #expect(world.nodes[0].store.log.count == 399)
+        #expect(world.nodes.allSatisfy { $0.alarms.isEmpty && $0.quarantined.isEmpty })
+        let gauges = world.status(0).gauges
+        #expect(gauges.waitingCount == 0 && gauges.waitingBytes == 0)
+        #expect(gauges.applyingCount == 0 && gauges.applyingBytes == 0)
+    }
+
+    @Test("Both sides of a partition go on, and converge after it heals")
+    func partition() {
+        let world = World(seed: 4)
+        world.addNodes(3)
+        world.start()
+        world.run(1_000)
+        world.cut = [102, 103]
+        for _ in 0..<40 {
+            world.save(0)
+            world.save(1)
+            world.save(2)
+            world.run(250)
+        }
+        #expect(world.nodes[0].store.log.count == 40)
+        #expect(world.nodes[1].store.log.count == 80)
+        #expect(world.status(0).peers.allSatisfy { !$0.isConnected })
+        world.cut = []
+        world.run(4_000)
+        #expect(world.isConverged)
+        #expect(world.nodes[0].store.log.count == 120)
+        #expect(world.status(0).peers.allSatisfy { $0.isConnected && $0.missingHere == 0 })
+    }
+
+    @Test("A node that is reachable only through another gets everything")
+    func relay() {
+        let world = World(seed: 5)
+        world.addNodes(3, peers: [1: [2], 2: [1, 3], 3: [2]])
+        world.start()
+        for _ in 0..<10 {
+            world.save(0)
+            world.save(2)
+            world.run(300)
+        }
+        world.run(4_000)
+        #expect(world.isConverged)
+        #expect(world.nodes[2].store.log.count == 20)
+    }
+
+    @Test("A node that was down catches up within milliseconds of its start")
+    func restart() {
+        let world = World(seed: 6)
+        world.addNodes(3)
+        world.start()
+        world.save(2, count: 5)
+        world.run(1_000)
+        world.stop(2)
+        world.save(0, count: 300)
+        world.save(1, count: 300)
+        world.run(10_000)
+        world.restart(2)
+        world.run(100)
+        #expect(world.nodes[2].store.log.count == 605)
+        world.save(2)
+        world.run(100)
+        #expect(world.isConverged)
+    }
+
+    @Test("A node loses its store and its former incarnation's saves come back from the peers")
+    func formerIncarnation() {
+        let world = World(seed: 7)
+        world.addNodes(2)
+        world.start()
+        world.save(0, count: 3)
+        world.run(1_000)
+        world.stop(0)
+        world.nodes[0].store = FakeStore()
+        world.restart(0)
+        world.run(1_000)
+        #expect(world.nodes[0].store.log.count == 3)
+        #expect(world.nodes[0].alarms.isEmpty)
+    }
+
+    @Test("A thousand transactions of 100 objects are pulled in few pages and applied in batches")
+    func farBehind() {
+        let world = World(seed: 8)
+        world.addNodes(2)
+        world.start()
+        world.run(1_000)
+        world.stop(1)
+        for _ in 0..<1_000 { world.save(0, bytes: 10_000) }
+        world.restart(1)
+        world.run(200)
+        #expect(world.isConverged)
+        let gauges = world.status(1).gauges
+        #expect(gauges.pullCount <= 5)
+        #expect(world.nodes[1].batches.count < 20)
+        #expect(world.sentBytes < 2 * 1_000 * 10_100)
+    }
+
+    @Test("A transaction longer than a page travels in pieces, even over a lossy network")
+    func pieces() {
+        let world = World(seed: 9)
+        world.limits.pageBytes = 100_000
+        world.limits.notificationBytes = 10_000
+        world.addNodes(3)
+        world.faults.exchangeLoss = 0.2
+        world.start()
+        world.run(2_000)
+        world.save(0, bytes: 2_000_000)
+        world.save(0)
+        world.save(1, bytes: 1_000_000)
+        world.run(240_000)
+        #expect(world.isConverged)
+        #expect(world.nodes[2].store.log.count == 3)
+        #expect(world.status(2).gauges.piecesBytes == 0)
+    }
+
+    @Test("The same seed gives the same run")
+    func deterministic() {
+        func run() -> [Dot] {
+            let world = World(seed: 11)
+            world.addNodes(3)
+            world.faults = .init(publishLoss: 0.3, exchangeLoss: 0.1, repeats: 0.1, delay: 1...50)
+            world.start()
+            for round in 0..<60 {
+                world.save(round % 3)
+                world.run(37)
+            }
+            return world.nodes[2].store.log.map(\.dot)
+        }
+        #expect(run() == run())
+    }
+}

@@ -1,0 +1,154 @@
+import Merge
+import Replication
+import Testing
+
+@Suite("Messages: every frame is decoded or refused, never trapped on")
+struct MessageTests {
+    static let actor = ActorID(node: World.id(3), incarnation: 0x1_0000_0002)
+    static let vector = VersionVector([
+        .init(actor: actor, sequence: 900),
+        .init(
+            actor: ActorID(node: World.id(1), incarnation: 5), sequence: 70_000),
+    ])
+    static let samples: [Message] = [
+        .heads(heads), .hello(heads),
+        .notification([[1, 2, 3], [], [UInt8](repeating: 9, count: 300)]),
+        .announcement([Announced(dot: Dot(actor: actor, sequence: 4), size: 1 << 40)]),
+        .pull(Pull(id: 7, vector: vector, credit: 4_000_000)),
+        .pull(
+            Pull(
+                id: 7, vector: VersionVector(), credit: 0,
+                resume: .init(dot: Dot(actor: actor, sequence: 1), offset: .max))),
+        .page(Page(id: .max, transactions: [[5]], reachedEnd: false, vector: vector)),
+        .page(Page(id: 0, transactions: [], reachedEnd: true, vector: VersionVector())),
+        .piece(
+            Piece(
+                id: 1, dot: Dot(actor: actor, sequence: 1), offset: 10, total: 20, bytes: [1, 2])),
+    ]
+    static let heads = Heads(
+        actor: actor, vector: vector, durable: VersionVector(),
+        digest: ProjectionDigest(high: .max, low: 3),
+        clock: HybridTimestamp(milliseconds: 55, counter: 2) ?? .zero,
+        wallMilliseconds: 1_800_000_000_000, modelHash: model)
+
+    func frame(_ message: Message) -> [UInt8] {
+        Envelope(cluster: "test", sender: World.id(3), message: message).encoded()
+    }
+
+    /// Puts the right checksum on changed bytes, so that what is under it is reached.
+    func resealed(_ bytes: [UInt8]) -> [UInt8] {
+        guard bytes.count > 9 else { return bytes }
+        let body = Array(bytes.dropLast(9))
+        let sum = Transaction.checksum(body)
+        return body + [0x48] + (0..<8).map { UInt8(truncatingIfNeeded: sum >> (56 - 8 * $0)) }
+    }
+
+    @Test("What was encoded is decoded to the same", arguments: samples)
+    func roundTrip(message: Message) throws {
+        let envelope = try Envelope.decode(frame(message), cluster: "test")
+        #expect(envelope.message == message)
+        #expect(envelope.sender == World.id(3))
+        #expect(envelope.encoded() == frame(message))
+    }
+
+    @Test("A frame of another cluster or revision is told from a damaged one")
+    func others() {
+        let bytes = frame(Self.samples[0])
+        #expect(throws: MessageFailure.otherCluster("test", sender: World.id(3))) {
+            try Envelope.decode(bytes, cluster: "other")
+        }
+        var later = bytes
+        later[1] = 2
+        #expect(throws: MessageFailure.otherRevision(2, sender: World.id(3))) {
+            try Envelope.decode(resealed(later), cluster: "test")
+        }
+        #expect(throws: MessageFailure.self) { try Envelope.decode(later, cluster: "test") }
+    }
+
+    @Test("A frame over the limit is refused unread")
+    func tooLong() {
+        var limits = Limits()
+        limits.frameBytes = 100
+        let bytes = frame(.notification([[UInt8](repeating: 0, count: 100)]))
+        #expect(throws: MessageFailure.self) {
+            try Envelope.decode(bytes, cluster: "test", limits: limits)
+        }
+    }
+
+    @Test("A hundred thousand damaged frames: none traps, and what decodes is canonical")
+    func fuzz() throws {
+        var generator = SeededGenerator(seed: 42)
+        let frames = Self.samples.map(frame)
+        var decoded = 0
+        for round in 0..<100_000 {
+            var bytes: [UInt8]
+            if round % 5 == 0 {
+                let count = Int.random(in: 0...64, using: &generator)
+                bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
+            } else {
+                bytes = frames[Int.random(in: 0..<frames.count, using: &generator)]
+                for _ in 0...Int.random(in: 0...3, using: &generator) {
+                    mutate(&bytes, &generator)
+                }
+            }
+            if round % 8 != 0 { bytes = resealed(bytes) }
+            guard let envelope = try? Envelope.decode(bytes, cluster: "test") else { continue }
+            decoded += 1
+            #expect(envelope.encoded() == bytes)
+        }
+        #expect(decoded > 100)
+    }
+
+    @Test("A hundred thousand damaged frames leave a replicator working")
+    func fuzzReplicator() {
+        var limits = Limits()
+        limits.quarantineMilliseconds = 1
+        limits.quarantineMaximumMilliseconds = 1
+        var replicator = Replicator(
+            configuration: .init(
+                cluster: "test", actor: ActorID(node: World.id(1), incarnation: 5),
+                modelHash: model),
+            limits: limits, generator: SeededGenerator(seed: 1))
+        let empty = StoreState(vector: VersionVector(), digest: ProjectionDigest())
+        _ = replicator.handle(
+            .started(state: empty, peers: [World.id(3)], now: 0, wallMilliseconds: 1_000))
+        var generator = SeededGenerator(seed: 43)
+        let whole = makeTransaction(Dot(actor: Self.actor, sequence: 1), seen: VersionVector())
+        let frames =
+            Self.samples.map(frame) + [
+                frame(.notification([whole.bytes])),
+                frame(
+                    .page(
+                        Page(
+                            id: 1, transactions: [whole.bytes], reachedEnd: true,
+                            vector: Self.vector))),
+            ]
+        var now: UInt64 = 1
+        for round in 0..<100_000 {
+            var bytes = frames[Int.random(in: 0..<frames.count, using: &generator)]
+            if round % 3 != 0 { mutate(&bytes, &generator) }
+            now += 1
+            _ = replicator.handle(
+                .messageReceived(
+                    bytes: resealed(bytes), from: World.id(3), over: .exchange, now: now))
+            if round % 100 == 0 {
+                _ = replicator.handle(.tick(now: now, wallMilliseconds: .max - now))
+            }
+        }
+        let gauges = replicator.status.gauges
+        #expect(gauges.receivedCount == 100_000)
+        #expect(gauges.waitingCount <= limits.waitingCount)
+    }
+
+    private func mutate(_ bytes: inout [UInt8], _ generator: inout SeededGenerator) {
+        guard !bytes.isEmpty else { return }
+        let place = Int.random(in: 0..<bytes.count, using: &generator)
+        switch Int.random(in: 0...4, using: &generator) {
+        case 0: bytes[place] = UInt8.random(in: 0...255, using: &generator)
+        case 1: bytes[place] ^= 1 << UInt8.random(in: 0...7, using: &generator)
+        case 2: bytes.remove(at: place)
+        case 3: bytes.insert(UInt8.random(in: 0...255, using: &generator), at: place)
+        default: bytes.removeLast(min(bytes.count, Int.random(in: 0...9, using: &generator)))
+        }
+    }
+}

@@ -1,0 +1,356 @@
+import Merge
+import Replication
+import Testing
+
+@Suite("What is wrong with a peer stays with the peer")
+struct ProtectionTests {
+    static let other = ActorID(node: World.id(2), incarnation: 9)
+    static let own = ActorID(node: World.id(1), incarnation: 5)
+
+    /// A replicator of node 1 with peers 2 and 3, started at 0.
+    func replicator(_ limits: Limits = Limits()) -> Replicator {
+        var replicator = Replicator(
+            configuration: .init(cluster: "test", actor: Self.own, modelHash: model),
+            limits: limits, generator: SeededGenerator(seed: 1))
+        _ = replicator.handle(
+            .started(
+                state: StoreState(vector: VersionVector(), digest: ProjectionDigest()),
+                peers: [World.id(2), World.id(3)], now: 0, wallMilliseconds: World.wallStart))
+        return replicator
+    }
+
+    func heads(
+        _ actor: ActorID = other, vector: VersionVector = VersionVector(),
+        digest: ProjectionDigest = ProjectionDigest(), model: [UInt8] = model
+    ) -> Heads {
+        Heads(
+            actor: actor, vector: vector, durable: vector, digest: digest, clock: .zero,
+            wallMilliseconds: World.wallStart + 250, modelHash: model)
+    }
+
+    func tell(
+        _ replicator: inout Replicator, _ message: Message, from node: Int = 2,
+        cluster: String = "test", over channel: Channel = .exchange, now: UInt64 = 1
+    ) -> [Effect] {
+        let bytes = Envelope(cluster: cluster, sender: World.id(node), message: message).encoded()
+        return replicator.handle(
+            .messageReceived(bytes: bytes, from: World.id(node), over: channel, now: now))
+    }
+
+    /// `count` transactions of one actor, each having seen those before it.
+    func chain(_ actor: ActorID = other, count: Int, bytes: Int = 20) -> [EncodedTransaction] {
+        var seen = VersionVector()
+        return (1...count).map { sequence in
+            let dot = Dot(actor: actor, sequence: UInt64(sequence))
+            defer { seen.advance(to: dot) }
+            return makeTransaction(dot, seen: seen, bytes: bytes)
+        }
+    }
+
+    @Test("At its start a node asks every peer where it stands, and publishes its own heads")
+    func start() {
+        var replicator = Replicator(
+            configuration: .init(cluster: "test", actor: Self.own, modelHash: model),
+            generator: SeededGenerator(seed: 1))
+        let effects = replicator.handle(
+            .started(
+                state: StoreState(vector: VersionVector(), digest: ProjectionDigest()),
+                peers: [World.id(2), World.id(1), World.id(3)], now: 0, wallMilliseconds: 0))
+        let asked = effects.compactMap { effect -> NodeID? in
+            if case .send(let peer, _) = effect { peer } else { nil }
+        }
+        #expect(asked == [World.id(2), World.id(3)])
+        #expect(effects.contains { if case .publish = $0 { true } else { false } })
+    }
+
+    @Test("Nothing is merged from a peer before its heads have shown that it belongs to us")
+    func handshakeFirst() {
+        var replicator = replicator()
+        let transaction = chain(count: 1)[0]
+        #expect(
+            !tell(&replicator, .notification([transaction.bytes])).contains(
+                .apply([transaction])))
+        _ = tell(&replicator, .heads(heads()))
+        #expect(
+            tell(&replicator, .notification([transaction.bytes])).contains(.apply([transaction])))
+    }
+
+    @Test("The queue keeps its bounds whatever arrives early, and keeps what is nearest")
+    func queueBound() {
+        var limits = Limits()
+        limits.waitingCount = 100
+        limits.backlogCount = 1_000
+        var replicator = replicator(limits)
+        _ = tell(&replicator, .heads(heads()))
+        let transactions = chain(count: 500)
+        for transaction in transactions[1...].reversed() {
+            _ = tell(&replicator, .notification([transaction.bytes]))
+            #expect(replicator.status.gauges.waitingCount <= 100)
+        }
+        #expect(replicator.status.gauges.droppedCount == 399)
+        let effects = tell(&replicator, .notification([transactions[0].bytes]))
+        #expect(effects.contains(.apply(Array(transactions[..<101]))))
+        #expect(replicator.status.gauges.waitingCount == 0)
+        #expect(replicator.status.gauges.waitingBytes == 0)
+    }
+
+    @Test("The queue keeps its bound in bytes, too")
+    func queueBytes() {
+        var limits = Limits()
+        limits.waitingBytes = 10_000
+        var replicator = replicator(limits)
+        _ = tell(&replicator, .heads(heads()))
+        for transaction in chain(count: 100, bytes: 1_000)[1...] {
+            _ = tell(&replicator, .notification([transaction.bytes]))
+        }
+        #expect(replicator.status.gauges.waitingBytes <= 10_000)
+        #expect(replicator.status.gauges.waitingCount > 5)
+    }
+
+    @Test("While the store does not answer, what is published is dropped beyond the backlog")
+    func stuckStore() {
+        var limits = Limits()
+        limits.backlogCount = 50
+        var replicator = replicator(limits)
+        _ = tell(&replicator, .heads(heads()))
+        for transaction in chain(count: 500) {
+            _ = tell(&replicator, .notification([transaction.bytes]))
+        }
+        #expect(replicator.status.gauges.applyingCount == 51)
+        #expect(replicator.status.gauges.pullsOutstanding == 0)
+    }
+
+    @Test("Damage quarantines the link: a minute, then two; other peers go on")
+    func quarantine() {
+        var replicator = replicator()
+        _ = tell(&replicator, .heads(heads()))
+        let garbage = Input.messageReceived(
+            bytes: [1, 2, 3], from: World.id(2), over: .exchange, now: 10)
+        let until = replicator.handle(garbage).compactMap { effect -> UInt64? in
+            if case .quarantined(_, _, let until) = effect { until } else { nil }
+        }
+        #expect(until == [60_010])
+        let transactions = chain(count: 2)
+        #expect(tell(&replicator, .notification([transactions[0].bytes]), now: 20).isEmpty)
+        let third = ActorID(node: World.id(3), incarnation: 1)
+        _ = tell(&replicator, .heads(heads(third)), from: 3, now: 30)
+        let good = chain(third, count: 1)[0]
+        #expect(
+            tell(&replicator, .notification([good.bytes]), from: 3, now: 40)
+                .contains(.apply([good])))
+        _ = replicator.handle(.tick(now: 60_010, wallMilliseconds: World.wallStart + 60_010))
+        let again = replicator.handle(
+            .messageReceived(bytes: [9], from: World.id(2), over: .publish, now: 60_020))
+        #expect(
+            again.contains {
+                if case .quarantined(_, _, 180_020) = $0 { true } else { false }
+            })
+        #expect(replicator.status.peers[0].quarantinedUntil == 180_020)
+        _ = replicator.handle(.quarantineLifted(World.id(2), now: 60_030))
+        #expect(replicator.status.peers[0].quarantinedUntil == nil)
+    }
+
+    @Test("A transaction that is no transaction quarantines who sent it")
+    func badTransaction() {
+        var replicator = replicator()
+        _ = tell(&replicator, .heads(heads()))
+        var bytes = chain(count: 1)[0].bytes
+        bytes.removeLast()
+        _ = tell(&replicator, .notification([bytes]))
+        #expect(replicator.status.peers[0].quarantinedUntil == 60_001)
+    }
+
+    @Test("A peer with another model is refused once, on both sides, until its heads fit")
+    func otherModel() {
+        let world = World(seed: 1)
+        world.addNode(1, peers: [2])
+        world.addNode(2, model: [UInt8](repeating: 8, count: 32), peers: [1])
+        world.start()
+        world.save(0)
+        world.save(1)
+        world.run(5_000)
+        for index in 0...1 {
+            #expect(world.nodes[index].store.log.count == 1)
+            #expect(world.nodes[index].alarms.count == 1)
+            #expect(world.status(index).peers[0].refusal?.part == .model)
+        }
+        world.stop(1)
+        world.restart(1)
+        world.run(3_000)
+        #expect(world.isConverged)
+        #expect(world.status(0).peers[0].refusal == nil)
+    }
+
+    @Test("A peer of another cluster is refused once, on both sides")
+    func otherCluster() {
+        let world = World(seed: 1)
+        world.addNode(1, peers: [2])
+        world.addNode(2, cluster: "elsewhere", peers: [1])
+        world.start()
+        world.save(0)
+        world.save(1)
+        world.run(5_000)
+        for index in 0...1 {
+            #expect(world.nodes[index].store.log.count == 1)
+            #expect(world.nodes[index].alarms.count == 1)
+            #expect(world.status(index).peers[0].refusal?.part == .cluster)
+        }
+    }
+
+    @Test("Equal vectors with different digests raise an alarm, once a vector")
+    func digestMismatch() {
+        var replicator = replicator()
+        let bad = ProjectionDigest(high: 1, low: 1)
+        let alarm = Effect.alarm(
+            .digestMismatch(
+                peer: World.id(2), vector: VersionVector(), ours: ProjectionDigest(), theirs: bad))
+        #expect(tell(&replicator, .heads(heads(digest: bad))).contains(alarm))
+        #expect(!tell(&replicator, .heads(heads(digest: bad))).contains(alarm))
+        #expect(!tell(&replicator, .heads(heads())).contains(alarm))
+    }
+
+    @Test("A timestamp far ahead is held with what depends on it, and applied in its time")
+    func future() {
+        let world = World(seed: 1)
+        world.addNodes(2)
+        world.start()
+        world.run(1_000)
+        world.save(0, ahead: 310_000)
+        world.run(10)
+        world.save(0)
+        world.run(5_000)
+        #expect(world.nodes[1].store.log.isEmpty)
+        let held = world.status(1).held
+        #expect(held.map(\.dot.sequence) == [1])
+        #expect(world.nodes[1].alarms.count == 1)
+        #expect(world.status(1).gauges.pullCount == 0)
+        world.save(1)
+        world.run(100)
+        #expect(world.nodes[0].store.log.count == 3)
+        world.run(10_000)
+        #expect(world.isConverged)
+        #expect(world.status(1).held.isEmpty)
+    }
+
+    @Test("A rejected transaction is held, blocks only what depends on it, and is tried again")
+    func rejected() {
+        let world = World(seed: 1)
+        world.addNodes(3)
+        world.nodes[2].store.refused = [Dot(actor: world.nodes[0].actor, sequence: 1)]
+        world.start()
+        world.run(1_000)
+        world.cut = [102]
+        world.save(0, count: 3)
+        world.save(1, count: 2)
+        world.run(1_000)
+        #expect(world.nodes[2].store.log.map(\.dot.actor.node) == [World.id(2), World.id(2)])
+        #expect(world.status(2).held.map(\.reason) == [.rejected("no such row")])
+        #expect(world.status(2).gauges.waitingCount == 3)
+        world.cut = []
+        world.run(70_000)
+        #expect(world.nodes[2].alarms.count == 1)
+        world.nodes[2].store.refused = []
+        world.run(70_000)
+        #expect(world.isConverged)
+        #expect(world.status(2).held.isEmpty)
+    }
+
+    @Test("Transactions of our own incarnation that we never wrote are refused with an alarm")
+    func dotReused() {
+        var replicator = replicator()
+        let stolen = chain(Self.own, count: 1)[0]
+        let effects =
+            tell(
+                &replicator,
+                .heads(heads(vector: VersionVector([.init(actor: Self.own, sequence: 1)]))))
+            + tell(&replicator, .notification([stolen.bytes]))
+        let alarms = effects.filter { if case .alarm = $0 { true } else { false } }
+        #expect(alarms == [.alarm(.dotReused(stolen.dot, from: World.id(2)))])
+        #expect(!effects.contains { if case .apply = $0 { true } else { false } })
+        _ = replicator.handle(.tick(now: 1_000, wallMilliseconds: World.wallStart + 1_000))
+        #expect(replicator.status.gauges.pullCount == 0)
+    }
+
+    @Test("Another process with our number is told of once and not listened to")
+    func sameNumber() {
+        var replicator = replicator()
+        let twin = heads(ActorID(node: World.id(1), incarnation: 77))
+        #expect(
+            tell(&replicator, .heads(twin), from: 1)
+                == [.alarm(.twoNodesWithOneID(World.id(1), incarnation: nil))])
+        #expect(tell(&replicator, .heads(twin), from: 1).isEmpty)
+    }
+
+    @Test("A peer that asks and asks costs one log read at a time, and one page within its credit")
+    func slowPeer() {
+        var replicator = replicator()
+        _ = tell(&replicator, .heads(heads()))
+        var reads: [UInt64] = []
+        for id in 1...1_000 {
+            let pull = Pull(id: UInt64(id), vector: VersionVector(), credit: .max)
+            for case .readLog(let id, _, let limit) in tell(&replicator, .pull(pull)) {
+                reads.append(id)
+                #expect(limit == Limits().pageBytes)
+            }
+        }
+        #expect(reads.count == 1)
+        let transactions = chain(count: 100, bytes: 100_000).map(\.bytes)
+        let answer = replicator.handle(
+            .logRead(id: reads[0], transactions: transactions, reachedEnd: true, now: 5))
+        // Its first pull was given up by the peer; the latest is read for.
+        guard case .readLog(let second, _, _)? = answer.first, answer.count == 1 else {
+            Issue.record("expected one read, got \(answer.count) effects")
+            return
+        }
+        let effects = replicator.handle(
+            .logRead(id: second, transactions: transactions, reachedEnd: true, now: 6))
+        guard case .reply(_, let bytes)? = effects.first, effects.count == 1,
+            let envelope = try? Envelope.decode(bytes, cluster: "test"),
+            case .page(let page) = envelope.message
+        else {
+            Issue.record("expected one page")
+            return
+        }
+        #expect(page.id == 1_000)
+        #expect(page.transactions.count == 41)
+        #expect(!page.reachedEnd)
+        #expect(replicator.status.gauges.readsOutstanding == 0)
+    }
+
+    @Test("A pull without an answer is repeated at another peer first, and then takes longer")
+    func pullTimeout() {
+        var replicator = replicator()
+        let missing = VersionVector([.init(actor: Self.other, sequence: 3)])
+        let third = ActorID(node: World.id(3), incarnation: 1)
+        _ = tell(&replicator, .heads(heads(third)), from: 3)
+        var asked: [NodeID] = []
+        for now in stride(from: UInt64(10), to: 9_000, by: 50) {
+            let effects =
+                replicator.handle(.tick(now: now, wallMilliseconds: World.wallStart + now))
+                + tell(&replicator, .heads(heads(vector: missing)), now: now)
+                + tell(&replicator, .heads(heads(third, vector: missing)), from: 3, now: now)
+            for case .send(let peer, let bytes) in effects {
+                guard let envelope = try? Envelope.decode(bytes, cluster: "test"),
+                    case .pull = envelope.message
+                else { continue }
+                asked.append(peer)
+            }
+        }
+        #expect(asked.prefix(2) == [World.id(2), World.id(3)])
+        #expect(asked.count <= 4)
+    }
+
+    @Test("Status tells how far each side is behind, and how far the clocks are apart")
+    func status() {
+        var replicator = replicator()
+        let vector = VersionVector([.init(actor: Self.other, sequence: 12)])
+        _ = tell(&replicator, .heads(heads(vector: vector)), now: 50)
+        let peer = replicator.status.peers[0]
+        #expect(peer.missingHere == 12)
+        #expect(peer.missingThere == 0)
+        #expect(peer.clockOffsetMilliseconds == 200)
+        #expect(peer.isConnected && peer.isAgreed && peer.isPulling)
+        _ = replicator.handle(.tick(now: 5_051, wallMilliseconds: World.wallStart))
+        #expect(!replicator.status.peers[0].isConnected)
+    }
+}
