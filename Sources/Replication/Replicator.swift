@@ -170,10 +170,12 @@ public struct Replicator: Sendable {
 
     // MARK: - The store
 
-    /// Takes over what the store holds now; inputs come in the order of its commits.
-    func isNewer(_ state: StoreState) -> Bool { state.vector.covers(self.state.vector) }
+    /// Whether a state is not older than the one known. Digest and vector belong together, so an
+    /// older one, told late, must not replace either.
+    private func isNewer(_ state: StoreState) -> Bool { state.vector.covers(self.state.vector) }
 
-    mutating func adopt(_ state: StoreState) {
+    /// Takes over what the store holds after local saves.
+    private mutating func adopt(_ state: StoreState) {
         if isNewer(state) {
             self.state.vector = state.vector
             self.state.digest = state.digest
@@ -189,7 +191,7 @@ public struct Replicator: Sendable {
         }
         self.state.durable.join(state.durable)
         let isForward = queue.finishBatch(
-            vector: self.state.vector, rejected: rejected, now: now)
+            vector: self.state.vector.joined(state.vector), rejected: rejected, now: now)
         // A store that applies nothing and rejects nothing is in trouble (a full disk): it is
         // not asked again at once.
         if !isForward, rejected.isEmpty { applyAllowedAt = now + limits.headsMilliseconds }
@@ -245,7 +247,7 @@ public struct Replicator: Sendable {
         guard let index = peerIndex(node) else { return }
         peers[index].lastHeard = nil
         peers[index].pulling = nil
-        peers[index].answering = nil
+        // A log read under way stays counted: one that reconnects again and again gets no second.
         peers[index].waitingPull = nil
         noteGap(isCertain: true)
     }

@@ -187,6 +187,28 @@ struct ConvergenceTests {
         #expect(world.status(2).gauges.piecesBytes == 0)
     }
 
+    @Test("With bounds far too small nothing is lost, it only takes longer", arguments: 1...5)
+    func smallBounds(seed: UInt64) {
+        let world = World(seed: seed)
+        world.limits.waitingCount = 10
+        world.limits.backlogCount = 20
+        world.limits.applyCount = 7
+        world.limits.pageBytes = 3_000
+        world.applyMilliseconds = 20
+        world.addNodes(3)
+        world.faults = .init(publishLoss: 0.5, exchangeLoss: 0.1, repeats: 0.2, delay: 1...100)
+        world.start()
+        for round in 0..<100 {
+            world.save((round * 5 + Int(seed)) % 3, count: 1 + round % 5)
+            world.run(10)
+            #expect(world.status(0).gauges.waitingCount <= 10)
+        }
+        world.run(120_000)
+        #expect(world.isConverged)
+        #expect(world.nodes[0].store.log.count == 300)
+        #expect(world.nodes.allSatisfy { $0.alarms.isEmpty && $0.quarantined.isEmpty })
+    }
+
     @Test("The same seed gives the same run")
     func deterministic() {
         func run() -> [Dot] {

@@ -150,6 +150,23 @@ struct ProtectionTests {
         #expect(replicator.status.peers[0].quarantinedUntil == nil)
     }
 
+    @Test("Damage on a socket that cannot tell its sender harms nobody and is told of once")
+    func unknownSocket() {
+        var replicator = replicator()
+        _ = tell(&replicator, .heads(heads()))
+        let damaged = Input.messageReceived(bytes: [1], from: nil, over: .publish, now: 5)
+        #expect(replicator.handle(damaged).count == 1)
+        #expect(replicator.handle(damaged).isEmpty)
+        let transaction = chain(count: 1)[0]
+        let bytes = Envelope(
+            cluster: "test", sender: World.id(2), message: .notification([transaction.bytes])
+        ).encoded()
+        #expect(
+            replicator.handle(
+                .messageReceived(bytes: bytes, from: nil, over: .publish, now: 6))
+                == [.apply([transaction])])
+    }
+
     @Test("A transaction that is no transaction quarantines who sent it")
     func badTransaction() {
         var replicator = replicator()
