@@ -1,0 +1,95 @@
+// The one error type that the node's own parts throw.
+//
+// Values only; may be used from any thread.
+
+/// What went wrong in a node or on the way to one.
+public struct NodeError: Error, Sendable, CustomStringConvertible {
+    /// What kind of failure it is. A code exists only where a caller may act on it; there may be
+    /// others in later releases, so a `switch` needs a default.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name as it is printed.
+        public let description: String
+
+        /// Names a kind of failure.
+        public init(_ name: String) { description = name }
+
+        /// A setting is wrong or missing; the context names file, key, line and reason.
+        public static let configurationInvalid = Self("configurationInvalid")
+        /// A file of keys or tokens cannot be read, or others may read it too.
+        public static let secretUnreadable = Self("secretUnreadable")
+        /// An address cannot be bound or connected to.
+        public static let addressUnavailable = Self("addressUnavailable")
+        /// An address off loopback was to be bound without keys.
+        public static let notSecured = Self("notSecured")
+        /// The self-test at start found that strangers are let in.
+        public static let strangersAdmitted = Self("strangersAdmitted")
+        /// A frame is over the limit on its size.
+        public static let frameTooLarge = Self("frameTooLarge")
+        /// The process has no more descriptors or memory.
+        public static let resourcesExhausted = Self("resourcesExhausted")
+        /// Nobody listens at the node's address.
+        public static let connectionRefused = Self("connectionRefused")
+        /// The connection ended before the answer was whole.
+        public static let connectionReset = Self("connectionReset")
+        /// The answer did not come in time.
+        public static let timedOut = Self("timedOut")
+        /// The host has no address, or no way leads to it.
+        public static let hostUnreachable = Self("hostUnreachable")
+        /// What came back is not HTTP, or is over a bound.
+        public static let responseMalformed = Self("responseMalformed")
+        /// The client was closed, or too many requests wait in it.
+        public static let clientUnavailable = Self("clientUnavailable")
+        /// A request was withdrawn by its task.
+        public static let cancelled = Self("cancelled")
+    }
+
+    /// One detail, such as the key of a setting.
+    public struct Detail: Hashable, Sendable {
+        /// What it is, such as "key".
+        public let name: String
+        /// Its value. Never a secret, never a user's data.
+        public let value: String
+    }
+
+    /// What kind of failure it is.
+    public let code: Code
+    /// A sentence that a person can act on.
+    public let message: String
+    /// Details, in the order in which they were given.
+    public let context: [Detail]
+    /// The error underneath, where there was one.
+    public let cause: (any Error)?
+
+    /// Describes a failure.
+    ///
+    /// - Parameters:
+    ///   - code: the kind.
+    ///   - message: a sentence that a person can act on.
+    ///   - context: details, most important first.
+    ///   - cause: the error underneath.
+    public init(
+        _ code: Code, _ message: String, context: KeyValuePairs<String, String> = [:],
+        cause: (any Error)? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.context = context.map { Detail(name: $0.key, value: $0.value) }
+        self.cause = cause
+    }
+
+    /// The value of a detail, or nil.
+    public func detail(_ name: String) -> String? { context.first { $0.name == name }?.value }
+
+    /// Whether there was no whole answer from the node: refused, reset, unreachable or too late.
+    ///
+    /// Only after `connectionRefused` and `hostUnreachable` is it certain that the node did nothing.
+    public var isNoAnswer: Bool {
+        switch code {
+        case .connectionRefused, .connectionReset, .timedOut, .hostUnreachable: true
+        default: false
+        }
+    }
+
+    /// The message.
+    public var description: String { message }
+}

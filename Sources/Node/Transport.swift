@@ -1,0 +1,166 @@
+// The port to the network: frames out, frames in, no promises.
+//
+// A transport may drop, repeat, reorder and delay frames. Threading: every call is made on the one
+// thread that polls; other threads ring the `wakeup`.
+
+public import Merge
+
+/// The two ways between nodes.
+public enum MeshChannel: Hashable, Sendable {
+    /// From one to all, without answers.
+    case publish
+    /// Between two, questions and answers.
+    case exchange
+}
+
+/// A frame that came in.
+public struct IncomingFrame: Sendable {
+    /// The bytes, whole; at most as many as the transport's limit says.
+    public var bytes: [UInt8]
+    /// Who sent it. With keys this is proven; without, it is what the peer says.
+    public var sender: NodeID
+    /// The way it came.
+    public var channel: MeshChannel
+    /// Where an answer must go for a frame that the peer sent to our own endpoint; nil for others.
+    public var route: ReplyRoute?
+
+    /// Describes a frame.
+    public init(bytes: [UInt8], sender: NodeID, channel: MeshChannel, route: ReplyRoute? = nil) {
+        self.bytes = bytes
+        self.sender = sender
+        self.channel = channel
+        self.route = route
+    }
+}
+
+/// The way back along one connection that a peer made to us.
+///
+/// Two processes that claim one NodeID have two routes, so that both can be told.
+public struct ReplyRoute: Hashable, Sendable {
+    /// Who is at the other end.
+    public let node: NodeID
+    let identity: [UInt8]
+
+    /// Names a way back; what the identity means is the transport's own matter.
+    public init(node: NodeID, identity: [UInt8]) {
+        self.node = node
+        self.identity = identity
+    }
+}
+
+/// What became of a frame that was to be sent.
+public enum FrameOutcome: Hashable, Sendable {
+    /// It is on its way; whether it arrives is not known.
+    case sent
+    /// It was dropped: the queue to that peer is full.
+    case congested
+    /// It was dropped: no connection leads to that peer now.
+    case unreachable
+}
+
+/// A peer to connect to.
+public struct MeshPeer: Hashable, Sendable {
+    /// Its number.
+    public var node: NodeID
+    /// Where it publishes.
+    public var publish: MeshEndpoint
+    /// Where it takes questions.
+    public var exchange: MeshEndpoint
+    /// Its key; needed where this node has keys.
+    public var publicKey: CurvePublicKey?
+
+    /// Describes a peer.
+    public init(
+        node: NodeID, publish: MeshEndpoint, exchange: MeshEndpoint,
+        publicKey: CurvePublicKey? = nil
+    ) {
+        self.node = node
+        self.publish = publish
+        self.exchange = exchange
+        self.publicKey = publicKey
+    }
+}
+
+/// What a transport has counted since it began.
+public struct TransportStatistics: Hashable, Sendable {
+    /// Frames and bytes given to the caller.
+    public var framesReceived = 0
+    /// Bytes given to the caller.
+    public var bytesReceived = 0
+    /// Frames taken for sending; a published frame counts once.
+    public var framesSent = 0
+    /// Bytes taken for sending.
+    public var bytesSent = 0
+    /// Frames dropped because a queue was full.
+    public var framesCongested = 0
+    /// Frames dropped because no connection led to the peer.
+    public var framesUnreachable = 0
+    /// Incoming messages thrown away: not one frame, or not from whom they claim to be.
+    public var framesRefused = 0
+    /// Handshakes let in by the list of keys.
+    public var handshakesAdmitted = 0
+    /// Handshakes refused by the list of keys.
+    public var handshakesRefused = 0
+
+    /// Begins at nothing.
+    public init() {}
+}
+
+/// What carries frames between nodes. See the head of this file for what it may do to them.
+public protocol Transport: AnyObject {
+    /// Ends a poll early; the only part that other threads may touch.
+    var wakeup: Wakeup { get }
+    /// What was counted so far.
+    var statistics: TransportStatistics { get }
+
+    /// Waits for frames, the wake-up or the time-out, whichever comes first.
+    ///
+    /// - Parameter timeoutMilliseconds: 0 looks without waiting; less than 0 waits for ever.
+    /// - Returns: what came in, bounded in frames and bytes; the rest waits for the next call.
+    /// - Throws: an error only where the transport itself is broken, never for a peer's fault.
+    func poll(timeoutMilliseconds: Int) throws -> [IncomingFrame]
+
+    /// Sends a frame to every peer that listens.
+    ///
+    /// - Throws: ``NodeError`` with `frameTooLarge`.
+    @discardableResult func publish(_ frame: [UInt8]) throws -> FrameOutcome
+
+    /// Sends a frame to a peer over the connection that we made to it.
+    ///
+    /// - Throws: ``NodeError`` with `frameTooLarge`.
+    @discardableResult func send(_ frame: [UInt8], to node: NodeID) throws -> FrameOutcome
+
+    /// Sends a frame along a connection that the peer made to us.
+    ///
+    /// - Throws: ``NodeError`` with `frameTooLarge`.
+    @discardableResult func reply(_ frame: [UInt8], along route: ReplyRoute) throws -> FrameOutcome
+
+    /// The way back along the newest connection on which that peer has sent something.
+    func route(to node: NodeID) -> ReplyRoute?
+
+    /// Connects to a peer, or to its new addresses where it is connected already.
+    func connect(to peer: MeshPeer) throws
+
+    /// Ends the connections to a peer, and takes its key off the list.
+    func disconnect(from node: NodeID)
+}
+
+extension Transport {
+    /// Sends a frame to a node along the newest connection that it made to us.
+    ///
+    /// - Throws: ``NodeError`` with `frameTooLarge`.
+    @discardableResult
+    public func reply(_ frame: [UInt8], to node: NodeID) throws -> FrameOutcome {
+        guard let route = route(to: node) else { return .unreachable }
+        return try reply(frame, along: route)
+    }
+
+    /// Sends a frame to a node by the connection we made, or else by one that it made to us.
+    ///
+    /// - Throws: ``NodeError`` with `frameTooLarge`.
+    @discardableResult
+    public func deliver(_ frame: [UInt8], to node: NodeID) throws -> FrameOutcome {
+        let outcome = try send(frame, to: node)
+        return outcome == .unreachable ? try reply(frame, to: node) : outcome
+    }
+}

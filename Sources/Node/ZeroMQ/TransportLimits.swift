@@ -1,0 +1,36 @@
+// Every bound of the ZeroMQ transport, with its reason.
+
+/// The bounds of a ``ZeroMQTransport``.
+public struct TransportLimits: Hashable, Sendable {
+    /// The greatest frame, in bytes, 1 KiB...64 MiB; libzmq closes a connection that brings more.
+    /// Whole transactions are published up to 256 KiB and chunks are no larger than that; 1 MiB
+    /// leaves room for their envelopes.
+    public var frameBytes = 1 << 20
+    /// How many published frames may wait for one subscriber. Publishing is a hint, so what does not
+    /// fit is dropped and pulled later. 512 frames of 256 KiB are 128 MiB for a peer that has stopped,
+    /// until its heartbeat fails.
+    public var publishQueueFrames: Int32 = 512
+    /// How many frames may wait in each direction of an exchange with one peer. Credit keeps far
+    /// fewer bytes under way; this is for a peer that does not keep to it.
+    public var exchangeQueueFrames: Int32 = 128
+    /// How many frames one poll takes from one socket, so that no peer starves another.
+    public var framesPerSocketAndPoll = 64
+    /// How many bytes one poll takes altogether before it returns.
+    public var bytesPerPoll = 8 << 20
+    /// How many nodes' ways back are remembered. Members are far fewer; without keys anyone may
+    /// claim any number, and the one heard longest ago is forgotten first.
+    public var rememberedRoutes = 1024
+    /// How long a handshake may take, in milliseconds; it ties up a descriptor meanwhile.
+    public var handshakeMilliseconds: Int32 = 3000
+    /// How often a quiet connection is tested, in milliseconds.
+    public var heartbeatMilliseconds: Int32 = 1000
+    /// How long a connection may be silent, in milliseconds, before it is taken for dead.
+    public var heartbeatTimeoutMilliseconds: Int32 = 5000
+    /// The first wait before connecting again, in milliseconds; it doubles up to `reconnectMaximum`.
+    public var reconnectMilliseconds: Int32 = 50
+    /// The longest wait before connecting again, in milliseconds.
+    public var reconnectMaximumMilliseconds: Int32 = 5000
+
+    /// The defaults.
+    public init() {}
+}
