@@ -34,8 +34,11 @@ extension Replicator {
         var outstanding = 0
         for peer in peers {
             guard let pulling = peer.pulling else { continue }
-            coming.join(pulling.target)
             outstanding += 1
+            // An answer that is overdue may still come, but others need not wait for it.
+            if now < pulling.askedAt + limits.pullTimeoutMilliseconds {
+                coming.join(pulling.target)
+            }
         }
         let order = pullOrder()
         for wantsWriter in [true, false] {
@@ -54,10 +57,14 @@ extension Replicator {
         }
     }
 
-    /// The peers from the one after us on, so that nodes do not all ask the first.
+    /// The peers from the one after us on, so that nodes do not all ask the first; those that
+    /// answered lately before those that did not.
     private func pullOrder() -> [Int] {
         let first = peers.firstIndex { $0.node > node } ?? peers.endIndex
-        return Array(first..<peers.endIndex) + Array(0..<first)
+        let around = Array(first..<peers.endIndex) + Array(0..<first)
+        return around.enumerated().sorted {
+            (peers[$0.element].failures, $0.offset) < (peers[$1.element].failures, $1.offset)
+        }.map(\.element)
     }
 
     private func canPull(_ index: Int) -> Bool {

@@ -60,7 +60,8 @@ struct ConvergenceTests {
         #expect(world.nodes[0].store.log.count == 50)
     }
 
-    @Test("Loss, repetition and reordering everywhere", arguments: 1...20)
+    /// Seed 39 once waited half a minute for an answer that was lost, with two idle peers at hand.
+    @Test("Loss, repetition and reordering everywhere", arguments: [39] + Array(1...20))
     func everythingGoesWrong(seed: UInt64) {
         let world = World(seed: seed)
         world.addNodes(4)
