@@ -1,0 +1,137 @@
+public import Merge
+
+/// A disagreement of concurrent writes, open or closed: one entry of the conflict journal.
+public struct Conflict: Hashable, Sendable {
+    /// Its name.
+    public var id: ConflictID
+    /// What kind of disagreement.
+    public var kind: ConflictKind
+    /// Where it stands.
+    public var state: ConflictState
+    /// The property in dispute; nil where it is a row, its existence or a link.
+    public var property: String?
+    /// The policy that applies.
+    public var policy: MergePolicy
+    /// All sides, earliest first.
+    public var sides: [ConflictSide]
+    /// Why the visible side is visible.
+    public var explanation: Explanation
+    /// The transaction that closed it; nil while it is open, or where stability closed it.
+    public var closedBy: Dot?
+    /// The generation in which it was first seen here.
+    public var openedAt: UInt64
+
+    /// Whether it is still open.
+    public var isOpen: Bool { id.closedAt == nil }
+    /// The object in dispute.
+    public var object: ManagedObjectID {
+        ManagedObjectID(entityName: id.entity, row: id.row)
+    }
+}
+
+/// One side of a conflict.
+public struct ConflictSide: Hashable, Sendable {
+    /// The transaction that wrote it; nil for what a save discarded before it became one.
+    public var dot: Dot?
+    /// When it was written.
+    public var timestamp: HybridTimestamp?
+    /// Whether readers see this side.
+    public var isVisible: Bool
+    /// Whether this side deleted the row, or took the link away.
+    public var isDeleted: Bool
+    /// The property's value; nil where the side is of a whole row.
+    public var value: PropertyValue?
+    /// The values this side wrote, of a row or of its existence, sorted by name.
+    public var row: [RowValue]
+    /// Who wrote it; known while the log still has the transaction.
+    public var author: String?
+    /// The writing context's name, likewise.
+    public var contextName: String?
+
+    /// A property's value with its name.
+    public struct RowValue: Hashable, Sendable {
+        /// The property.
+        public let name: String
+        /// Its value.
+        public let value: PropertyValue
+    }
+}
+
+/// A conflict's bytes in the journal.
+///
+/// Layout: [kind, state, property, policy, rule, text, closedBy, side ...]
+///     side = [dot, timestamp, flags, value or null, name, value ...]
+enum ConflictCoding {
+    static func encode(_ conflict: Conflict) -> [UInt8] {
+        var writer = CBORWriter(capacity: 256)
+        writer.beginArray(7 + conflict.sides.count)
+        writer.write(conflict.kind.rawValue)
+        writer.write(conflict.state.rawValue)
+        writer.write(conflict.property)
+        writer.write(conflict.policy.rawValue)
+        writer.write(conflict.explanation.rule.rawValue)
+        writer.write(conflict.explanation.text)
+        write(conflict.closedBy, to: &writer)
+        for side in conflict.sides {
+            writer.beginArray(5 + side.row.count * 2)
+            write(side.dot, to: &writer)
+            writer.write(side.timestamp?.rawValue ?? 0)
+            writer.write(
+                UInt64((side.isVisible ? 1 : 0) | (side.isDeleted ? 2 : 0)))
+            writer.write(side.value != nil)
+            writer.write(side.value ?? .null)
+            for entry in side.row {
+                writer.write(entry.name)
+                writer.write(entry.value)
+            }
+        }
+        return writer.bytes
+    }
+
+    private static func write(_ dot: Dot?, to writer: inout CBORWriter) {
+        writer.write(dot?.description)
+    }
+
+    static func decode(_ bytes: [UInt8], id: ConflictID, openedAt: UInt64) throws -> Conflict {
+        do {
+            var reader = CBORReader(bytes)
+            let parts = try reader.array()
+            guard parts >= 7, let kind = ConflictKind(rawValue: try reader.text()),
+                let state = ConflictState(rawValue: try reader.text())
+            else { throw DecodingFailure("unknown kind or state", offset: reader.offset) }
+            let property = try reader.optionalText()
+            guard let policy = MergePolicy(rawValue: try reader.text()),
+                let rule = Explanation.Rule(rawValue: try reader.text())
+            else { throw DecodingFailure("unknown policy or rule", offset: reader.offset) }
+            let text = try reader.text()
+            let closedBy = try reader.optionalText().flatMap { Dot($0) }
+            var sides: [ConflictSide] = []
+            for _ in 7..<parts { sides.append(try side(&reader)) }
+            try reader.finish()
+            return Conflict(
+                id: id, kind: kind, state: state, property: property, policy: policy,
+                sides: sides, explanation: Explanation(rule: rule, text: text),
+                closedBy: closedBy, openedAt: openedAt)
+        } catch let failure as DecodingFailure {
+            throw CoordinatorError(
+                .storeDamaged, "The journal's entry \(id) is damaged: \(failure).")
+        }
+    }
+
+    private static func side(_ reader: inout CBORReader) throws -> ConflictSide {
+        let count = try reader.array()
+        let dot = try reader.optionalText().flatMap { Dot($0) }
+        let timestamp = try reader.timestamp()
+        let flags = try reader.unsigned()
+        let hasValue = try reader.boolean()
+        let value = try reader.value()
+        var row: [ConflictSide.RowValue] = []
+        for _ in 0..<max(0, (count - 5) / 2) {
+            let name = try reader.text()
+            row.append(.init(name: name, value: try reader.value()))
+        }
+        return ConflictSide(
+            dot: dot, timestamp: timestamp, isVisible: flags & 1 != 0, isDeleted: flags & 2 != 0,
+            value: hasValue ? value : nil, row: row, author: nil, contextName: nil)
+    }
+}

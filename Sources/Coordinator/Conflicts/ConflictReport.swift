@@ -1,0 +1,122 @@
+import Merge
+
+/// Composes conflicts from a row's state: pure, so that every node composes the same.
+enum ConflictReport {
+    /// The conflicts of a row, with all their sides.
+    static func conflicts(
+        of row: LoadedRow, dangling: [(position: Int, target: RowID)], generation: UInt64
+    ) -> [Conflict] {
+        let entity = row.table.entity
+        var result: [Conflict] = []
+        if row.state.hasSiblings {
+            for found in row.state.conflicts(entity.policies) {
+                result.append(report(found, of: row, generation: generation))
+            }
+        }
+        for (position, target) in dangling {
+            let property = entity.properties[position]
+            let sibling = row.state.visible(position, entity.policies)
+            result.append(
+                Conflict(
+                    id: ConflictID(
+                        entity: entity.name, row: row.row, subject: "\(property.name).target"),
+                    kind: .dangling, state: .settled, property: property.name,
+                    policy: entity.policies.properties[position],
+                    sides: [
+                        ConflictSide(
+                            dot: sibling?.dot, timestamp: sibling?.stamp.timestamp,
+                            isVisible: false, isDeleted: false, value: .reference(target),
+                            row: [])
+                    ],
+                    explanation: Explanation(
+                        rule: .targetGone,
+                        text: "The object it refers to is deleted, so the reference reads as "
+                            + "nil; should the object return, so does the reference."),
+                    closedBy: nil, openedAt: generation))
+        }
+        return result
+    }
+
+    private static func report(
+        _ found: RegisterConflict, of row: LoadedRow, generation: UInt64
+    ) -> Conflict {
+        let entity = row.table.entity
+        let subject: String
+        let property: String?
+        var sides: [ConflictSide]
+        switch found.subject {
+        case .property(let position):
+            let name = entity.properties[position].name
+            subject = name
+            property = name
+            let register = row.state.properties[position]
+            let visible = register.visible(found.policy.choice)?.dot
+            sides = register.siblings.map {
+                ConflictSide(
+                    dot: $0.dot, timestamp: $0.stamp.timestamp, isVisible: $0.dot == visible,
+                    isDeleted: false, value: $0.value, row: [])
+            }
+        case .object:
+            subject = "object"
+            property = nil
+            sides = existenceSides(row)
+        }
+        return Conflict(
+            id: ConflictID(entity: entity.name, row: row.row, subject: subject),
+            kind: found.kind, state: found.state, property: property, policy: found.policy,
+            sides: sides, explanation: found.explanation, closedBy: nil, openedAt: generation)
+    }
+
+    private static func existenceSides(_ row: LoadedRow) -> [ConflictSide] {
+        let entity = row.table.entity
+        let wholeVisible =
+            row.isAlive && entity.policies.isRowGrained
+            ? row.state.visibleWhole(entity.policies)?.dot : nil
+        return row.state.existence.siblings.map { sibling in
+            var values: [ConflictSide.RowValue] = []
+            switch sibling.value {
+            case .dead: break
+            case .whole(let whole):
+                values = zip(entity.properties, whole).map { .init(name: $0.name, value: $1) }
+            case .alive:
+                // What this write said of properties and still stands among their siblings.
+                for (position, register) in row.state.properties.enumerated() {
+                    for written in register.siblings where written.dot == sibling.dot {
+                        values.append(
+                            .init(name: entity.properties[position].name, value: written.value))
+                    }
+                }
+            }
+            let isVisible =
+                entity.policies.isRowGrained
+                ? (row.isAlive ? sibling.dot == wholeVisible : !sibling.value.isAlive)
+                : sibling.value.isAlive == row.isAlive
+            return ConflictSide(
+                dot: sibling.dot, timestamp: sibling.stamp.timestamp, isVisible: isVisible,
+                isDeleted: !sibling.value.isAlive, value: nil, row: values)
+        }
+    }
+
+    /// The conflict of a link added and removed concurrently; nil where nobody disagrees.
+    static func conflict(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID, _ register: Register<Bool>,
+        generation: UInt64
+    ) -> Conflict? {
+        guard register.isInConflict else { return nil }
+        let visible = LinkCoding.visible(register, policy: link.policy)?.dot
+        let relationship = link.name.split(separator: ".", maxSplits: 1).last.map(String.init)
+        return Conflict(
+            id: ConflictID(
+                entity: link.source, row: source, subject: "\(relationship ?? "").\(target)"),
+            kind: .link, state: link.policy.leavesUnresolved ? .unresolved : .settled,
+            property: relationship, policy: link.policy,
+            sides: register.siblings.map {
+                ConflictSide(
+                    dot: $0.dot, timestamp: $0.stamp.timestamp, isVisible: $0.dot == visible,
+                    isDeleted: !$0.value, value: .reference(target), row: [])
+            },
+            explanation: link.policy.leavesUnresolved
+                ? .deleting(link.policy) : .choosing(link.policy),
+            closedBy: nil, openedAt: generation)
+    }
+}

@@ -1,0 +1,77 @@
+public import Merge
+import Synchronization
+
+/// Those who wait until a store covers a vector: read your writes, anywhere. Thread-safe.
+final class VectorWaiters: Sendable {
+    private struct State {
+        var next = 0
+        var waiters: [Int: (VersionVector, CheckedContinuation<Bool, Never>)] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    enum Limits {
+        /// Requests that may wait at once, each with a vector.
+        static let waiters = 10_000
+    }
+
+    /// A commit has reached a vector.
+    func advance(to vector: VersionVector) {
+        let ready = state.withLock { state in
+            let ready = state.waiters.filter { vector.covers($0.value.0) }
+            for id in ready.keys { state.waiters[id] = nil }
+            return ready.values.map(\.1)
+        }
+        for continuation in ready { continuation.resume(returning: true) }
+    }
+
+    /// Waits for a vector.
+    ///
+    /// - Returns: whether it was reached in time.
+    func wait(
+        for vector: VersionVector, timeout: Duration, isCovered: @Sendable () -> Bool
+    ) async -> Bool {
+        if isCovered() { return true }
+        let id = state.withLock { state in
+            state.next += 1
+            return state.next
+        }
+        let timer = Task { [self] in
+            try? await Task.sleep(for: timeout)
+            finish(id, reached: false)
+        }
+        defer { timer.cancel() }
+        return await withCheckedContinuation { continuation in
+            let isFull = state.withLock { state in
+                if state.waiters.count >= Limits.waiters { return true }
+                state.waiters[id] = (vector, continuation)
+                return false
+            }
+            if isFull { return continuation.resume(returning: false) }
+            // A commit between the first look and the registration would be missed otherwise.
+            if isCovered() { finish(id, reached: true) }
+        }
+    }
+
+    private func finish(_ id: Int, reached: Bool) {
+        let waiter = state.withLock { $0.waiters.removeValue(forKey: id) }
+        waiter?.1.resume(returning: reached)
+    }
+}
+
+extension PersistentStoreCoordinator {
+    /// Waits until the store covers a vector.
+    ///
+    /// - Parameter timeout: how long at the most.
+    /// - Throws: ``CoordinatorError``: `generationTimeout` where it does not in time.
+    public func waitUntilCovered(_ vector: VersionVector, timeout: Duration) async throws {
+        let isCovered: @Sendable () -> Bool = { [self] in
+            (try? currentToken.versionVector.covers(vector)) ?? false
+        }
+        guard await waiters.wait(for: vector, timeout: timeout, isCovered: isCovered) else {
+            throw CoordinatorError(
+                .generationTimeout,
+                "The node has not seen everything the token names within \(timeout).")
+        }
+    }
+}

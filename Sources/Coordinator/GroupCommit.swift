@@ -1,0 +1,317 @@
+import GRDB
+import GRDBSQLite
+public import Merge
+import Synchronization
+
+/// What a batch of foreign transactions came to.
+public struct ApplyResult: Sendable {
+    /// The store's vector afterwards.
+    public let versionVector: VersionVector
+    /// Its digest.
+    public let digest: ProjectionDigest
+    /// Its generation.
+    public let generation: UInt64
+    /// The part of the vector that is on disk for certain.
+    public let durable: VersionVector
+    /// Transactions that could not be merged, with the reason; they are to be held.
+    public let rejected: [(dot: Dot, reason: String)]
+}
+
+/// Group commit: saves and foreign transactions that wait are committed together, one SQLite
+/// transaction and one wait for the disk for all of them.
+///
+/// The engine belongs to the writer connection's queue. Whoever enqueues a job also asks for that
+/// queue; the first to get it works off everything that waits, and those behind find their job
+/// done. So there is no thread of our own, and while one group waits for the disk the next one
+/// gathers.
+///
+/// `@unchecked Sendable`: `engine` is touched inside ``drain()`` only, which runs on the writer
+/// queue; everything else is behind a mutex.
+final class GroupCommit: @unchecked Sendable {
+    enum Limits {
+        /// Jobs that may wait. Past it callers are told, before memory is.
+        static let waitingJobs = 20_000
+        /// Jobs in a group: what bounds the time until the first of them is acknowledged.
+        static let jobsInGroup = 512
+        /// Operations in a group, for the same reason.
+        static let operationsInGroup = 20_000
+    }
+
+    /// What waits to be done.
+    enum Job: Sendable {
+        case save(
+            make: @Sendable (StoreEngine) throws -> SaveRequest, size: Int,
+            completion: @Sendable (Result<SaveResult, any Error>) -> Void)
+        case apply(
+            [EncodedTransaction], completion: @Sendable (Result<ApplyResult, any Error>) -> Void)
+        case makeDurable(completion: @Sendable (Result<Void, any Error>) -> Void)
+
+        var size: Int {
+            switch self {
+            case .save(_, let size, _): size
+            case .apply(let transactions, _):
+                transactions.reduce(0) { $0 + $1.transaction.changes.count }
+            case .makeDurable: 1
+            }
+        }
+
+        var isSave: Bool { if case .save = self { true } else { false } }
+
+        func fail(_ error: any Error) {
+            switch self {
+            case .save(_, _, let completion): completion(.failure(error))
+            case .apply(_, let completion): completion(.failure(error))
+            case .makeDurable(let completion): completion(.failure(error))
+            }
+        }
+    }
+
+    /// What others may know of the last commit.
+    struct Published {
+        var token: QueryGenerationToken
+        var digest: ProjectionDigest
+        var durable: VersionVector
+    }
+
+    private struct Waiting {
+        var jobs: [Job] = []
+        var stopped: CoordinatorError?
+    }
+
+    private let engine: StoreEngine
+    private let pool: DatabasePool
+    private let waiting = Mutex(Waiting())
+    private let published: Mutex<Published>
+    private let onCommit: @Sendable (CommitNotice) -> Void
+    private let onStop: @Sendable (CoordinatorError) -> Void
+
+    init(
+        engine: StoreEngine, pool: DatabasePool,
+        onCommit: @escaping @Sendable (CommitNotice) -> Void,
+        onStop: @escaping @Sendable (CoordinatorError) -> Void
+    ) {
+        self.engine = engine
+        self.pool = pool
+        self.onCommit = onCommit
+        self.onStop = onStop
+        published = Mutex(
+            Published(
+                token: engine.token, digest: engine.state.digest,
+                durable: engine.state.versionVector))
+    }
+
+    var actor: ActorID { engine.actor }
+
+    /// The last commit's token, digest and durable vector.
+    var current: Published { published.withLock { $0 } }
+
+    /// How many jobs wait.
+    var waitingCount: Int { waiting.withLock { $0.jobs.count } }
+
+    // MARK: Enqueuing
+
+    /// Enqueues a job and works it off on the calling thread, or waits while others do.
+    func runBlocking(_ job: Job) {
+        guard enqueue(job) else { return }
+        pool.writeWithoutTransaction { _ in drain() }
+    }
+
+    /// Enqueues a job; its completion is called on the writer queue.
+    func run(_ job: Job) {
+        guard enqueue(job) else { return }
+        pool.asyncWriteWithoutTransaction { _ in self.drain() }
+    }
+
+    private func enqueue(_ job: Job) -> Bool {
+        let refusal: CoordinatorError? = waiting.withLock { waiting in
+            if let stopped = waiting.stopped { return stopped }
+            if waiting.jobs.count >= Limits.waitingJobs {
+                return CoordinatorError(
+                    .limitExceeded, "\(Limits.waitingJobs) saves are waiting already; try later.")
+            }
+            waiting.jobs.append(job)
+            return nil
+        }
+        if let refusal { job.fail(refusal) }
+        return refusal == nil
+    }
+
+    /// Refuses everything from now on.
+    func stop(_ reason: CoordinatorError) {
+        let left = waiting.withLock { waiting in
+            if waiting.stopped == nil { waiting.stopped = reason }
+            defer { waiting.jobs = [] }
+            return waiting.jobs
+        }
+        for job in left { job.fail(reason) }
+    }
+
+    // MARK: Working off
+
+    private func drain() {
+        while true {
+            let group = takeGroup()
+            guard let first = group.first else { return }
+            if first.isSave { commitSaves(group) } else { commitOthers(group) }
+        }
+    }
+
+    /// The longest run of jobs of one kind from the front, within bounds.
+    private func takeGroup() -> [Job] {
+        waiting.withLock { waiting in
+            guard let first = waiting.jobs.first else { return [] }
+            var count = 0
+            var size = 0
+            for job in waiting.jobs {
+                guard count < Limits.jobsInGroup, job.isSave == first.isSave,
+                    count == 0 || size + job.size <= Limits.operationsInGroup
+                else { break }
+                size += job.size
+                count += 1
+            }
+            let group = Array(waiting.jobs[0..<count])
+            waiting.jobs.removeFirst(count)
+            return group
+        }
+    }
+
+    private func commitSaves(_ group: [Job]) {
+        var outcomes: [(Result<SaveResult, any Error>) -> Void] = []
+        var results: [Result<SaveResult, any Error>] = []
+        do {
+            try engine.begin(isDurable: true)
+            for job in group {
+                guard case .save(let make, _, let completion) = job else { continue }
+                outcomes.append(completion)
+                do {
+                    results.append(.success(try engine.save(try make(engine))))
+                } catch let error as CoordinatorError where error.code != .storeDamaged {
+                    results.append(.failure(error))
+                }
+            }
+        } catch {
+            // Nothing of the group is written, so every save of it has failed, for that reason.
+            let mapped = CoordinatorError(mapping: error)
+            try? engine.rollBack()
+            for job in group { job.fail(mapped) }
+            stopIfNeeded(mapped)
+            return
+        }
+        let notice: CommitNotice?
+        do {
+            notice = try engine.commit(isLocal: true)
+        } catch {
+            let mapped = CoordinatorError(mapping: error)
+            try? engine.rollBack()
+            let isKnown = mapped.code == .diskFull
+            for (result, completion) in zip(results, outcomes) {
+                switch result {
+                case .failure: completion(result)
+                case .success:
+                    completion(
+                        .failure(
+                            isKnown
+                                ? mapped
+                                : CoordinatorError(
+                                    .outcomeUnknown,
+                                    "The disk failed at the commit (\(mapped.message)); whether "
+                                        + "it was saved shows after a restart.")))
+                }
+            }
+            if !isKnown { stopIfNeeded(mapped, always: true) }
+            return
+        }
+        publish(notice, isDurable: true)
+        for (result, completion) in zip(results, outcomes) { completion(result) }
+        if let notice { onCommit(notice) }
+    }
+
+    private func commitOthers(_ group: [Job]) {
+        var applied:
+            [(rejected: [(dot: Dot, reason: String)], (Result<ApplyResult, any Error>) -> Void)] =
+                []
+        var durable: [(Result<Void, any Error>) -> Void] = []
+        let notice: CommitNotice?
+        do {
+            try engine.begin(isDurable: false)
+            for job in group {
+                switch job {
+                case .save: continue
+                case .makeDurable(let completion): durable.append(completion)
+                case .apply(let transactions, let completion):
+                    var rejected: [(dot: Dot, reason: String)] = []
+                    for transaction in transactions {
+                        do {
+                            try engine.apply(transaction)
+                        } catch let rejection as ApplyRejection {
+                            rejected.append((rejection.dot, rejection.reason))
+                        }
+                    }
+                    applied.append((rejected, completion))
+                }
+            }
+            notice = try engine.commit(isLocal: false)
+            if !durable.isEmpty { try engine.makeDurable() }
+        } catch {
+            let mapped = CoordinatorError(mapping: error)
+            try? engine.rollBack()
+            for job in group { job.fail(mapped) }
+            stopIfNeeded(mapped)
+            return
+        }
+        publish(notice, isDurable: !durable.isEmpty)
+        let current = current
+        for (rejected, completion) in applied {
+            completion(
+                .success(
+                    ApplyResult(
+                        versionVector: current.token.versionVector, digest: current.digest,
+                        generation: current.token.generation, durable: current.durable,
+                        rejected: rejected)))
+        }
+        for completion in durable { completion(.success(())) }
+        if let notice { onCommit(notice) }
+    }
+
+    private func publish(_ notice: CommitNotice?, isDurable: Bool) {
+        published.withLock { published in
+            published.token = engine.token
+            published.digest = engine.state.digest
+            if isDurable { published.durable = engine.committed.versionVector }
+        }
+    }
+
+    /// After a failure of the disk or damage nothing is written any more; a full disk passes.
+    private func stopIfNeeded(_ error: CoordinatorError, always: Bool = false) {
+        guard always || [.inputOutput, .storeDamaged].contains(error.code) else { return }
+        stop(error)
+        onStop(error)
+    }
+}
+
+extension CoordinatorError {
+    /// Makes a typed error of whatever SQLite or GRDB threw.
+    init(mapping error: any Error) {
+        let primary: Int32
+        let message: String
+        switch error {
+        case let error as CoordinatorError:
+            self = error
+            return
+        case let failure as SQLFailure: (primary, message) = (failure.primary, failure.message)
+        case let failure as DatabaseError:
+            primary = failure.resultCode.rawValue
+            message = failure.message ?? "\(failure)"
+        default: (primary, message) = (SQLITE_IOERR, "\(error)")
+        }
+        switch primary {
+        case SQLITE_FULL:
+            self.init(.diskFull, "The disk is full; nothing was saved, and reads go on.")
+        case SQLITE_CORRUPT, SQLITE_NOTADB:
+            self.init(.storeDamaged, "The store is damaged: \(message).")
+        case SQLITE_BUSY, SQLITE_LOCKED:
+            self.init(.storeInUse, "The store is in use by another process: \(message).")
+        default: self.init(.inputOutput, "SQLite failed: \(message) (\(primary)).")
+        }
+    }
+}

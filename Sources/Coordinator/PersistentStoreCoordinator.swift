@@ -1,0 +1,377 @@
+import Foundation
+import GRDB
+public import Merge
+import Synchronization
+
+/// The only writer of a store, and the door to it: as NSPersistentStoreCoordinator.
+///
+/// Thread-safe. Saves that come at the same time are committed as a group; reads go on beside
+/// them. It works alone: an application may use it on one node and never start a network.
+///
+/// ```swift
+/// let coordinator = try PersistentStoreCoordinator(
+///     storeAt: "notes.sqlite", model: model, cluster: "home", node: node)
+/// let context = ManagedObjectContext(coordinator)
+/// ```
+public final class PersistentStoreCoordinator: Sendable {
+    /// How a store is opened.
+    public struct Options: Sendable {
+        /// Connections for reading at once, 1...64.
+        public var readers = 4
+        /// The most the write-ahead log may grow to, in bytes, before pins expire.
+        public var walLimit: UInt64 = 1 << 30
+        /// The longest a pin may live, in milliseconds.
+        public var pinLimitMilliseconds: UInt64 = 3_600_000
+        /// The wall clock, in milliseconds since 1970.
+        public var wallMilliseconds: @Sendable () -> UInt64 = {
+            UInt64(max(0, Date().timeIntervalSince1970 * 1000))
+        }
+        /// 64 random bits.
+        public var random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+
+        /// The defaults.
+        public init() {}
+    }
+
+    /// The model.
+    public let model: ManagedObjectModel
+    /// The name of the cluster the store belongs to.
+    public let cluster: String
+    /// The node the store belongs to.
+    public let node: NodeID
+    /// The path of the store's file.
+    public let storePath: String
+
+    let options: Options
+    let catalog: StoreCatalog
+    let pins = PinRegistry()
+    let observers = CommitObservers()
+    let waiters = VectorWaiters()
+    private let pool: any DatabaseReader
+    private let writablePool: DatabasePool?
+    private let writer: GroupCommit?
+    private let ownership: StoreOwnership?
+
+    /// Opens a store for writing, and makes it where there is none.
+    ///
+    /// Every opening is a new incarnation of the node.
+    ///
+    /// - Parameters:
+    ///   - path: the file; its folder must exist.
+    ///   - model: the schema. A store written with one of another version hash is refused.
+    ///   - cluster: the name of the cluster, which must be the store's.
+    ///   - node: the node, which must be the store's.
+    /// - Throws: ``CoordinatorError``: `storeInUse`, `storeLayout`, `storeDamaged`, `storeOwner`,
+    ///   `modelMismatch` or `inputOutput`.
+    public init(
+        storeAt path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
+        options: Options = Options()
+    ) throws {
+        storePath = path
+        self.model = model
+        self.cluster = cluster
+        self.node = node
+        self.options = options
+        do {
+            ownership = try StoreOwnership(storePath: path)
+            let pool = try DatabasePool(path: path, configuration: Self.configuration(options))
+            let environment = StoreEngine.Environment(
+                wallMilliseconds: options.wallMilliseconds, random: options.random)
+            let engine = try pool.writeWithoutTransaction { database in
+                try StoreEngine.open(
+                    database, path: path, model: model, cluster: cluster, node: node,
+                    environment: environment)
+            }
+            catalog = StoreCatalog(
+                model: model, cluster: cluster,
+                names: try pool.read { try StoreLayout.readNames(in: $0) },
+                actors: engine.state.actors)
+            let observers = observers
+            let waiters = waiters
+            writer = GroupCommit(
+                engine: engine, pool: pool,
+                onCommit: { notice in
+                    waiters.advance(to: notice.token.versionVector)
+                    observers.notify(notice)
+                }, onStop: { observers.stop($0) })
+            self.pool = pool
+            writablePool = pool
+        } catch {
+            throw CoordinatorError(mapping: error)
+        }
+    }
+
+    /// Opens a store's file for reading only, with the model kept in it; for inspecting the store
+    /// of a node that is stopped.
+    ///
+    /// - Throws: ``CoordinatorError``: `storeLayout`, `storeDamaged` or `inputOutput`.
+    public init(readingStoreAt path: String, options: Options = Options()) throws {
+        storePath = path
+        self.options = options
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw CoordinatorError(.inputOutput, "There is no file \(path).")
+        }
+        do {
+            var configuration = Self.configuration(options)
+            configuration.readonly = true
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            let opened = try queue.read { database in
+                try StoreEngine.check(database, path: path)
+                return try Self.readOwner(database, path: path)
+            }
+            model = opened.model
+            cluster = opened.cluster
+            node = opened.node
+            catalog = StoreCatalog(
+                model: opened.model, cluster: opened.cluster, names: opened.names,
+                actors: opened.actors)
+            pool = queue
+            writablePool = nil
+            writer = nil
+            ownership = nil
+        } catch {
+            throw CoordinatorError(mapping: error)
+        }
+    }
+
+    private static func readOwner(_ database: Database, path: String) throws -> (
+        model: ManagedObjectModel, cluster: String, node: NodeID, names: NameTable,
+        actors: ActorTable
+    ) {
+        let statement = try database.prepared(
+            "SELECT cluster, node, (SELECT json FROM _model WHERE current = 1) FROM _state")
+        guard try statement.step(), let node = NodeID(statement.integer(1)) else {
+            throw CoordinatorError(.storeDamaged, "\(path) has lost its state.")
+        }
+        defer { statement.reset() }
+        let model: ManagedObjectModel
+        do {
+            model = try ManagedObjectModel(json: Array(statement.text(2).utf8))
+        } catch {
+            throw CoordinatorError(.storeDamaged, "The model kept in \(path) is damaged: \(error).")
+        }
+        return (
+            model, statement.text(0), node, try StoreLayout.readNames(in: database),
+            try StoreLayout.readActors(in: database).0
+        )
+    }
+
+    private static func configuration(_ options: Options) -> Configuration {
+        var configuration = Configuration()
+        configuration.maximumReaderCount = min(max(options.readers, 1), 64)
+        configuration.busyMode = .timeout(5)
+        configuration.label = "tributary.store"
+        configuration.prepareDatabase { database in
+            if !database.configuration.readonly {
+                try database.execute(
+                    sql: """
+                        PRAGMA journal_mode = WAL;
+                        PRAGMA wal_autocheckpoint = 4000;
+                        """)
+            }
+            try database.execute(sql: "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY")
+            PredicateFunctions.register(on: database)
+        }
+        return configuration
+    }
+
+    /// The node's incarnation; nil where the store is open for reading only.
+    public var actor: ActorID? { writer?.actor }
+
+    /// The state after the last commit.
+    public var currentToken: QueryGenerationToken {
+        get throws {
+            if let writer { return writer.current.token }
+            return try read { try $0.token }
+        }
+    }
+
+    /// The digest after the last commit.
+    public var currentDigest: ProjectionDigest {
+        get throws {
+            if let writer { return writer.current.digest }
+            return try read { try $0.digest }
+        }
+    }
+
+    /// The vector that is on disk for certain.
+    public var durableVector: VersionVector { writer?.current.durable ?? VersionVector() }
+
+    /// How many saves wait for their group.
+    public var waitingSaves: Int { writer?.waitingCount ?? 0 }
+
+    // MARK: Saving
+
+    /// Saves and waits until it is on disk.
+    ///
+    /// - Throws: ``CoordinatorError``. With `outcomeUnknown` it may have been saved; with every
+    ///   other code nothing was.
+    public func save(_ request: SaveRequest) throws -> SaveResult {
+        try saveBlocking(size: request.operations.count) { _ in request }
+    }
+
+    /// Saves, without blocking the caller's thread.
+    public func save(_ request: SaveRequest) async throws -> SaveResult {
+        try await saveWaiting(size: request.operations.count) { _ in request }
+    }
+
+    func saveBlocking(
+        size: Int, _ make: @escaping @Sendable (StoreEngine) throws -> SaveRequest
+    ) throws -> SaveResult {
+        let writer = try writableWriter()
+        // Written and read on the writer queue in turn; the queue orders both.
+        nonisolated(unsafe) var outcome: Result<SaveResult, any Error>?
+        writer.runBlocking(.save(make: make, size: size) { outcome = $0 })
+        guard let outcome else {
+            preconditionFailure("A save was neither done nor refused.")
+        }
+        return try outcome.get()
+    }
+
+    func saveWaiting(
+        size: Int, _ make: @escaping @Sendable (StoreEngine) throws -> SaveRequest
+    ) async throws -> SaveResult {
+        let writer = try writableWriter()
+        return try await withCheckedThrowingContinuation { continuation in
+            writer.run(.save(make: make, size: size) { continuation.resume(with: $0) })
+        }
+    }
+
+    private func writableWriter() throws -> GroupCommit {
+        guard let writer else {
+            throw CoordinatorError(.notWritable, "The store is open for reading only.")
+        }
+        return writer
+    }
+
+    // MARK: Other nodes' transactions
+
+    /// Applies transactions of other nodes, in causal order, and waits for it.
+    ///
+    /// The commit does not wait for the disk: what is lost with the power can be fetched again.
+    /// ``durableVector`` says what cannot be lost; ``makeDurable()`` raises it.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be written; what cannot be merged is
+    ///   in the result instead.
+    public func apply(_ transactions: [EncodedTransaction]) throws -> ApplyResult {
+        let writer = try writableWriter()
+        nonisolated(unsafe) var outcome: Result<ApplyResult, any Error>?
+        writer.runBlocking(.apply(transactions) { outcome = $0 })
+        guard let outcome else {
+            preconditionFailure("A batch was neither applied nor refused.")
+        }
+        return try outcome.get()
+    }
+
+    /// The same without blocking; the completion is called on the writer's queue.
+    public func apply(
+        _ transactions: [EncodedTransaction],
+        completion: @escaping @Sendable (Result<ApplyResult, any Error>) -> Void
+    ) {
+        guard let writer else {
+            completion(
+                .failure(
+                    CoordinatorError(.notWritable, "The store is open for reading only.")))
+            return
+        }
+        writer.run(.apply(transactions, completion: completion))
+    }
+
+    /// Waits until everything committed is on disk, without blocking the caller.
+    public func makeDurable(
+        completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+    ) {
+        guard let writer else { return completion(.success(())) }
+        writer.run(.makeDurable(completion: completion))
+    }
+
+    // MARK: Reading
+
+    /// Reads a consistent state: the newest, or a pinned one.
+    ///
+    /// - Throws: what the closure throws, and ``CoordinatorError`` where the store cannot be
+    ///   read or the pin has expired.
+    public func read<Result>(
+        _ pin: GenerationPin? = nil, _ body: (StoreReader) throws -> Result
+    ) throws -> Result {
+        let catalog = catalog
+        do {
+            if let pin {
+                return try pin.read { try body(StoreReader(database: $0, catalog: catalog)) }
+            }
+            return try pool.read { try body(StoreReader(database: $0, catalog: catalog)) }
+        } catch let error as SQLFailure {
+            throw CoordinatorError(mapping: error)
+        } catch let error as DatabaseError {
+            throw CoordinatorError(mapping: error)
+        }
+    }
+
+    /// Pins the newest generation; all who pin the same one share it.
+    ///
+    /// - Throws: ``CoordinatorError``: `limitExceeded` where too many generations are pinned.
+    public func pinCurrentGeneration() throws -> GenerationPin {
+        if let writer, let pin = pins.pin(generation: writer.current.token.generation) {
+            return pin
+        }
+        guard let writablePool else {
+            throw CoordinatorError(
+                .notWritable, "A store open for reading only does not change: no pin is needed.")
+        }
+        do {
+            let snapshot = try writablePool.makeSnapshot()
+            let catalog = catalog
+            let token = try snapshot.read {
+                try StoreReader(database: $0, catalog: catalog).token
+            }
+            return try pins.add(
+                GenerationPin(
+                    token: token, snapshot: snapshot,
+                    pinnedAtMilliseconds: options.wallMilliseconds()))
+        } catch {
+            throw CoordinatorError(mapping: error)
+        }
+    }
+
+    /// The living pin of a token.
+    ///
+    /// - Throws: ``CoordinatorError``: `queryGenerationExpired` where that generation is neither
+    ///   pinned nor the newest.
+    public func pin(_ token: QueryGenerationToken) throws -> GenerationPin {
+        let current = try currentToken
+        if token.store == current.store {
+            if let pin = pins.pin(generation: token.generation) { return pin }
+            if token.generation == current.generation {
+                let pin = try pinCurrentGeneration()
+                if pin.token.generation == token.generation { return pin }
+            }
+        }
+        throw CoordinatorError(
+            .queryGenerationExpired,
+            "Generation \(token.generation) is not pinned here any more; pin a newer one.")
+    }
+
+    // MARK: Observing
+
+    /// Calls a closure after every commit, in order, on the writer's queue: it must be quick, and
+    /// must not save.
+    ///
+    /// - Returns: an observation that ends with ``CommitObservation/cancel()`` or its release.
+    public func observeCommits(
+        _ body: @escaping @Sendable (CommitNotice) -> Void
+    ) -> CommitObservation {
+        observers.add(body)
+    }
+
+    /// Calls a closure when the writer has stopped for good, with the reason.
+    public func onStop(_ body: @escaping @Sendable (CoordinatorError) -> Void) {
+        observers.onStop(body)
+    }
+
+    /// Closes the store: saves are refused from now on, and what was written is checkpointed.
+    public func close() {
+        writer?.stop(CoordinatorError(.notWritable, "The store was closed."))
+        for pin in pins.living { pin.expire() }
+        try? writablePool?.close()
+    }
+}

@@ -1,0 +1,73 @@
+import Merge
+
+extension StoreEngine {
+    /// The answer to a save of that ID, if there was one.
+    func savedAnswer(_ saveID: String) throws -> SaveResult? {
+        let statement = try database.prepared("SELECT answer FROM _save WHERE saveID = ?1")
+        statement.bind(1, saveID)
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        return try SaveAnswer.decode(statement.bytes(0))
+    }
+
+    /// Keeps an answer, in the same commit as the save itself.
+    func remember(_ result: SaveResult, under saveID: String) throws {
+        let statement = try database.prepared(
+            "INSERT INTO _save (saveID, position, answer) VALUES (?1, ?2, ?3)")
+        statement.bind(1, saveID)
+        statement.bind(2, Int64(bitPattern: state.position))
+        statement.bind(3, SaveAnswer.encode(result))
+        try statement.run()
+        group.wroteApart = true
+    }
+}
+
+/// A save's answer as bytes, without the rows, which mean something only to the context that
+/// saved.
+///
+/// Layout: [dot, timestamp, seen, token, [temporary, row ...], [conflict ...]].
+enum SaveAnswer {
+    static func encode(_ result: SaveResult) -> [UInt8] {
+        var writer = CBORWriter(capacity: 256)
+        writer.beginArray(6)
+        writer.write(result.transaction?.description)
+        writer.write(result.timestamp?.rawValue ?? 0)
+        writer.write(result.seen)
+        writer.write(result.token.text)
+        writer.beginArray(result.insertedRows.count * 2)
+        for inserted in result.insertedRows {
+            writer.write(inserted.temporary.rawValue)
+            writer.write(inserted.row.rawValue)
+        }
+        writer.beginArray(result.conflicts.count)
+        for conflict in result.conflicts { writer.write(conflict.description) }
+        return writer.bytes
+    }
+
+    static func decode(_ bytes: [UInt8]) throws -> SaveResult {
+        do {
+            var reader = CBORReader(bytes)
+            try reader.array(exactly: 6)
+            let dot = try reader.optionalText().flatMap { Dot($0) }
+            let timestamp = try reader.timestamp()
+            let seen = try reader.vector()
+            guard let token = QueryGenerationToken(text: try reader.text()) else {
+                throw DecodingFailure("no token", offset: reader.offset)
+            }
+            var inserted: [SaveResult.InsertedRow] = []
+            for _ in 0..<(try reader.array() / 2) {
+                let temporary = RowID(try reader.signed())
+                inserted.append(.init(temporary: temporary, row: RowID(try reader.signed())))
+            }
+            var conflicts: [ConflictID] = []
+            for _ in 0..<(try reader.array()) {
+                if let id = ConflictID(try reader.text()) { conflicts.append(id) }
+            }
+            return SaveResult(
+                transaction: dot, timestamp: dot == nil ? nil : timestamp, seen: seen,
+                token: token, insertedRows: inserted, conflicts: conflicts, rows: [])
+        } catch let failure as DecodingFailure {
+            throw CoordinatorError(.storeDamaged, "A kept answer is damaged: \(failure).")
+        }
+    }
+}

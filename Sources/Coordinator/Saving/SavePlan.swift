@@ -1,0 +1,80 @@
+import Merge
+
+/// What a save is going to write, row by row, while it is being worked out.
+///
+/// Nothing is written before the whole plan stands, so a save that fails leaves no trace.
+struct SavePlan {
+    /// One row's part.
+    struct Row {
+        enum Kind: Hashable {
+            case insert, update, delete, revival
+        }
+
+        let table: EntityTable
+        /// The row as the store has it; nil for an insert.
+        let loaded: LoadedRow?
+        var kind: Kind
+        /// The values to write, by position, later ones over earlier ones.
+        var values: [(position: Int, value: PropertyValue)]
+        /// Positions of an insert that were assigned; the others have defaults.
+        var assignedCount: Int
+        var resolves: Bool
+        /// How the request names the object, for messages.
+        let name: RowID
+        /// Whether the policy left other values than the caller asked for.
+        var isSettled: Bool
+
+        func value(at position: Int) -> PropertyValue? {
+            values.last { $0.position == position }?.value
+        }
+
+        mutating func set(_ position: Int, _ value: PropertyValue) {
+            if let index = values.firstIndex(where: { $0.position == position }) {
+                values[index].value = value
+            } else {
+                values.append((position, value))
+            }
+        }
+    }
+
+    /// A many-to-many link by its two ends.
+    struct LinkKey: Hashable {
+        let link: String
+        let source: RowID
+        let target: RowID
+    }
+
+    var rows: [RowID: Row] = [:]
+    var order: [RowID] = []
+    var links: [LinkKey: Bool] = [:]
+    var linkOrder: [LinkKey] = []
+    var inserted: [SaveResult.InsertedRow] = []
+    var stale: [MergeConflict] = []
+    var failures: [ValidationFailure] = []
+    var journal: [Conflict] = []
+    /// Objects whose operation the policy dropped, as the store has them.
+    var dropped: [LoadedRow?] = []
+    var droppedIDs: [ManagedObjectID] = []
+
+    mutating func add(_ row: RowID, _ planned: Row) {
+        if rows.updateValue(planned, forKey: row) == nil { order.append(row) }
+    }
+
+    mutating func setLink(_ key: LinkKey, _ isAlive: Bool) {
+        if links.updateValue(isAlive, forKey: key) == nil { linkOrder.append(key) }
+    }
+
+    /// Whether the save deletes a row.
+    func deletes(_ row: RowID) -> Bool { rows[row]?.kind == .delete }
+
+    /// The permanent identity of a temporary one; others are themselves.
+    func resolve(_ row: RowID) -> RowID? {
+        if row.rawValue > 0 { return row }
+        // Inserts usually count down from -1, so the answer is at a known place.
+        let guess = Int(-row.rawValue - 1)
+        if guess >= 0, guess < inserted.count, inserted[guess].temporary == row {
+            return inserted[guess].row
+        }
+        return inserted.first { $0.temporary == row }?.row
+    }
+}

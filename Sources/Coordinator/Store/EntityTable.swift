@@ -1,0 +1,56 @@
+import Merge
+
+/// How one entity's rows are kept: its SQL, and its properties' lasting numbers.
+///
+/// Built once at opening; the hot paths look nothing up by name.
+struct EntityTable: Sendable {
+    let entity: ManagedObjectModel.Entity
+    let code: Int64
+    /// The lasting number of each property, by position.
+    let propertyCodes: [Int64]
+    let positionsByCode: [Int64: Int]
+    /// Positions of to-ones, with the root table of their destination.
+    let references: [(position: Int, root: String)]
+
+    let insertSQL: String
+    let updateSQL: String
+    let deleteSQL: String
+    let selectSQL: String
+
+    /// The columns every snapshot query selects, in the order ``StoreReader`` decodes:
+    /// id, version, timestamp, registers, then properties.
+    let selectedColumns: [String]
+
+    init(_ entity: ManagedObjectModel.Entity, names: NameTable, model: ManagedObjectModel) {
+        self.entity = entity
+        code = names.entities[entity.name] ?? 0
+        propertyCodes = entity.properties.map {
+            names.code(ofProperty: $0.name, root: entity.root) ?? 0
+        }
+        positionsByCode = Dictionary(
+            zip(propertyCodes, 0...), uniquingKeysWith: { first, _ in first })
+        references = entity.properties.enumerated().compactMap { position, property in
+            guard case .toOne(let destination) = property.content else { return nil }
+            return (position, model.entity(named: destination)?.root ?? destination)
+        }
+        let table = Self.quote(entity.root)
+        let properties = entity.properties.map { Self.quote($0.name) }
+        let system = ["_version", "_timestamp", "_registers"]
+        let entityColumn = entity.sharesTable ? ["_entity"] : []
+        selectedColumns = ["_id"] + system + properties
+        let inserted = ["_id"] + system + properties + entityColumn
+        insertSQL =
+            "INSERT INTO \(table) (\(inserted.joined(separator: ", "))) VALUES ("
+            + (1...inserted.count).map { "?\($0)" }.joined(separator: ", ") + ")"
+        let assigned = (system + properties).enumerated().map { "\($1) = ?\($0 + 2)" }
+        updateSQL = "UPDATE \(table) SET \(assigned.joined(separator: ", ")) WHERE _id = ?1"
+        deleteSQL = "DELETE FROM \(table) WHERE _id = ?1"
+        selectSQL =
+            "SELECT \(selectedColumns.joined(separator: ", ")) FROM \(table) WHERE _id = ?1"
+    }
+
+    static func quote(_ name: String) -> String {
+        "\"" + name.split(separator: "\"", omittingEmptySubsequences: false)
+            .joined(separator: "\"\"") + "\""
+    }
+}

@@ -1,0 +1,216 @@
+import Merge
+
+/// The registers of a row as bytes: what column `_registers` and a tombstone hold.
+///
+/// A row nobody has updated has none: NULL means that its existence, its insertion and all its
+/// properties were written by the transaction in `_version` at `_timestamp`. Otherwise
+///
+///     [insertion, existence, collapsed, property ...]
+///     insertion = [dot, timestamp ...]
+///     existence = [dot, timestamp, kind, (count, (code, value) ...) ...]
+///         kind 0 alive, 1 dead, 2 whole with the values in the columns, 3 whole, values here
+///     collapsed = [dot ...]
+///     property  = [code, dot, timestamp]              one sibling, its value in the column
+///               | [code, (dot, timestamp, value) ...] siblings with their values
+///
+/// A property that is not listed was written by the first insertion, or never, and its value is
+/// in the column. In a tombstone there are no columns, so every value is here.
+struct RowCoding {
+    let table: EntityTable
+    let actors: ActorTable
+
+    /// The bytes, or nil where `_version` and `_timestamp` say it all.
+    ///
+    /// - Parameter columns: the projected values the row's columns hold; nil for a tombstone.
+    func encode(_ state: RowState, columns: [PropertyValue]?) -> [UInt8]? {
+        let policies = table.entity.policies
+        let insertion = state.insertion.siblings
+        var properties: [(Int, Register<PropertyValue>, explicit: Bool)] = []
+        for (position, register) in state.properties.enumerated() {
+            let siblings = register.siblings
+            if siblings.isEmpty { continue }
+            let inColumn = siblings.count == 1 && columns?[position] == siblings[0].value
+            if inColumn, siblings[0].stamp == insertion.first?.stamp { continue }
+            properties.append((position, register, !inColumn))
+        }
+        let existence = state.existence.siblings
+        if let columns, existence.count == 1, insertion.count == 1,
+            existence[0].stamp == insertion[0].stamp, state.collapsedDots.isEmpty,
+            properties.isEmpty
+        {
+            switch existence[0].value {
+            case .alive: return nil
+            case .whole(let values) where values == columns: return nil
+            case .whole, .dead: break
+            }
+        }
+
+        var writer = CBORWriter(capacity: 64)
+        writer.beginArray(3 + properties.count)
+        writer.beginArray(insertion.count * 2)
+        for sibling in insertion { write(sibling.stamp, to: &writer) }
+        write(existence, visible: columns == nil ? nil : state.visibleWhole(policies)?.dot,
+            columns: columns, to: &writer)
+        writer.beginArray(state.collapsedDots.count)
+        for dot in state.collapsedDots { writer.write(actors.integer(dot)) }
+        for (position, register, explicit) in properties {
+            let siblings = register.siblings
+            writer.beginArray(explicit ? 1 + siblings.count * 3 : 3)
+            writer.write(table.propertyCodes[position])
+            for sibling in siblings {
+                write(sibling.stamp, to: &writer)
+                if explicit { writer.write(sibling.value) }
+            }
+        }
+        return writer.bytes
+    }
+
+    private func write(_ stamp: Stamp, to writer: inout CBORWriter) {
+        writer.write(actors.integer(stamp.dot))
+        writer.write(stamp.timestamp.rawValue)
+    }
+
+    private func write(
+        _ siblings: [Sibling<Existence>], visible: Dot?, columns: [PropertyValue]?,
+        to writer: inout CBORWriter
+    ) {
+        writer.beginArray(siblings.count)
+        for sibling in siblings {
+            var values: [PropertyValue] = []
+            var kind: UInt64 = 0
+            switch sibling.value {
+            case .alive: kind = 0
+            case .dead: kind = 1
+            case .whole(let row):
+                let inColumns = visible == sibling.dot && columns == row
+                kind = inColumns ? 2 : 3
+                if !inColumns { values = row }
+            }
+            writer.beginArray(3 + values.count * 2)
+            write(sibling.stamp, to: &writer)
+            writer.write(kind)
+            for (position, value) in values.enumerated() {
+                writer.write(table.propertyCodes[position])
+                writer.write(value)
+            }
+        }
+    }
+
+    /// Restores a row's registers.
+    ///
+    /// - Throws: ``CoordinatorError`` (`storeDamaged`) where the bytes are not what `encode` gave.
+    func decode(
+        version: Int64, timestamp: Int64, registers: [UInt8]?, columns: [PropertyValue]?
+    ) throws -> RowState {
+        var state = RowState(propertyCount: table.entity.properties.count)
+        guard let registers else {
+            let stamp = try stamp(version, UInt64(bitPattern: timestamp))
+            let values = columns ?? []
+            state.insertion = Register(Sibling(stamp: stamp, value: true))
+            if table.entity.policies.isRowGrained {
+                state.existence = Register(Sibling(stamp: stamp, value: .whole(values)))
+            } else {
+                state.existence = Register(Sibling(stamp: stamp, value: .alive))
+                for (position, value) in values.enumerated() {
+                    state.properties[position] = Register(Sibling(stamp: stamp, value: value))
+                }
+            }
+            return state
+        }
+        do {
+            return try decode(registers, into: state, columns: columns)
+        } catch let failure as DecodingFailure {
+            throw CoordinatorError(
+                .storeDamaged, "The registers of a row of \(table.entity.name) are damaged: "
+                    + "\(failure).")
+        }
+    }
+
+    private func decode(
+        _ bytes: [UInt8], into empty: RowState, columns: [PropertyValue]?
+    ) throws -> RowState {
+        var state = empty
+        var reader = CBORReader(bytes)
+        let parts = try reader.array()
+        guard parts >= 3 else { throw DecodingFailure("too short", offset: 0) }
+        var insertion: [Sibling<Bool>] = []
+        for _ in 0..<(try reader.array() / 2) {
+            insertion.append(Sibling(stamp: try stamp(&reader), value: true))
+        }
+        state.insertion = Register(siblings: insertion)
+        var existence: [Sibling<Existence>] = []
+        for _ in 0..<(try reader.array()) {
+            existence.append(try existenceSibling(&reader, columns: columns))
+        }
+        state.existence = Register(siblings: existence)
+        for _ in 0..<(try reader.array()) {
+            state.collapsedDots.append(try actors.dot(try reader.signed()))
+        }
+        if !table.entity.policies.isRowGrained, let columns,
+            let first = state.insertion.siblings.first
+        {
+            for (position, value) in columns.enumerated() {
+                state.properties[position] = Register(Sibling(stamp: first.stamp, value: value))
+            }
+        }
+        for _ in 3..<parts {
+            let count = try reader.array()
+            let code = try reader.signed()
+            guard let position = table.positionsByCode[code] else {
+                throw DecodingFailure("no such property", offset: reader.offset)
+            }
+            var siblings: [Sibling<PropertyValue>] = []
+            if count == 3 {
+                guard let columns else {
+                    throw DecodingFailure("no column here", offset: reader.offset)
+                }
+                siblings.append(Sibling(stamp: try stamp(&reader), value: columns[position]))
+            } else {
+                for _ in 0..<(count - 1) / 3 {
+                    siblings.append(
+                        Sibling(stamp: try stamp(&reader), value: try reader.value()))
+                }
+            }
+            state.properties[position] = Register(siblings: siblings)
+        }
+        try reader.finish()
+        return state
+    }
+
+    private func existenceSibling(
+        _ reader: inout CBORReader, columns: [PropertyValue]?
+    ) throws -> Sibling<Existence> {
+        let count = try reader.array()
+        let stamp = try stamp(&reader)
+        switch try reader.unsigned() {
+        case 0: return Sibling(stamp: stamp, value: .alive)
+        case 1: return Sibling(stamp: stamp, value: .dead)
+        case 2:
+            guard let columns else {
+                throw DecodingFailure("no columns here", offset: reader.offset)
+            }
+            return Sibling(stamp: stamp, value: .whole(columns))
+        case 3:
+            var row = [PropertyValue](
+                repeating: .null, count: table.entity.properties.count)
+            for _ in 0..<(count - 3) / 2 {
+                let code = try reader.signed()
+                let value = try reader.value()
+                if let position = table.positionsByCode[code] { row[position] = value }
+            }
+            return Sibling(stamp: stamp, value: .whole(row))
+        default: throw DecodingFailure("unknown existence", offset: reader.offset)
+        }
+    }
+
+    private func stamp(_ reader: inout CBORReader) throws -> Stamp {
+        try stamp(try reader.signed(), try reader.unsigned())
+    }
+
+    private func stamp(_ dot: Int64, _ timestamp: UInt64) throws -> Stamp {
+        guard let timestamp = HybridTimestamp(rawValue: timestamp) else {
+            throw DecodingFailure("a timestamp is out of range", offset: 0)
+        }
+        return Stamp(timestamp: timestamp, dot: try actors.dot(dot))
+    }
+}

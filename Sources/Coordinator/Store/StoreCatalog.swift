@@ -1,0 +1,46 @@
+import GRDB
+import Merge
+import Synchronization
+
+/// What all connections of one store know in common: model, names, and the actors met.
+///
+/// Thread-safe. Actors only ever grow and keep their numbers, so a table that is newer than the
+/// generation being read serves it too.
+final class StoreCatalog: Sendable {
+    let model: ManagedObjectModel
+    let cluster: String
+    let names: NameTable
+    private let tables: [String: EntityTable]
+    private let cache: Mutex<ActorTable>
+
+    init(model: ManagedObjectModel, cluster: String, names: NameTable, actors: ActorTable) {
+        self.model = model
+        self.cluster = cluster
+        self.names = names
+        tables = Dictionary(
+            uniqueKeysWithValues: model.entities.map {
+                ($0.name, EntityTable($0, names: names, model: model))
+            })
+        cache = Mutex(actors)
+    }
+
+    func table(_ entity: String) -> EntityTable {
+        guard let table = tables[entity] else {
+            preconditionFailure("Entity \(entity) is not in the model of this store.")
+        }
+        return table
+    }
+
+    /// The actors, read anew where the connection has met more than the cache.
+    func actors(_ database: Database) throws -> ActorTable {
+        let statement = try database.prepared("SELECT coalesce(max(code), 0) FROM _actor")
+        _ = try statement.step()
+        let count = Int(statement.integer(0))
+        statement.reset()
+        let known = cache.withLock { $0 }
+        if known.actors.count >= count { return known }
+        let fresh = try StoreLayout.readActors(in: database).0
+        cache.withLock { if $0.actors.count < fresh.actors.count { $0 = fresh } }
+        return fresh
+    }
+}

@@ -1,0 +1,167 @@
+import GRDB
+import Merge
+
+/// The tables of a store file, and how they are made.
+///
+/// Any SQLite tool can read the file: a table per root entity under its own name and with its
+/// properties' names; everything of the system begins with `_`.
+enum StoreLayout {
+    /// "Trib" in the file's header.
+    static let applicationID: Int32 = 0x5472_6962
+    /// The layout's number, in the file's user_version.
+    static let version: Int32 = 1
+
+    static let systemTables = """
+        CREATE TABLE _state (
+            id INTEGER PRIMARY KEY CHECK (id = 1), store INTEGER NOT NULL,
+            cluster TEXT NOT NULL, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
+            generation INTEGER NOT NULL, clock INTEGER NOT NULL, block INTEGER NOT NULL,
+            digestHigh INTEGER NOT NULL, digestLow INTEGER NOT NULL) STRICT;
+        CREATE TABLE _model (
+            hash BLOB PRIMARY KEY, json TEXT NOT NULL, current INTEGER NOT NULL) STRICT;
+        CREATE TABLE _actor (
+            code INTEGER PRIMARY KEY, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
+            sequence INTEGER NOT NULL, UNIQUE (node, incarnation)) STRICT;
+        CREATE TABLE _name (
+            code INTEGER PRIMARY KEY, entity TEXT NOT NULL, property TEXT NOT NULL,
+            UNIQUE (entity, property)) STRICT;
+        CREATE TABLE _transaction (
+            position INTEGER PRIMARY KEY, dot INTEGER NOT NULL UNIQUE,
+            generation INTEGER NOT NULL, checksum INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
+        CREATE TABLE _tombstone (
+            row INTEGER PRIMARY KEY, entity INTEGER NOT NULL, registers BLOB NOT NULL) STRICT;
+        CREATE TABLE _dangling (
+            target INTEGER NOT NULL, row INTEGER NOT NULL, entity INTEGER NOT NULL,
+            PRIMARY KEY (target, row)) WITHOUT ROWID, STRICT;
+        CREATE TABLE _conflict (
+            position INTEGER PRIMARY KEY, id TEXT NOT NULL, closed INTEGER NOT NULL DEFAULT 0,
+            entity TEXT NOT NULL, row INTEGER NOT NULL, kind TEXT NOT NULL,
+            state TEXT NOT NULL, opened INTEGER NOT NULL, record BLOB NOT NULL,
+            UNIQUE (id, closed)) STRICT;
+        CREATE INDEX _conflictByRow ON _conflict (row);
+        CREATE TABLE _save (
+            saveID TEXT PRIMARY KEY, position INTEGER NOT NULL, answer BLOB NOT NULL)
+            WITHOUT ROWID, STRICT;
+        """
+
+    /// Makes or extends the tables of a model's entities.
+    static func createEntityTables(_ model: ManagedObjectModel, in database: Database) throws {
+        for root in model.entities where root.name == root.root {
+            let family = root.familyNames.compactMap { model.entity(named: $0) }
+            try createTable(root, family: family, in: database)
+        }
+        for link in model.links {
+            let table = EntityTable.quote(link.name)
+            try database.execute(
+                sql: """
+                    CREATE TABLE IF NOT EXISTS \(table) (
+                        source INTEGER NOT NULL, target INTEGER NOT NULL,
+                        _alive INTEGER NOT NULL, _siblings BLOB NOT NULL,
+                        PRIMARY KEY (source, target)) WITHOUT ROWID, STRICT;
+                    CREATE INDEX IF NOT EXISTS \(EntityTable.quote("_index." + link.name))
+                        ON \(table) (target, source);
+                    """)
+        }
+    }
+
+    private static func createTable(
+        _ root: ManagedObjectModel.Entity, family: [ManagedObjectModel.Entity],
+        in database: Database
+    ) throws {
+        var columns: [String] = []
+        var seen = Set<String>()
+        var indexes: [(name: String, elements: [String])] = []
+        for entity in family {
+            for property in entity.properties where seen.insert(property.name).inserted {
+                columns.append("\(EntityTable.quote(property.name)) \(affinity(property.content))")
+                if property.isReference {
+                    indexes.append(("_index.\(root.name).\(property.name)", [property.name]))
+                }
+            }
+            for index in entity.indexes {
+                indexes.append(("\(entity.name).\(index.name)", index.elements))
+            }
+            for constraint in entity.uniquenessConstraints {
+                let names = constraint.map { entity.properties[$0].name }
+                indexes.append(
+                    ("_unique.\(root.name).\(names.joined(separator: "."))", names))
+            }
+        }
+        let shared = root.sharesTable ? "_entity INTEGER NOT NULL," : ""
+        let table = EntityTable.quote(root.name)
+        try database.execute(
+            sql: """
+                CREATE TABLE IF NOT EXISTS \(table) (
+                    _id INTEGER PRIMARY KEY, \(shared) _version INTEGER NOT NULL,
+                    _timestamp INTEGER NOT NULL, _registers BLOB\
+                \(columns.map { ", " + $0 }.joined()));
+                """)
+        for index in indexes {
+            let elements = index.elements.map(EntityTable.quote).joined(separator: ", ")
+            try database.execute(
+                sql: "CREATE INDEX IF NOT EXISTS \(EntityTable.quote(index.name)) "
+                    + "ON \(table) (\(elements))")
+        }
+    }
+
+    /// The column's declared type. Doubles have none, for REAL affinity would turn -0.0 into 0.
+    private static func affinity(_ content: ManagedObjectModel.Property.Content) -> String {
+        guard case .attribute(let type) = content else { return "INTEGER" }
+        return switch type {
+        case .integer16, .integer32, .integer64, .boolean, .date: "INTEGER"
+        case .decimal, .string, .uuid, .uri: "TEXT"
+        case .binary: "BLOB"
+        case .double, .float: ""
+        }
+    }
+
+    /// Numbers every entity and property that has no number yet, and gives the whole table.
+    static func nameTable(_ model: ManagedObjectModel, in database: Database) throws -> NameTable {
+        var names = try readNames(in: database)
+        for entity in model.entities {
+            var wanted = [(entity.name, "")]
+            wanted += entity.properties.map { (entity.root, $0.name) }
+            for (owner, property) in wanted {
+                let known =
+                    property.isEmpty
+                    ? names.entities[owner] : names.code(ofProperty: property, root: owner)
+                if known != nil { continue }
+                try database.execute(
+                    sql: "INSERT INTO _name (entity, property) VALUES (?, ?)",
+                    arguments: [owner, property])
+                names.add(code: database.lastInsertedRowID, entity: owner, property: property)
+            }
+        }
+        return names
+    }
+
+    static func readNames(in database: Database) throws -> NameTable {
+        var names = NameTable()
+        let statement = try database.prepared("SELECT code, entity, property FROM _name")
+        while try statement.step() {
+            names.add(
+                code: statement.integer(0), entity: statement.text(1),
+                property: statement.text(2))
+        }
+        return names
+    }
+
+    static func readActors(in database: Database) throws -> (ActorTable, VersionVector) {
+        var actors = ActorTable()
+        var entries: [VersionVector.Entry] = []
+        let statement = try database.prepared(
+            "SELECT code, node, incarnation, sequence FROM _actor ORDER BY code")
+        while try statement.step() {
+            guard let node = NodeID(statement.integer(1)) else { continue }
+            let actor = ActorID(
+                node: node, incarnation: UInt64(bitPattern: statement.integer(2)))
+            guard actors.intern(actor).code == Int(statement.integer(0)) else {
+                statement.reset()
+                throw CoordinatorError(.storeDamaged, "The table of actors has a gap.")
+            }
+            entries.append(
+                .init(actor: actor, sequence: UInt64(bitPattern: statement.integer(3))))
+        }
+        return (actors, VersionVector(entries.filter { $0.sequence > 0 }))
+    }
+}

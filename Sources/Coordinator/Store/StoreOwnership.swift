@@ -1,0 +1,28 @@
+import Foundation
+import Glibc
+
+/// The lock file beside a store, held for life, that keeps a second process out.
+///
+/// It is a lock of the kernel, so it goes with the process however that ends; the file stays.
+final class StoreOwnership: Sendable {
+    private let descriptor: Int32
+
+    /// Takes the lock.
+    ///
+    /// - Throws: ``CoordinatorError``: `storeInUse` where another process has it.
+    init(storePath: String) throws {
+        let path = storePath + "-lock"
+        descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw CoordinatorError(
+                .inputOutput, "Cannot open \(path): \(String(cString: strerror(errno))).")
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            close(descriptor)
+            throw CoordinatorError(
+                .storeInUse, "The store \(storePath) is in use by another process.")
+        }
+    }
+
+    deinit { close(descriptor) }
+}

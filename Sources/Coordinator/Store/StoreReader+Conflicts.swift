@@ -1,0 +1,129 @@
+import GRDB
+public import Merge
+
+/// Which entries of the conflict journal are wanted.
+public struct ConflictQuery: Hashable, Sendable {
+    /// Only in this state.
+    public var state: ConflictState?
+    /// Only of this entity.
+    public var entity: String?
+    /// Only of this row.
+    public var row: RowID?
+    /// Only of this kind.
+    public var kind: ConflictKind?
+    /// Only open, or only closed.
+    public var isOpen: Bool?
+    /// The most entries, 1...10,000.
+    public var limit: Int
+
+    /// Describes what is wanted; without arguments the newest 100 of all.
+    public init(
+        state: ConflictState? = nil, entity: String? = nil, row: RowID? = nil,
+        kind: ConflictKind? = nil, isOpen: Bool? = nil, limit: Int = 100
+    ) {
+        self.state = state
+        self.entity = entity
+        self.row = row
+        self.kind = kind
+        self.isOpen = isOpen
+        self.limit = min(max(limit, 1), 10_000)
+    }
+}
+
+extension StoreReader {
+    /// Entries of the conflict journal, newest first, with authors where the log has them.
+    public func conflicts(_ query: ConflictQuery) throws -> [Conflict] {
+        var terms: [String] = []
+        var texts: [String] = []
+        if let state = query.state {
+            texts.append(state.rawValue)
+            terms.append("state = ?\(texts.count)")
+        }
+        if let entity = query.entity {
+            texts.append(entity)
+            terms.append("entity = ?\(texts.count)")
+        }
+        if let kind = query.kind {
+            texts.append(kind.rawValue)
+            terms.append("kind = ?\(texts.count)")
+        }
+        if let isOpen = query.isOpen { terms.append(isOpen ? "closed = 0" : "closed > 0") }
+        if let row = query.row { terms.append("row = \(row.rawValue)") }
+        let filter = terms.isEmpty ? "" : "WHERE " + terms.joined(separator: " AND ")
+        let statement = SQLStatement(
+            try database.makeStatement(
+                sql: "SELECT id, closed, opened, record FROM _conflict \(filter) "
+                    + "ORDER BY position DESC LIMIT \(query.limit)"))
+        for (index, text) in texts.enumerated() { statement.bind(Int32(index + 1), text) }
+        var result: [Conflict] = []
+        while try statement.step() { result.append(try decodeConflict(statement)) }
+        return try result.map(withAuthors)
+    }
+
+    /// One entry; nil where there is none of that name.
+    public func conflict(_ id: ConflictID) throws -> Conflict? {
+        let statement = try database.prepared(
+            "SELECT id, closed, opened, record FROM _conflict WHERE id = ?1 AND closed = ?2")
+        statement.bind(
+            1, ConflictID(entity: id.entity, row: id.row, subject: id.subject).description)
+        statement.bind(2, Int64(bitPattern: id.closedAt ?? 0))
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        return try withAuthors(try decodeConflict(statement))
+    }
+
+    private func decodeConflict(_ statement: SQLStatement) throws -> Conflict {
+        let name = statement.text(0)
+        guard let id = ConflictID(name) else {
+            throw CoordinatorError(.storeDamaged, "The journal has an entry named \(name).")
+        }
+        let closed = UInt64(bitPattern: statement.integer(1))
+        return try ConflictCoding.decode(
+            statement.bytes(3),
+            id: ConflictID(
+                entity: id.entity, row: id.row, subject: id.subject,
+                closedAt: closed == 0 ? nil : closed),
+            openedAt: UInt64(bitPattern: statement.integer(2)))
+    }
+
+    private func withAuthors(_ conflict: Conflict) throws -> Conflict {
+        var conflict = conflict
+        for index in conflict.sides.indices {
+            guard let dot = conflict.sides[index].dot,
+                let transaction = try transaction(dot)?.transaction
+            else { continue }
+            conflict.sides[index].author = transaction.author
+            conflict.sides[index].contextName = transaction.contextName
+            conflict.sides[index].timestamp = transaction.timestamp
+        }
+        return conflict
+    }
+
+    /// The value before the sides of a conflict over one property, where the log still tells.
+    public func base(of conflict: Conflict) throws -> (dot: Dot, value: PropertyValue)? {
+        guard let property = conflict.property, conflict.kind == .update else { return nil }
+        var common: VersionVector?
+        for side in conflict.sides {
+            guard let dot = side.dot, let seen = try transaction(dot)?.transaction.seen else {
+                return nil
+            }
+            common = common?.meet(seen) ?? seen
+        }
+        guard let common else { return nil }
+        return try lastWrite(of: property, of: conflict.object, within: common)
+    }
+
+    /// How many conflicts there are, by state and kind; open ones only.
+    public func conflictCounts() throws -> [(state: String, kind: String, count: Int)] {
+        let statement = try database.prepared(
+            """
+            SELECT state, kind, count(*) FROM _conflict WHERE closed = 0
+            GROUP BY state, kind ORDER BY state, kind
+            """)
+        var result: [(String, String, Int)] = []
+        while try statement.step() {
+            result.append((statement.text(0), statement.text(1), Int(statement.integer(2))))
+        }
+        return result
+    }
+}

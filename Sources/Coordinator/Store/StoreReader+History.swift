@@ -1,0 +1,141 @@
+import GRDB
+public import Merge
+
+/// A transaction of the log with its place in it.
+public struct PersistentHistoryTransaction: Hashable, Sendable {
+    /// Its place in the order applied here, from 1.
+    public let position: UInt64
+    /// The generation that made it visible here.
+    public let generation: UInt64
+    /// The transaction.
+    public let encoded: EncodedTransaction
+}
+
+extension StoreReader {
+    /// The log after a position, in the order applied here.
+    ///
+    /// - Parameters:
+    ///   - position: 0 for the beginning.
+    ///   - limit: the most transactions, at least 1.
+    ///   - byteLimit: no more are read once so many bytes have been; the first always is.
+    /// - Throws: ``CoordinatorError`` (`storeDamaged`) where a checksum does not match.
+    public func history(
+        afterPosition position: UInt64, limit: Int, byteLimit: Int = .max
+    ) throws -> [PersistentHistoryTransaction] {
+        let statement = try database.prepared(
+            """
+            SELECT position, generation, checksum, bytes FROM _transaction
+            WHERE position > ?1 ORDER BY position LIMIT ?2
+            """)
+        statement.bind(1, Int64(bitPattern: position))
+        statement.bind(2, limit)
+        var result: [PersistentHistoryTransaction] = []
+        var bytesRead = 0
+        while try statement.step() {
+            let bytes = statement.bytes(3)
+            let position = UInt64(bitPattern: statement.integer(0))
+            guard Transaction.checksum(bytes) == UInt64(bitPattern: statement.integer(2)),
+                let encoded = try? EncodedTransaction(decoding: bytes)
+            else {
+                statement.reset()
+                throw CoordinatorError(
+                    .storeDamaged, "Transaction \(position) of the log is damaged.")
+            }
+            result.append(
+                .init(
+                    position: position,
+                    generation: UInt64(bitPattern: statement.integer(1)), encoded: encoded))
+            bytesRead += bytes.count
+            if bytesRead >= byteLimit {
+                statement.reset()
+                break
+            }
+        }
+        return result
+    }
+
+    /// The bytes of the transactions that a vector does not cover, in the order applied here,
+    /// which is a causal order.
+    ///
+    /// - Parameter byteLimit: no more are read once so many bytes have been; the first always is.
+    /// - Returns: the transactions, and whether that is all there are.
+    public func transactions(
+        notCoveredBy vector: VersionVector, byteLimit: Int
+    ) throws -> (transactions: [[UInt8]], reachedEnd: Bool) {
+        let actors = try actors()
+        let own = try token.versionVector
+        var first = Int64.max
+        for entry in own.entries where vector[entry.actor] < entry.sequence {
+            let next = Dot(actor: entry.actor, sequence: vector[entry.actor] + 1)
+            let look = try database.prepared("SELECT position FROM _transaction WHERE dot = ?1")
+            look.bind(1, actors.integer(next))
+            if try look.step() { first = min(first, look.integer(0)) }
+            look.reset()
+        }
+        guard first < .max else { return ([], true) }
+        let statement = try database.prepared(
+            """
+            SELECT dot, checksum, bytes FROM _transaction WHERE position >= ?1 ORDER BY position
+            """)
+        statement.bind(1, first)
+        var result: [[UInt8]] = []
+        var bytesRead = 0
+        while try statement.step() {
+            let dot = try actors.dot(statement.integer(0))
+            if vector.contains(dot) { continue }
+            if bytesRead >= byteLimit {
+                statement.reset()
+                return (result, false)
+            }
+            let bytes = statement.bytes(2)
+            guard Transaction.checksum(bytes) == UInt64(bitPattern: statement.integer(1)) else {
+                statement.reset()
+                throw CoordinatorError(.storeDamaged, "Transaction \(dot) of the log is damaged.")
+            }
+            result.append(bytes)
+            bytesRead += bytes.count
+        }
+        return (result, true)
+    }
+
+    /// The transaction of that name; nil where the log does not have it.
+    public func transaction(_ dot: Dot) throws -> EncodedTransaction? {
+        let actors = try actors()
+        guard actors.code(of: dot.actor) != nil else { return nil }
+        let statement = try database.prepared("SELECT bytes FROM _transaction WHERE dot = ?1")
+        statement.bind(1, actors.integer(dot))
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        return try? EncodedTransaction(decoding: statement.bytes(0))
+    }
+
+    /// What a property held before a set of concurrent writes, where the log still tells.
+    ///
+    /// - Parameters:
+    ///   - seen: the causal past that all the writes have in common.
+    ///   - scanLimit: how many transactions are looked at, newest first.
+    public func lastWrite(
+        of property: String, of object: ManagedObjectID, within seen: VersionVector,
+        scanLimit: Int = 100_000
+    ) throws -> (dot: Dot, value: PropertyValue)? {
+        let actors = try actors()
+        let statement = try database.prepared(
+            "SELECT dot, bytes FROM _transaction ORDER BY position DESC LIMIT ?1")
+        statement.bind(1, scanLimit)
+        defer { statement.reset() }
+        while try statement.step() {
+            let dot = try actors.dot(statement.integer(0))
+            guard seen.contains(dot),
+                let transaction = try? Transaction.decode(statement.bytes(1))
+            else { continue }
+            for change in transaction.changes where change.row == object.row {
+                let shape = transaction.shapes[change.shape]
+                if let index = (shape.assigned + shape.carried).firstIndex(of: property) {
+                    return (dot, change.values[index])
+                }
+                if change.kind == .insert || change.kind == .revival { return (dot, .null) }
+            }
+        }
+        return nil
+    }
+}

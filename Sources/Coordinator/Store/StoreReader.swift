@@ -1,0 +1,179 @@
+import GRDB
+public import Merge
+
+/// A consistent view of one generation of a store, for reading.
+///
+/// Valid only inside the closure it was handed to; everything read through it comes from the
+/// same generation. Not to be kept or passed to another thread.
+public struct StoreReader {
+    let database: Database
+    let catalog: StoreCatalog
+
+    /// The state that is read.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public var token: QueryGenerationToken {
+        get throws {
+            let statement = try database.prepared(
+                """
+                SELECT store, generation, (SELECT coalesce(max(position), 0) FROM _transaction)
+                FROM _state
+                """)
+            guard try statement.step() else {
+                throw CoordinatorError(.storeDamaged, "The store has lost its state.")
+            }
+            defer { statement.reset() }
+            return QueryGenerationToken(
+                store: UInt64(bitPattern: statement.integer(0)),
+                generation: UInt64(bitPattern: statement.integer(1)),
+                position: UInt64(bitPattern: statement.integer(2)),
+                versionVector: try StoreLayout.readActors(in: database).1)
+        }
+    }
+
+    /// The digest kept with the state that is read.
+    public var digest: ProjectionDigest {
+        get throws {
+            let statement = try database.prepared("SELECT digestHigh, digestLow FROM _state")
+            guard try statement.step() else {
+                throw CoordinatorError(.storeDamaged, "The store has lost its state.")
+            }
+            defer { statement.reset() }
+            return ProjectionDigest(
+                high: UInt64(bitPattern: statement.integer(0)),
+                low: UInt64(bitPattern: statement.integer(1)))
+        }
+    }
+
+    /// One object; nil where there is none, or no more.
+    public func row(
+        _ entity: ManagedObjectModel.Entity, _ row: RowID
+    ) throws -> RowSnapshot? {
+        guard let table = try concreteTable(entity, row) else { return nil }
+        let statement = try database.prepared(table.selectSQL)
+        statement.bind(1, row.rawValue)
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        return try decode(statement, table, actors: try actors())
+    }
+
+    /// Several objects of an entity, in the order asked for, without those that are not there.
+    public func rows(
+        _ entity: ManagedObjectModel.Entity, _ rows: [RowID]
+    ) throws -> [RowSnapshot] {
+        var result: [RowSnapshot] = []
+        result.reserveCapacity(rows.count)
+        for row in rows {
+            if let snapshot = try self.row(entity, row) { result.append(snapshot) }
+        }
+        return result
+    }
+
+    /// The entity of a row, which may inherit from the one asked for; nil where there is no row.
+    func concreteTable(_ entity: ManagedObjectModel.Entity, _ row: RowID) throws -> EntityTable? {
+        guard entity.sharesTable else { return catalog.table(entity.name) }
+        let statement = try database.prepared(
+            "SELECT _entity FROM \(EntityTable.quote(entity.root)) WHERE _id = ?1")
+        statement.bind(1, row.rawValue)
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        guard let name = catalog.names.entityNames[statement.integer(0)],
+            entity.familyNames.contains(name)
+        else { return nil }
+        return catalog.table(name)
+    }
+
+    func actors() throws -> ActorTable { try catalog.actors(database) }
+
+    /// Decodes the current row of a statement that selects ``EntityTable/selectedColumns``,
+    /// from a column on.
+    func decode(
+        _ statement: SQLStatement, _ table: EntityTable, actors: ActorTable, from first: Int32 = 0
+    ) throws -> RowSnapshot {
+        var values: [PropertyValue] = []
+        let properties = table.entity.properties
+        values.reserveCapacity(properties.count)
+        for (position, property) in properties.enumerated() {
+            values.append(
+                try statement.value(first + Int32(position) + 4, property.content))
+        }
+        let version: RowVersion
+        var isConflicted = false
+        if statement.isNull(first + 3) {
+            version = RowVersion(dots: [try actors.dot(statement.integer(first + 1))])
+        } else {
+            let state = try RowCoding(table: table, actors: actors).decode(
+                version: statement.integer(first + 1),
+                timestamp: statement.integer(first + 2),
+                registers: statement.bytes(first + 3), columns: values)
+            version = state.version
+            isConflicted =
+                state.hasSiblings
+                && state.conflicts(table.entity.policies).contains { $0.state == .unresolved }
+        }
+        return RowSnapshot(
+            objectID: ManagedObjectID(
+                entityName: table.entity.name, row: RowID(statement.integer(first))),
+            version: version, values: values, isConflicted: isConflicted)
+    }
+
+    /// The registers of a living row, for whoever wants to see all siblings.
+    public func registers(
+        _ entity: ManagedObjectModel.Entity, _ row: RowID
+    ) throws -> RowState? {
+        guard let table = try concreteTable(entity, row) else { return nil }
+        let statement = try database.prepared(table.selectSQL)
+        statement.bind(1, row.rawValue)
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        var columns: [PropertyValue] = []
+        for (position, property) in table.entity.properties.enumerated() {
+            columns.append(try statement.value(Int32(position) + 4, property.content))
+        }
+        return try RowCoding(table: table, actors: try actors()).decode(
+            version: statement.integer(1), timestamp: statement.integer(2),
+            registers: statement.isNull(3) ? nil : statement.bytes(3), columns: columns)
+    }
+
+    /// The objects that a to-many, or the derived side of a one-to-one, leads to; sorted by row.
+    public func members(
+        of relationship: ManagedObjectModel.Relationship, entity: ManagedObjectModel.Entity,
+        row: RowID
+    ) throws -> [ManagedObjectID] {
+        try Self.members(of: relationship, row: row, model: catalog.model, in: database)
+            .map { found in
+                let name =
+                    found.code.flatMap { catalog.names.entityNames[$0] }
+                    ?? relationship.destination
+                return ManagedObjectID(entityName: name, row: found.row)
+            }
+    }
+
+    static func members(
+        of relationship: ManagedObjectModel.Relationship, row: RowID, model: ManagedObjectModel,
+        in database: Database
+    ) throws -> [(row: RowID, code: Int64?)] {
+        guard let destination = model.entity(named: relationship.destination) else { return [] }
+        let code = destination.sharesTable ? "t._entity" : "NULL"
+        let root = EntityTable.quote(destination.root)
+        let sql: String
+        switch relationship.storage {
+        case .column: return []
+        case .inverseColumn(_, let property):
+            sql = "SELECT t._id, \(code) FROM \(root) t WHERE t.\(EntityTable.quote(property)) = ?1"
+                + " ORDER BY t._id"
+        case .link(let name, let isFirst):
+            let (near, far) = isFirst ? ("source", "target") : ("target", "source")
+            sql = "SELECT t._id, \(code) FROM \(EntityTable.quote(name)) l JOIN \(root) t "
+                + "ON t._id = l.\(far) WHERE l.\(near) = ?1 AND l._alive ORDER BY t._id"
+        }
+        let statement = try database.prepared(sql)
+        statement.bind(1, row.rawValue)
+        var result: [(RowID, Int64?)] = []
+        while try statement.step() {
+            result.append(
+                (RowID(statement.integer(0)), statement.isNull(1) ? nil : statement.integer(1)))
+        }
+        return result
+    }
+}

@@ -1,0 +1,225 @@
+import Merge
+
+/// Why a transaction from elsewhere was not applied. It is held and reported, never dropped.
+struct ApplyRejection: Error, Hashable, Sendable {
+    let dot: Dot
+    let reason: String
+}
+
+/// What a transaction's changes mean in this store: names looked up once a shape.
+private enum ResolvedShape {
+    case rows(EntityTable, positions: [Int])
+    case link(ManagedObjectModel.Link)
+}
+
+extension StoreEngine {
+    /// Applies a transaction that this node or another one made: the one path by which rows
+    /// change.
+    ///
+    /// The transaction is applied whole or not at all. It must be causally ready: its sequence
+    /// the next of its actor, and all it has seen applied.
+    ///
+    /// - Throws: ``ApplyRejection`` where it cannot be merged; the group is then as before.
+    func apply(_ encoded: EncodedTransaction, loaded: [RowID: LoadedRow] = [:]) throws {
+        let transaction = encoded.transaction
+        guard state.versionVector[transaction.dot.actor] == transaction.dot.sequence - 1,
+            state.versionVector.covers(transaction.seen)
+        else { throw ApplyRejection(dot: transaction.dot, reason: "It is not causally ready.") }
+        guard transaction.modelHash == model.versionHash else {
+            throw ApplyRejection(dot: transaction.dot, reason: "Its model is not known here.")
+        }
+        let isLocal = transaction.dot.actor == actor
+        let shapes = try transaction.shapes.map { try resolve($0, of: transaction) }
+
+        let before = state
+        let groupBefore = group
+        if !isLocal { try database.prepared("SAVEPOINT one").run() }
+        do {
+            try intern(transaction.dot.actor)
+            try applyChanges(transaction, shapes: shapes, isLocal: isLocal, loaded: loaded)
+            try log(encoded)
+            if !isLocal { try database.prepared("RELEASE one").run() }
+        } catch let alarm as RowAlarm {
+            state = before
+            group = groupBefore
+            knownAlive.removeAll()
+            precondition(!isLocal, "A save of ours was refused after its checks: \(alarm).")
+            try database.prepared("ROLLBACK TO one").run()
+            try database.prepared("RELEASE one").run()
+            let reason =
+                switch alarm {
+                case .identityExists: "It inserts an object that is there already."
+                case .rowMissing: "It changes an object that is not there."
+                }
+            throw ApplyRejection(dot: transaction.dot, reason: reason)
+        }
+    }
+
+    private func resolve(
+        _ shape: ChangeShape, of transaction: Transaction
+    ) throws -> ResolvedShape {
+        if let table = tables[shape.entity] {
+            var positions: [Int] = []
+            positions.reserveCapacity(shape.valueCount)
+            for name in shape.assigned + shape.carried {
+                guard let position = table.entity.position(of: name) else {
+                    throw ApplyRejection(
+                        dot: transaction.dot,
+                        reason: "\(shape.entity) has no property \(name) here.")
+                }
+                positions.append(position)
+            }
+            return .rows(table, positions: positions)
+        }
+        if let link = model.link(named: shape.entity), shape.valueCount == 0 {
+            return .link(link)
+        }
+        throw ApplyRejection(
+            dot: transaction.dot, reason: "There is no entity \(shape.entity) here.")
+    }
+
+    private func applyChanges(
+        _ transaction: Transaction, shapes: [ResolvedShape], isLocal: Bool,
+        loaded: [RowID: LoadedRow]
+    ) throws {
+        let stamp = transaction.stamp
+        var touched: [RowID: (old: LoadedRow?, table: EntityTable, state: RowState)] = [:]
+        var order: [RowID] = []
+        var fresh: [(EntityTable, Change, [Int])] = []
+
+        // First every row's new state, so that references within the transaction find rows that
+        // come later in it.
+        for change in transaction.changes {
+            guard case .rows(let table, let positions) = shapes[change.shape] else { continue }
+            if change.kind == .insert, touched[change.row] == nil {
+                if !isLocal, try loadTombstone(table, change.row) != nil {
+                    throw RowAlarm.identityExists
+                }
+                fresh.append((table, change, positions))
+                knownAlive.insert(change.row)
+                continue
+            }
+            let kind: RowWrite.Kind
+            switch change.kind {
+            case .insert: kind = .insert
+            case .update: kind = .update
+            case .delete: kind = .delete
+            case .revival: kind = .revival
+            case .link, .unlink: continue
+            }
+            let old = try touched[change.row]?.old ?? loaded[change.row] ?? load(table, change.row)
+            let concrete = old?.table ?? table
+            var state =
+                touched[change.row]?.state ?? old?.state
+                ?? RowState(propertyCount: concrete.entity.properties.count)
+            let write = RowWrite(
+                kind: kind, values: Array(zip(positions, change.values)).map { ($0, $1) })
+            try state.apply(
+                write, stamp: stamp, seen: transaction.seen, policies: concrete.entity.policies)
+            if touched[change.row] == nil { order.append(change.row) }
+            touched[change.row] = (old, concrete, state)
+        }
+
+        let transitions = noteTransitions(touched, order)
+        for (table, change, positions) in fresh {
+            do {
+                try insert(table, change, positions, stamp: stamp, seen: transaction.seen)
+            } catch let failure as SQLFailure where failure.isIdentityTaken {
+                throw RowAlarm.identityExists
+            }
+        }
+        for row in order {
+            guard let (old, table, state) = touched[row] else { continue }
+            try write(table, row: row, old: old, state: state, by: stamp)
+        }
+        for (row, table) in transitions.died { try releaseReferences(to: row, table, by: stamp) }
+        for (row, _) in transitions.revived { try restoreReferences(to: row, by: stamp) }
+        for change in transaction.changes {
+            guard case .link(let link) = shapes[change.shape], let target = change.target else {
+                continue
+            }
+            try applyLink(
+                link, source: change.row, target: target, isAlive: change.kind == .link,
+                stamp: stamp, seen: transaction.seen)
+        }
+    }
+
+    /// Rows that a transaction makes alive or dead, known before any of them is projected.
+    private func noteTransitions(
+        _ touched: [RowID: (old: LoadedRow?, table: EntityTable, state: RowState)],
+        _ order: [RowID]
+    ) -> (died: [(RowID, EntityTable)], revived: [(RowID, EntityTable)]) {
+        var died: [(RowID, EntityTable)] = []
+        var revived: [(RowID, EntityTable)] = []
+        for row in order {
+            guard let (old, table, state) = touched[row] else { continue }
+            let isAlive = state.isAlive(table.entity.policies)
+            if isAlive { knownAlive.insert(row) } else { knownAlive.remove(row) }
+            switch (old?.isAlive ?? false, isAlive) {
+            case (true, false): died.append((row, table))
+            case (false, true): revived.append((row, table))
+            default: break
+            }
+        }
+        return (died, revived)
+    }
+
+    private func insert(
+        _ table: EntityTable, _ change: Change, _ positions: [Int], stamp: Stamp,
+        seen: VersionVector
+    ) throws {
+        var values = [PropertyValue](repeating: .null, count: table.entity.properties.count)
+        for (index, position) in positions.enumerated() {
+            values[position] = change.values[index]
+        }
+        for (position, root) in table.references {
+            guard case .reference(let target) = values[position],
+                try !isAlive(target, root: root)
+            else { continue }
+            // A concurrent delete took the target: the register keeps the reference.
+            var state = RowState(propertyCount: values.count)
+            let write = RowWrite(kind: .insert, values: values.enumerated().map { ($0, $1) })
+            try state.apply(write, stamp: stamp, seen: seen, policies: table.entity.policies)
+            try self.write(table, row: change.row, old: nil, state: state, by: stamp)
+            return
+        }
+        try insertPristine(table, row: change.row, stamp: stamp, values: values)
+    }
+
+    /// A row has died: whoever refers to it shows nil from now on.
+    private func releaseReferences(to row: RowID, _ table: EntityTable, by stamp: Stamp) throws {
+        for referring in tables.values.sorted(by: { $0.entity.name < $1.entity.name }) {
+            for (position, root) in referring.references where root == table.entity.root {
+                let column = EntityTable.quote(referring.entity.properties[position].name)
+                let own = referring.entity.sharesTable ? " AND _entity = \(referring.code)" : ""
+                let statement = try database.prepared(
+                    "SELECT _id FROM \(EntityTable.quote(referring.entity.root)) "
+                        + "WHERE \(column) = ?1\(own) ORDER BY _id")
+                statement.bind(1, row.rawValue)
+                var rows: [RowID] = []
+                while try statement.step() { rows.append(RowID(statement.integer(0))) }
+                for row in rows { try reproject(referring, row, by: stamp) }
+            }
+        }
+    }
+
+    /// A row is back: references that were kept show it again.
+    private func restoreReferences(to row: RowID, by stamp: Stamp) throws {
+        let statement = try database.prepared(
+            "SELECT row, entity FROM _dangling WHERE target = ?1 ORDER BY row")
+        statement.bind(1, row.rawValue)
+        var rows: [(RowID, Int64)] = []
+        while try statement.step() {
+            rows.append((RowID(statement.integer(0)), statement.integer(1)))
+        }
+        for (row, code) in rows {
+            guard let table = tables.values.first(where: { $0.code == code }) else { continue }
+            try reproject(table, row, by: stamp)
+        }
+    }
+
+    private func reproject(_ table: EntityTable, _ row: RowID, by stamp: Stamp) throws {
+        guard let loaded = try load(table, row) else { return }
+        try write(loaded.table, row: row, old: loaded, state: loaded.state, by: stamp)
+    }
+}

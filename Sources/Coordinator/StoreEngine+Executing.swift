@@ -1,0 +1,246 @@
+import Merge
+
+extension StoreEngine {
+    // MARK: Validation
+
+    /// Checks every value the save writes; all failures are listed, not the first alone.
+    func validate(_ plan: inout SavePlan) throws {
+        for row in plan.order {
+            guard let planned = plan.rows[row], planned.kind != .delete else { continue }
+            try validate(planned, &plan)
+        }
+        try validateCounts(plan.order, &plan)
+        for key in plan.linkOrder where plan.links[key] ?? false {
+            if plan.deletes(key.source) || plan.deletes(key.target) {
+                plan.links[key] = false
+            }
+        }
+    }
+
+    private func validate(_ planned: SavePlan.Row, _ plan: inout SavePlan) throws {
+        let properties = planned.table.entity.properties
+        for (position, value) in planned.values {
+            if let failure = ValueValidation.failure(
+                value, of: properties[position], object: "\(planned.name)")
+            {
+                plan.failures.append(failure)
+            }
+            guard case .reference(let target) = value else { continue }
+            guard case .toOne(let destination) = properties[position].content else { continue }
+            let root = table(destination).entity.root
+            let isThere =
+                try plan.rows[target].map { $0.kind != .delete && $0.table.entity.root == root }
+                ?? isAlive(target, root: root)
+            if !isThere, planned.kind != .revival || planned.assignedCount > 0 {
+                plan.failures.append(
+                    ValidationFailure(
+                        object: "\(planned.name)", property: properties[position].name,
+                        code: .danglingReference,
+                        message: "\(planned.table.entity.name).\(properties[position].name) "
+                            + "refers to an object that is not there: \(target)."))
+            }
+        }
+        guard planned.kind == .insert else { return }
+        for (position, property) in properties.enumerated()
+        where !property.isOptional && !planned.values.contains(where: { $0.position == position }) {
+            plan.failures.append(
+                ValidationFailure(
+                    object: "\(planned.name)", property: property.name,
+                    code: .missingMandatoryProperty,
+                    message: "\(planned.table.entity.name).\(property.name) is mandatory."))
+        }
+    }
+
+    // MARK: Execution
+
+    /// Writes what was planned: one transaction, applied by the same path as a foreign one.
+    func execute(_ plan: SavePlan, _ request: SaveRequest) throws -> SaveResult {
+        var shapes = ShapeTable()
+        var changes: [Change] = []
+        changes.reserveCapacity(plan.order.count)
+        var loaded: [RowID: LoadedRow] = [:]
+        for row in plan.order {
+            guard let planned = plan.rows[row] else { continue }
+            guard let change = change(planned, row, &shapes) else { continue }
+            if let known = planned.loaded { loaded[row] = known }
+            changes.append(change)
+        }
+        for key in plan.linkOrder {
+            guard let isAlive = plan.links[key], let link = model.link(named: key.link) else {
+                continue
+            }
+            let register = try loadLink(link, source: key.source, target: key.target)
+            if LinkCoding.isAlive(register, policy: link.policy) == isAlive,
+                register.siblings.count < 2
+            {
+                continue
+            }
+            changes.append(
+                Change(
+                    kind: isAlive ? .link : .unlink,
+                    shape: shapes.position(of: ChangeShape(entity: key.link, assigned: [])),
+                    row: key.source, target: key.target))
+        }
+
+        let closedBefore = group.closedConflicts.count
+        let seen = state.versionVector
+        var stamp: Stamp?
+        if !changes.isEmpty {
+            let dot = Dot(actor: actor, sequence: seen[actor] + 1)
+            let timestamp = state.clock.now(wallMilliseconds: environment.wallMilliseconds())
+            stamp = Stamp(timestamp: timestamp, dot: dot)
+            let transaction = Transaction(
+                dot: dot, timestamp: timestamp, seen: seen, author: request.author,
+                contextName: request.contextName, saveID: request.saveID,
+                modelHash: model.versionHash, shapes: shapes.shapes, changes: changes)
+            try apply(EncodedTransaction(transaction), loaded: loaded)
+        }
+        for var conflict in plan.journal {
+            if let stamp {
+                conflict.closedBy = stamp.dot
+                for index in conflict.sides.indices where conflict.sides[index].dot == nil {
+                    conflict.sides[index].dot = stamp.dot
+                    conflict.sides[index].timestamp = stamp.timestamp
+                }
+            }
+            try writeClosed(conflict)
+        }
+        let result = SaveResult(
+            transaction: stamp?.dot, timestamp: stamp?.timestamp, seen: seen, token: token,
+            insertedRows: plan.inserted,
+            conflicts: Array(group.closedConflicts[closedBefore...]),
+            rows: savedRows(plan, changes, stamp))
+        if let saveID = request.saveID { try remember(result, under: saveID) }
+        return result
+    }
+
+    private func change(
+        _ planned: SavePlan.Row, _ row: RowID, _ shapes: inout ShapeTable
+    ) -> Change? {
+        let table = planned.table
+        let policies = table.entity.policies
+        switch planned.kind {
+        case .insert:
+            let assigned = planned.values.prefix(planned.assignedCount)
+            var carried = Array(planned.values.dropFirst(planned.assignedCount))
+            if policies.isRowGrained { carried += rest(planned, table) { _ in .null } }
+            return change(.insert, table, row, Array(assigned), carried, &shapes)
+        case .revival:
+            let assigned = planned.values
+            return change(
+                .revival, table, row, assigned, rest(planned, table) { _ in .null }, &shapes)
+        case .update:
+            guard let loaded = planned.loaded else { return nil }
+            let raw: (Int) -> PropertyValue = {
+                loaded.state.visible($0, policies)?.value ?? .null
+            }
+            let values =
+                planned.resolves
+                ? planned.values : planned.values.filter { raw($0.position) != $0.value }
+            if values.isEmpty, !planned.resolves { return nil }
+            // A property not assigned carries the register's value, never its projection: a
+            // reference projected to nil must not become nil (MODEL P13).
+            let carried =
+                policies.isRowGrained
+                ? table.entity.properties.indices.filter { position in
+                    !values.contains { $0.position == position }
+                }.map { ($0, raw($0)) } : []
+            return change(.update, table, row, values, carried, &shapes)
+        case .delete:
+            guard let loaded = planned.loaded, loaded.isAlive || planned.resolves else {
+                return nil
+            }
+            return change(.delete, table, row, [], [], &shapes)
+        }
+    }
+
+    private func rest(
+        _ planned: SavePlan.Row, _ table: EntityTable, _ value: (Int) -> PropertyValue
+    ) -> [(position: Int, value: PropertyValue)] {
+        table.entity.properties.indices.filter { position in
+            !planned.values.contains { $0.position == position }
+        }.map { ($0, value($0)) }
+    }
+
+    private func change(
+        _ kind: Change.Kind, _ table: EntityTable, _ row: RowID,
+        _ assigned: [(position: Int, value: PropertyValue)],
+        _ carried: [(position: Int, value: PropertyValue)], _ shapes: inout ShapeTable
+    ) -> Change {
+        let shape = shapes.position(of: table, assigned: assigned, carried: carried)
+        var values: [PropertyValue] = []
+        values.reserveCapacity(assigned.count + carried.count)
+        for entry in assigned { values.append(entry.value) }
+        for entry in carried { values.append(entry.value) }
+        return Change(kind: kind, shape: shape, row: row, values: values)
+    }
+
+    /// The rows as the save left them.
+    private func savedRows(
+        _ plan: SavePlan, _ changes: [Change], _ stamp: Stamp?
+    ) -> [SaveResult.SavedRow] {
+        var result: [SaveResult.SavedRow] = []
+        result.reserveCapacity(plan.order.count)
+        let written = stamp.map { RowVersion(dots: [$0.dot]) }
+        let changed = plan.rows.count == changes.count ? nil : Set(changes.map(\.row))
+        for row in plan.order {
+            guard let planned = plan.rows[row] else { continue }
+            let isWritten = changed?.contains(row) ?? true
+            let id = ManagedObjectID(entityName: planned.table.entity.name, row: row)
+            if planned.kind == .delete {
+                result.append(.init(objectID: id, version: nil, values: nil))
+                continue
+            }
+            var values: [PropertyValue]?
+            if planned.isSettled, var columns = planned.loaded?.columns {
+                for (position, value) in planned.values { columns[position] = value }
+                values = columns
+            }
+            result.append(
+                .init(
+                    objectID: id,
+                    version: isWritten ? written : planned.loaded?.state.version, values: values))
+        }
+        for (index, id) in plan.droppedIDs.enumerated() {
+            let store = plan.dropped[index]
+            let isAlive = store?.isAlive ?? false
+            result.append(
+                .init(
+                    objectID: id, version: isAlive ? store?.state.version : nil,
+                    values: isAlive ? store?.columns : nil))
+        }
+        return result
+    }
+}
+
+/// The shapes of a transaction in the making: each once, in order of first use.
+private struct ShapeTable {
+    private(set) var shapes: [ChangeShape] = []
+    private var last: (table: String, assigned: [Int], carried: [Int], position: Int)?
+
+    mutating func position(of shape: ChangeShape) -> Int {
+        if let found = shapes.firstIndex(of: shape) { return found }
+        shapes.append(shape)
+        return shapes.count - 1
+    }
+
+    /// A bulk save has long runs of one shape, so the last one is tried first.
+    mutating func position(
+        of table: EntityTable, assigned: [(position: Int, value: PropertyValue)],
+        carried: [(position: Int, value: PropertyValue)]
+    ) -> Int {
+        if let last, last.table == table.entity.name,
+            last.assigned.elementsEqual(assigned, by: { $0 == $1.position }),
+            last.carried.elementsEqual(carried, by: { $0 == $1.position })
+        {
+            return last.position
+        }
+        let names = table.entity.properties
+        let found = position(
+            of: ChangeShape(
+                entity: table.entity.name, assigned: assigned.map { names[$0.position].name },
+                carried: carried.map { names[$0.position].name }))
+        last = (table.entity.name, assigned.map(\.position), carried.map(\.position), found)
+        return found
+    }
+}

@@ -1,0 +1,111 @@
+import Merge
+
+extension StoreEngine {
+    /// Brings the journal from a row's old conflicts to its new ones.
+    ///
+    /// An open conflict is a function of the row's state; so is its entry. What is no longer in
+    /// conflict is closed by the write that ended it, and its entry stays with all its sides.
+    func journal(old: LoadedRow?, new: LoadedRow, by stamp: Stamp) throws {
+        let oldDangling = old.map(dangling) ?? []
+        let newDangling = dangling(new)
+        let hadAny = (old?.state.hasSiblings ?? false) || !oldDangling.isEmpty
+        guard hadAny || new.state.hasSiblings || !newDangling.isEmpty else { return }
+        let before =
+            old.map {
+                ConflictReport.conflicts(
+                    of: $0, dangling: oldDangling, generation: state.generation)
+            } ?? []
+        let after = ConflictReport.conflicts(
+            of: new, dangling: newDangling, generation: state.generation)
+        try journal(from: before, to: after, by: stamp)
+    }
+
+    /// Brings the journal from a link's old state to its new one.
+    func journal(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID, old: Register<Bool>,
+        new: Register<Bool>, by stamp: Stamp
+    ) throws {
+        guard old.siblings.count > 1 || new.siblings.count > 1 else { return }
+        func report(_ register: Register<Bool>) -> [Conflict] {
+            ConflictReport.conflict(
+                link, source: source, target: target, register, generation: state.generation
+            ).map { [$0] } ?? []
+        }
+        try journal(from: report(old), to: report(new), by: stamp)
+    }
+
+    private func journal(from before: [Conflict], to after: [Conflict], by stamp: Stamp) throws {
+        for conflict in after where !before.contains(conflict) { try writeOpen(conflict) }
+        for conflict in before where !after.contains(where: { $0.id == conflict.id }) {
+            var closed = conflict
+            closed.state = .resolved
+            closed.closedBy = stamp.dot
+            try close(closed)
+        }
+    }
+
+    private func writeOpen(_ conflict: Conflict) throws {
+        let statement = try database.prepared(
+            """
+            INSERT INTO _conflict (id, closed, entity, row, kind, state, opened, record)
+            VALUES (?1, 0, ?2, ?3, ?4, ?5, ?6, ?7)
+            ON CONFLICT (id, closed) DO UPDATE SET kind = excluded.kind,
+                state = excluded.state, record = excluded.record
+            """)
+        try run(statement, conflict)
+    }
+
+    private func run(_ statement: SQLStatement, _ conflict: Conflict) throws {
+        statement.bind(
+            1,
+            ConflictID(
+                entity: conflict.id.entity, row: conflict.id.row,
+                subject: conflict.id.subject
+            ).description)
+        statement.bind(2, conflict.id.entity)
+        statement.bind(3, conflict.id.row.rawValue)
+        statement.bind(4, conflict.kind.rawValue)
+        statement.bind(5, conflict.state.rawValue)
+        statement.bind(6, Int64(bitPattern: conflict.openedAt))
+        statement.bind(7, ConflictCoding.encode(conflict))
+        try statement.run()
+    }
+
+    /// Moves an open entry to the closed ones.
+    private func close(_ conflict: Conflict) throws {
+        let remove = try database.prepared("DELETE FROM _conflict WHERE id = ?1 AND closed = 0")
+        remove.bind(1, conflict.id.description)
+        try remove.run()
+        try writeClosed(conflict)
+    }
+
+    /// Writes an entry that is closed, under a name nobody has in this generation.
+    func writeClosed(_ conflict: Conflict) throws {
+        var conflict = conflict
+        let subject = conflict.id.subject
+        for attempt in 1...1_000_000 {
+            conflict.id = ConflictID(
+                entity: conflict.id.entity, row: conflict.id.row,
+                subject: attempt == 1 ? subject : "\(subject).\(attempt)")
+            let look = try database.prepared(
+                "SELECT 1 FROM _conflict WHERE id = ?1 AND closed = ?2")
+            look.bind(1, conflict.id.description)
+            look.bind(2, Int64(bitPattern: state.generation))
+            let isTaken = try look.step()
+            look.reset()
+            if !isTaken { break }
+        }
+        let statement = try database.prepared(
+            """
+            INSERT INTO _conflict (id, closed, entity, row, kind, state, opened, record)
+            VALUES (?1, ?8, ?2, ?3, ?4, ?5, ?6, ?7)
+            """)
+        statement.bind(8, Int64(bitPattern: state.generation))
+        try run(statement, conflict)
+        group.closedConflicts.append(
+            ConflictID(
+                entity: conflict.id.entity, row: conflict.id.row, subject: conflict.id.subject,
+                closedAt: state.generation))
+        group.wroteApart = true
+    }
+}

@@ -1,0 +1,109 @@
+import Merge
+
+extension StoreEngine {
+    /// The register of a link; empty where the link was never made.
+    func loadLink(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID
+    ) throws -> Register<Bool> {
+        let statement = try database.prepared(
+            "SELECT _siblings FROM \(EntityTable.quote(link.name)) "
+                + "WHERE source = ?1 AND target = ?2")
+        statement.bind(1, source.rawValue)
+        statement.bind(2, target.rawValue)
+        guard try statement.step() else { return Register() }
+        defer { statement.reset() }
+        return try LinkCoding.decode(statement.bytes(0), actors: state.actors)
+    }
+
+    /// Applies the making or taking away of a link.
+    func applyLink(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID, isAlive: Bool,
+        stamp: Stamp, seen: VersionVector
+    ) throws {
+        let old = try loadLink(link, source: source, target: target)
+        var new = old
+        new.apply(Sibling(stamp: stamp, value: isAlive), seen: seen)
+        if let hash = Self.hash(link, source, target, old) { state.digest.subtract(hash) }
+        if let hash = Self.hash(link, source, target, new) { state.digest.add(hash) }
+        let statement = try database.prepared(
+            """
+            INSERT INTO \(EntityTable.quote(link.name)) (source, target, _alive, _siblings)
+            VALUES (?1, ?2, ?3, ?4) ON CONFLICT (source, target)
+            DO UPDATE SET _alive = excluded._alive, _siblings = excluded._siblings
+            """)
+        statement.bind(1, source.rawValue)
+        statement.bind(2, target.rawValue)
+        statement.bind(3, LinkCoding.isAlive(new, policy: link.policy) ? 1 : 0)
+        statement.bind(4, LinkCoding.encode(new, actors: state.actors))
+        try statement.run()
+        group.updated.append(ManagedObjectID(entityName: link.source, row: source))
+        group.updated.append(ManagedObjectID(entityName: link.target, row: target))
+        try journal(link, source: source, target: target, old: old, new: new, by: stamp)
+    }
+
+    /// The hash of a link that is there; nil of one that is not.
+    static func hash(
+        _ link: ManagedObjectModel.Link, _ source: RowID, _ target: RowID,
+        _ register: Register<Bool>
+    ) -> (UInt64, UInt64)? {
+        guard LinkCoding.isAlive(register, policy: link.policy),
+            let visible = LinkCoding.visible(register, policy: link.policy)
+        else { return nil }
+        let names = DigestNames(entity: link.name, properties: [])
+        var hasher = RowHasher(entity: names.entity, row: source, insertion: visible.dot)
+        hasher.combine(property: names.entity, value: .reference(target), dot: visible.dot)
+        if register.isInConflict, link.policy.leavesUnresolved {
+            hasher.combine(unresolved: names.entity, dots: register.siblings.map(\.dot))
+        }
+        return hasher.finalize()
+    }
+}
+
+/// A link's existence register: who sees it, and its bytes.
+///
+/// Layout: [dot, timestamp, alive, ...].
+enum LinkCoding {
+    /// The sibling that decides: earliest or latest; under an error policy the earliest that
+    /// says the link is there, for hiding data is the worse mistake.
+    static func visible(_ register: Register<Bool>, policy: MergePolicy) -> Sibling<Bool>? {
+        if policy.leavesUnresolved, let kept = register.siblings.first(where: \.value) {
+            return kept
+        }
+        return register.visible(policy.choice)
+    }
+
+    static func isAlive(_ register: Register<Bool>, policy: MergePolicy) -> Bool {
+        visible(register, policy: policy)?.value ?? false
+    }
+
+    static func encode(_ register: Register<Bool>, actors: ActorTable) -> [UInt8] {
+        var writer = CBORWriter(capacity: 24)
+        writer.beginArray(register.siblings.count * 3)
+        for sibling in register.siblings {
+            writer.write(actors.integer(sibling.dot))
+            writer.write(sibling.stamp.timestamp.rawValue)
+            writer.write(sibling.value)
+        }
+        return writer.bytes
+    }
+
+    static func decode(_ bytes: [UInt8], actors: ActorTable) throws -> Register<Bool> {
+        do {
+            var reader = CBORReader(bytes)
+            var siblings: [Sibling<Bool>] = []
+            for _ in 0..<(try reader.array() / 3) {
+                let dot = try actors.dot(try reader.signed())
+                let timestamp = try reader.timestamp()
+                siblings.append(
+                    Sibling(
+                        stamp: Stamp(timestamp: timestamp, dot: dot),
+                        value: try reader.boolean()))
+            }
+            try reader.finish()
+            return Register(siblings: siblings)
+        } catch let failure as DecodingFailure {
+            throw CoordinatorError(
+                .storeDamaged, "The siblings of a link are damaged: \(failure).")
+        }
+    }
+}

@@ -1,0 +1,154 @@
+import GRDB
+import Merge
+
+extension StoreEngine {
+    /// Opens a store for writing: checks it, or makes it, and begins a new incarnation.
+    ///
+    /// - Throws: ``CoordinatorError`` that says what is wrong with the file.
+    static func open(
+        _ database: Database, path: String, model: ManagedObjectModel, cluster: String,
+        node: NodeID, environment: Environment
+    ) throws -> StoreEngine {
+        let isNew = try isEmpty(database)
+        if !isNew { try check(database, path: path) }
+        try database.execute(sql: "BEGIN IMMEDIATE")
+        do {
+            if isNew { try create(database, model, cluster, node, environment) }
+            try checkOwner(database, path: path, cluster: cluster, node: node)
+            try adopt(model, in: database)
+            let engine = try begin(database, model, cluster, node, environment)
+            try database.execute(sql: "COMMIT")
+            return engine
+        } catch {
+            try? database.execute(sql: "ROLLBACK")
+            throw error
+        }
+    }
+
+    private static func isEmpty(_ database: Database) throws -> Bool {
+        try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_master") == 0
+    }
+
+    /// Checks that a file is a store of this layout, and sound.
+    static func check(_ database: Database, path: String) throws {
+        let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
+        guard application == StoreLayout.applicationID else {
+            throw CoordinatorError(.storeLayout, "\(path) is no Tributary store.")
+        }
+        let version = try Int32.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+        guard version == StoreLayout.version else {
+            throw CoordinatorError(
+                .storeLayout,
+                "\(path) has layout \(version); this release knows layout "
+                    + "\(StoreLayout.version).")
+        }
+        let report = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? ""
+        guard report == "ok" else {
+            throw CoordinatorError(.storeDamaged, "\(path) is damaged: \(report).")
+        }
+    }
+
+    private static func create(
+        _ database: Database, _ model: ManagedObjectModel, _ cluster: String, _ node: NodeID,
+        _ environment: Environment
+    ) throws {
+        try database.execute(
+            sql: """
+                PRAGMA application_id = \(StoreLayout.applicationID);
+                PRAGMA user_version = \(StoreLayout.version);
+                \(StoreLayout.systemTables)
+                """)
+        try database.execute(
+            sql: """
+                INSERT INTO _state (id, store, cluster, node, incarnation, generation, clock,
+                    block, digestHigh, digestLow) VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0, 0)
+                """,
+            arguments: [
+                Int64(bitPattern: environment.random()), cluster, Int64(node.rawValue),
+            ])
+    }
+
+    private static func checkOwner(
+        _ database: Database, path: String, cluster: String, node: NodeID
+    ) throws {
+        guard
+            let row = try Row.fetchOne(
+                database, sql: "SELECT cluster, node FROM _state WHERE id = 1")
+        else { throw CoordinatorError(.storeDamaged, "\(path) has lost its state.") }
+        let owner: String = row["cluster"]
+        let number: Int64 = row["node"]
+        guard owner == cluster, number == Int64(node.rawValue) else {
+            throw CoordinatorError(
+                .storeOwner,
+                "\(path) belongs to node \(number) of cluster \(owner), not to node "
+                    + "\(node) of cluster \(cluster).")
+        }
+    }
+
+    /// Makes the model the store's, or refuses one that stores something else.
+    ///
+    /// Indexes, defaults and validation may differ: they are no part of the hash.
+    private static func adopt(_ model: ManagedObjectModel, in database: Database) throws {
+        let current = try database.prepared("SELECT hash FROM _model WHERE current = 1")
+        if try current.step() {
+            let hash = current.bytes(0)
+            current.reset()
+            guard hash == model.versionHash else {
+                throw CoordinatorError(
+                    .modelMismatch,
+                    "The store was written with another model; migration comes in a later "
+                        + "release.")
+            }
+        }
+        let statement = try database.prepared(
+            """
+            INSERT INTO _model (hash, json, current) VALUES (?1, ?2, 1)
+            ON CONFLICT (hash) DO UPDATE SET json = excluded.json
+            """)
+        statement.bind(1, model.versionHash)
+        statement.bind(2, JSONWriter.text(of: model.jsonValue()))
+        try statement.run()
+        try StoreLayout.createEntityTables(model, in: database)
+    }
+
+    private static func begin(
+        _ database: Database, _ model: ManagedObjectModel, _ cluster: String, _ node: NodeID,
+        _ environment: Environment
+    ) throws -> StoreEngine {
+        guard
+            let row = try Row.fetchOne(
+                database,
+                sql: """
+                    SELECT *, (SELECT coalesce(max(position), 0) FROM _transaction) AS position,
+                        (SELECT count(*) FROM _tombstone) AS tombstones FROM _state
+                    """)
+        else { throw CoordinatorError(.storeDamaged, "The store has lost its state.") }
+        func unsigned(_ name: String) -> UInt64 { UInt64(bitPattern: row[name] as Int64) }
+        let names = try StoreLayout.nameTable(model, in: database)
+        let (actors, vector) = try StoreLayout.readActors(in: database)
+        let wall = environment.wallMilliseconds()
+        let actor = ActorID(
+            node: node, startedAtSeconds: wall / 1000,
+            random: UInt32(truncatingIfNeeded: environment.random()))
+        let clock = HybridClock(
+            highWaterMark: HybridTimestamp(rawValue: unsigned("clock")) ?? .zero)
+        let state = State(
+            actors: actors, versionVector: vector, generation: unsigned("generation"),
+            position: unsigned("position"), clock: clock,
+            digest: ProjectionDigest(high: unsigned("digestHigh"), low: unsigned("digestLow")),
+            allocator: RowIDAllocator(
+                node: node, lastBlock: UInt32(truncatingIfNeeded: unsigned("block")),
+                wallMilliseconds: wall), tombstones: Int(unsigned("tombstones")))
+        let engine = StoreEngine(
+            database: database, model: model, names: names, cluster: cluster,
+            store: unsigned("store"), actor: actor, state: state, environment: environment)
+        try engine.intern(actor)
+        try database.execute(
+            sql: "UPDATE _state SET incarnation = ?, block = ? WHERE id = 1",
+            arguments: [
+                Int64(bitPattern: actor.incarnation), Int64(engine.state.allocator.block),
+            ])
+        engine.adoptOpenedState()
+        return engine
+    }
+}

@@ -1,0 +1,285 @@
+import Merge
+
+extension StoreEngine {
+    // MARK: Members
+
+    /// The rows a to-many, or the derived side of a one-to-one, leads to in the store; sorted.
+    func members(
+        of relationship: ManagedObjectModel.Relationship, row: RowID
+    ) throws -> [RowID] {
+        try StoreReader.members(of: relationship, row: row, model: model, in: database)
+            .map(\.row)
+    }
+
+    /// The same as the plan will leave it.
+    private func plannedMembers(
+        of relationship: ManagedObjectModel.Relationship, row: RowID, _ plan: SavePlan
+    ) throws -> [RowID] {
+        switch relationship.storage {
+        case .column(let position):
+            if let value = plan.rows[row]?.value(at: position) {
+                guard case .reference(let target) = value else { return [] }
+                return [target]
+            }
+            guard case .reference(let target)? = plan.rows[row]?.loaded?.columns[position] else {
+                return []
+            }
+            return [target]
+        case .inverseColumn(let entity, let property):
+            guard let position = table(entity).entity.position(of: property) else { return [] }
+            var members = try row.rawValue > 0 ? self.members(of: relationship, row: row) : []
+            members.removeAll { plan.rows[$0]?.value(at: position) != nil }
+            for other in plan.order {
+                guard let planned = plan.rows[other],
+                    planned.table.entity.root == table(entity).entity.root,
+                    let own = planned.table.entity.position(of: property),
+                    planned.value(at: own) == .reference(row)
+                else { continue }
+                members.append(other)
+            }
+            return members.filter { !plan.deletes($0) }.sorted()
+        case .link(let name, let isFirst):
+            var members = Set(try self.members(of: relationship, row: row))
+            for key in plan.linkOrder where key.link == name {
+                guard (isFirst ? key.source : key.target) == row else { continue }
+                let other = isFirst ? key.target : key.source
+                if plan.links[key] ?? false { members.insert(other) } else { members.remove(other) }
+            }
+            return members.filter { !plan.deletes($0) }.sorted()
+        }
+    }
+
+    // MARK: Changes made from the other side
+
+    /// Turns changes of members into what keeps them: columns of other rows, or links.
+    func planRelationships(_ operation: SaveOperation, _ plan: inout SavePlan) throws {
+        guard let row = plan.resolve(operation.row), plan.rows[row]?.kind != .delete,
+            !plan.droppedIDs.contains(where: { $0.row == row })
+        else { return }
+        let entity = plan.rows[row]?.table.entity ?? operation.entity
+        for change in operation.relationships {
+            guard let relationship = entity.relationship(named: change.name) else {
+                throw CoordinatorError(
+                    .malformed, "\(entity.name) has no relationship \(change.name).")
+            }
+            if case .column = relationship.storage {
+                throw CoordinatorError(
+                    .malformed, "\(entity.name).\(change.name) is a to-one: assign its value.")
+            }
+            var members: [RowID] = []
+            for member in change.members {
+                guard let member = plan.resolve(member),
+                    try plan.rows[member] != nil
+                        || isAlive(member, root: table(relationship.destination).entity.root)
+                else {
+                    plan.failures.append(
+                        ValidationFailure(
+                            object: "\(operation.row)", property: change.name,
+                            code: .danglingReference,
+                            message: "\(entity.name).\(change.name) names an object that is not "
+                                + "there: \(member)."))
+                    continue
+                }
+                members.append(member)
+            }
+            try apply(change.kind, members, of: relationship, row: row, &plan)
+        }
+    }
+
+    private func apply(
+        _ kind: RelationshipOperation.Kind, _ members: [RowID],
+        of relationship: ManagedObjectModel.Relationship, row: RowID, _ plan: inout SavePlan
+    ) throws {
+        let current = Set(try plannedMembers(of: relationship, row: row, plan))
+        let wanted: Set<RowID> =
+            switch kind {
+            case .add: current.union(members)
+            case .remove: current.subtracting(members)
+            case .replace: Set(members)
+            }
+        if !relationship.isToMany, wanted.count > 1 {
+            throw CoordinatorError(
+                .malformed, "\(relationship.name) leads to one object, not to \(wanted.count).")
+        }
+        let joining = wanted.subtracting(current).sorted()
+        let leaving = current.subtracting(wanted).sorted()
+        switch relationship.storage {
+        case .column: break
+        case .inverseColumn(let entity, let property):
+            for member in leaving { try assign(entity, property, of: member, .null, &plan) }
+            for member in joining {
+                try assign(entity, property, of: member, .reference(row), &plan)
+            }
+        case .link(let name, let isFirst):
+            for (rows, isAlive) in [(leaving, false), (joining, true)] {
+                for other in rows {
+                    plan.setLink(
+                        SavePlan.LinkKey(
+                            link: name, source: isFirst ? row : other,
+                            target: isFirst ? other : row), isAlive)
+                }
+            }
+        }
+    }
+
+    private func assign(
+        _ entity: String, _ property: String, of row: RowID, _ value: PropertyValue,
+        _ plan: inout SavePlan
+    ) throws {
+        if var planned = plan.rows[row] {
+            guard planned.kind != .delete,
+                let position = planned.table.entity.position(of: property)
+            else { return }
+            planned.set(position, value)
+            plan.rows[row] = planned
+            return
+        }
+        guard let loaded = try load(table(entity), row), loaded.isAlive,
+            let position = loaded.table.entity.position(of: property)
+        else { return }
+        plan.add(
+            row,
+            SavePlan.Row(
+                table: loaded.table, loaded: loaded, kind: .update, values: [(position, value)],
+                assignedCount: 1, resolves: false, name: row, isSettled: true))
+    }
+
+    /// Whoever else claims the target of a one-to-one lets go of it.
+    func releaseOtherClaims(_ plan: inout SavePlan) throws {
+        for row in plan.order {
+            guard let planned = plan.rows[row], planned.kind != .delete,
+                !planned.table.references.isEmpty
+            else { continue }
+            for relationship in planned.table.entity.relationships {
+                guard case .column(let position) = relationship.storage,
+                    let inverse = relationship.description.inverse,
+                    let other = model.entity(named: relationship.destination)?
+                        .relationship(named: inverse), !other.isToMany,
+                    case .reference(let target)? = planned.value(at: position)
+                else { continue }
+                for claimant in try plannedMembers(of: other, row: target, plan)
+                where claimant != row {
+                    try assign(
+                        planned.table.entity.name, relationship.name, of: claimant, .null, &plan)
+                }
+            }
+        }
+    }
+
+    // MARK: Deletes
+
+    /// Carries out the delete rules of everything the save deletes, and of what they delete.
+    ///
+    /// Nullify writes nothing: a reference to a deleted row reads as nil anyway, and writing it
+    /// would revive children that are deleted elsewhere at the same time (DESIGN section 5.4).
+    func propagateDeletes(_ plan: inout SavePlan) throws {
+        try releaseOtherClaims(&plan)
+        var queue = plan.order.filter { plan.deletes($0) }
+        var denied: [(RowID, ManagedObjectModel.Relationship, EntityTable)] = []
+        var nullified: [(RowID, ManagedObjectModel.Relationship)] = []
+        var next = 0
+        while next < queue.count {
+            let row = queue[next]
+            next += 1
+            guard let planned = plan.rows[row] else { continue }
+            for relationship in planned.table.entity.relationships {
+                switch relationship.description.deleteRule {
+                case .noAction: continue
+                case .deny: denied.append((row, relationship, planned.table))
+                case .nullify: nullified.append((row, relationship))
+                case .cascade:
+                    for member in try plannedMembers(of: relationship, row: row, plan)
+                    where !plan.deletes(member) {
+                        try planCascade(to: member, relationship, &plan)
+                        queue.append(member)
+                    }
+                }
+            }
+        }
+        for (row, relationship, table) in denied {
+            let remaining = try plannedMembers(of: relationship, row: row, plan)
+                .filter { !plan.deletes($0) }
+            guard !remaining.isEmpty else { continue }
+            throw CoordinatorError(
+                .deleteDenied,
+                "\(table.entity.name)/\(row) cannot be deleted while its \(relationship.name) "
+                    + "has \(remaining.count == 1 ? "an object" : "\(remaining.count) objects").",
+                conflicts: [
+                    MergeConflict(
+                        object: ManagedObjectID(entityName: table.entity.name, row: row),
+                        properties: [relationship.name], oldVersion: nil,
+                        newVersion: plan.rows[row]?.loaded?.state.version, objectSnapshot: nil,
+                        cachedSnapshot: nil, persistedSnapshot: nil)
+                ])
+        }
+        for (row, relationship) in nullified {
+            try checkMandatoryInverse(row, relationship, &plan)
+        }
+    }
+
+    private func planCascade(
+        to member: RowID, _ relationship: ManagedObjectModel.Relationship, _ plan: inout SavePlan
+    ) throws {
+        if var planned = plan.rows[member] {
+            planned.kind = .delete
+            plan.rows[member] = planned
+            return
+        }
+        guard let loaded = try load(table(relationship.destination), member), loaded.isAlive else {
+            return
+        }
+        plan.add(
+            member,
+            SavePlan.Row(
+                table: loaded.table, loaded: loaded, kind: .delete, values: [],
+                assignedCount: 0, resolves: false, name: member, isSettled: true))
+    }
+
+    /// Nullify into a mandatory inverse fails (CD-110).
+    private func checkMandatoryInverse(
+        _ row: RowID, _ relationship: ManagedObjectModel.Relationship, _ plan: inout SavePlan
+    ) throws {
+        guard case .inverseColumn(let entity, let property) = relationship.storage,
+            let position = table(entity).entity.position(of: property),
+            !table(entity).entity.properties[position].isOptional
+        else { return }
+        for member in try plannedMembers(of: relationship, row: row, plan) {
+            plan.failures.append(
+                ValidationFailure(
+                    object: "\(entity)/\(member)", property: property,
+                    code: .missingMandatoryProperty,
+                    message: "\(entity).\(property) is mandatory, and the object it refers to "
+                        + "would be deleted."))
+        }
+    }
+
+    // MARK: Counts
+
+    /// Checks the counts of to-manys that the save touches.
+    func validateCounts(_ operations: [RowID], _ plan: inout SavePlan) throws {
+        for row in operations {
+            guard let planned = plan.rows[row], planned.kind != .delete else { continue }
+            for relationship in planned.table.entity.relationships where relationship.isToMany {
+                let description = relationship.description
+                let least = max(description.minimumCount, description.isOptional ? 0 : 1)
+                guard least > 0 || description.maximumCount > 0 else { continue }
+                let count = try plannedMembers(of: relationship, row: row, plan).count
+                if count < least {
+                    plan.failures.append(
+                        ValidationFailure(
+                            object: "\(planned.name)", property: relationship.name,
+                            code: .relationshipLacksMinimumCount,
+                            message: "\(planned.table.entity.name).\(relationship.name) needs at "
+                                + "least \(least) objects and has \(count)."))
+                } else if description.maximumCount > 0, count > description.maximumCount {
+                    plan.failures.append(
+                        ValidationFailure(
+                            object: "\(planned.name)", property: relationship.name,
+                            code: .relationshipExceedsMaximumCount,
+                            message: "\(planned.table.entity.name).\(relationship.name) may have "
+                                + "\(description.maximumCount) objects and has \(count)."))
+                }
+            }
+        }
+    }
+}

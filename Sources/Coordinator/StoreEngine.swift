@@ -1,0 +1,224 @@
+import GRDB
+import GRDBSQLite
+import Merge
+
+/// The synchronous heart of a coordinator: the only code that writes a store.
+///
+/// No async, no lock, no clock of its own: it belongs to one queue, time and chance come in
+/// through ``Environment``, and a simulator can drive it as the product does. What is decided
+/// (who wins, what a save leaves) is decided by pure functions of Merge and of Saving; here it
+/// is read and written.
+///
+/// A *group* is one SQLite commit of several saves or several foreign transactions:
+///
+///     begin() ──► save(...) / apply(...) ... ──► commit() ──► CommitNotice
+///        └──────────── any SQLite failure ─────► rollBack()
+///
+/// Invariants
+/// 1. A save that throws has written nothing and used no sequence (checks come before writes).
+/// 2. `state` equals what the open SQLite transaction would leave on disk; `committed` what is
+///    on disk. A rollback makes the first equal to the second.
+/// 3. A row is in its entity's table exactly while it is alive, else in `_tombstone`.
+/// 4. A reference column holds the row of a living target or NULL; `_dangling` lists the rest.
+/// 5. `state.digest` is the sum of the hashes of all living rows and links.
+final class StoreEngine {
+    /// What the engine needs from outside: the doors of time and chance.
+    struct Environment: Sendable {
+        /// Wall time in milliseconds since 1970.
+        var wallMilliseconds: @Sendable () -> UInt64
+        /// 64 random bits.
+        var random: @Sendable () -> UInt64
+    }
+
+    /// The part of the engine that a group changes; a value, so that a rollback is an assignment.
+    struct State {
+        var actors: ActorTable
+        var versionVector: VersionVector
+        var generation: UInt64
+        var position: UInt64
+        var clock: HybridClock
+        var digest: ProjectionDigest
+        var allocator: RowIDAllocator
+        var tombstones: Int
+    }
+
+    let database: Database
+    let model: ManagedObjectModel
+    let tables: [String: EntityTable]
+    let cluster: String
+    let store: UInt64
+    let actor: ActorID
+    let environment: Environment
+
+    var state: State
+    private(set) var committed: State
+    var group = GroupChanges()
+
+    /// Rows known to be alive within this group, so that a thousand references to one row cost
+    /// one look. Bounded, because a group is; forgotten with it.
+    var knownAlive = Set<RowID>()
+
+    /// What a group has changed so far.
+    struct GroupChanges {
+        var transactions: [EncodedTransaction] = []
+        var inserted: [ManagedObjectID] = []
+        var updated: [ManagedObjectID] = []
+        var deleted: [ManagedObjectID] = []
+        var actors = Set<ActorID>()
+        /// Conflicts closed in this group, for the answers of its saves.
+        var closedConflicts: [ConflictID] = []
+        /// Whether something was written besides transactions.
+        var wroteApart = false
+    }
+
+    init(
+        database: Database, model: ManagedObjectModel, names: NameTable, cluster: String,
+        store: UInt64, actor: ActorID, state: State, environment: Environment
+    ) {
+        self.database = database
+        self.model = model
+        tables = Dictionary(
+            uniqueKeysWithValues: model.entities.map {
+                ($0.name, EntityTable($0, names: names, model: model))
+            })
+        self.cluster = cluster
+        self.store = store
+        self.actor = actor
+        self.state = state
+        committed = state
+        self.environment = environment
+    }
+
+    /// Takes what opening wrote as committed; the caller commits it.
+    func adoptOpenedState() { committed = state }
+
+    /// The token of the open group, or of the store where none is open.
+    var token: QueryGenerationToken {
+        QueryGenerationToken(
+            store: store, generation: state.generation, position: state.position,
+            versionVector: state.versionVector)
+    }
+
+    // MARK: Groups
+
+    /// Opens a group: one SQLite transaction that makes one generation.
+    ///
+    /// - Parameter isDurable: whether the commit waits for the disk. Only what came from elsewhere
+    ///   may go without: it can be fetched again, and a later durable commit covers it, for the
+    ///   write-ahead log is written and synced in order.
+    func begin(isDurable: Bool) throws {
+        try setDurability(isDurable)
+        try database.prepared("BEGIN IMMEDIATE").run()
+        state.generation += 1
+        group = GroupChanges()
+        knownAlive.removeAll(keepingCapacity: true)
+    }
+
+    /// Commits the group.
+    ///
+    /// - Returns: what changed; nil where the group came to nothing, and nothing was written.
+    func commit(isLocal: Bool) throws -> CommitNotice? {
+        if group.transactions.isEmpty, !group.wroteApart {
+            try rollBack()
+            return nil
+        }
+        try writeState()
+        try database.prepared("COMMIT").run()
+        committed = state
+        return CommitNotice(
+            token: token, digest: state.digest, transactions: group.transactions,
+            isLocal: isLocal, inserted: group.inserted, updated: group.updated,
+            deleted: group.deleted)
+    }
+
+    /// Gives the group up; the store is as it was before ``begin()``.
+    func rollBack() throws {
+        state = committed
+        group = GroupChanges()
+        if sqlite3_get_autocommit(database.sqliteConnection) == 0 {
+            try database.prepared("ROLLBACK").run()
+        }
+    }
+
+    /// Writes the state to disk and waits for it, so that all commits before are durable too.
+    func makeDurable() throws {
+        try setDurability(true)
+        try database.prepared("BEGIN IMMEDIATE").run()
+        do {
+            try writeState()
+            try database.prepared("COMMIT").run()
+        } catch {
+            try? rollBack()
+            throw error
+        }
+    }
+
+    private var currentDurability: Bool?
+
+    /// In WAL mode synchronous = NORMAL writes a commit without waiting for the disk, FULL waits.
+    /// SQLite lets it be changed between transactions only.
+    private func setDurability(_ isDurable: Bool) throws {
+        guard currentDurability != isDurable else { return }
+        try database.prepared(
+            isDurable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL"
+        ).run()
+        currentDurability = isDurable
+    }
+
+    private func writeState() throws {
+        let statement = try database.prepared(
+            """
+            UPDATE _state SET generation = ?1, clock = ?2, block = ?3, digestHigh = ?4,
+                digestLow = ?5 WHERE id = 1
+            """)
+        statement.bind(1, Int64(bitPattern: state.generation))
+        statement.bind(2, Int64(bitPattern: state.clock.highWaterMark.rawValue))
+        statement.bind(3, Int64(state.allocator.block))
+        statement.bind(4, Int64(bitPattern: state.digest.high))
+        statement.bind(5, Int64(bitPattern: state.digest.low))
+        try statement.run()
+        let actorStatement = try database.prepared(
+            "UPDATE _actor SET sequence = ?2 WHERE code = ?1")
+        for actor in group.actors.sorted() {
+            guard let code = state.actors.code(of: actor) else { continue }
+            actorStatement.bind(1, code)
+            actorStatement.bind(2, Int64(bitPattern: state.versionVector[actor]))
+            try actorStatement.run()
+        }
+    }
+
+    // MARK: The log
+
+    /// Numbers an actor that may be new.
+    func intern(_ actor: ActorID) throws {
+        guard state.actors.code(of: actor) == nil else { return }
+        let code = state.actors.intern(actor).code
+        let statement = try database.prepared(
+            "INSERT INTO _actor (code, node, incarnation, sequence) VALUES (?1, ?2, ?3, 0)")
+        statement.bind(1, code)
+        statement.bind(2, Int64(actor.node.rawValue))
+        statement.bind(3, Int64(bitPattern: actor.incarnation))
+        try statement.run()
+    }
+
+    /// Appends a transaction to the log and advances the vector.
+    func log(_ encoded: EncodedTransaction) throws {
+        let transaction = encoded.transaction
+        state.position += 1
+        let statement = try database.prepared(
+            """
+            INSERT INTO _transaction (position, dot, generation, checksum, bytes)
+            VALUES (?1, ?2, ?3, ?4, ?5)
+            """)
+        statement.bind(1, Int64(bitPattern: state.position))
+        statement.bind(2, state.actors.integer(transaction.dot))
+        statement.bind(3, Int64(bitPattern: state.generation))
+        statement.bind(4, Int64(bitPattern: Transaction.checksum(encoded.bytes)))
+        statement.bind(5, encoded.bytes)
+        try statement.run()
+        state.versionVector.advance(to: transaction.dot)
+        state.clock.observe(transaction.timestamp)
+        group.actors.insert(transaction.dot.actor)
+        group.transactions.append(encoded)
+    }
+}
