@@ -1,0 +1,148 @@
+import Merge
+
+extension ManagedObject {
+    /// The object that a to-one leads to, as a fault where it was not yet read; or nil.
+    ///
+    /// - Precondition: The entity has a to-one of that name, and its object is of that class.
+    public func relatedObject<Object: ManagedObject>(
+        forKey key: String, as type: Object.Type = Object.self
+    ) -> Object? {
+        guard let object = relatedObject(relationship(key, isToMany: false)) else { return nil }
+        return cast(object, key)
+    }
+
+    /// Leads a to-one to another object, or nowhere. The inverse follows at once.
+    ///
+    /// - Precondition: The entity has a to-one of that name; the object is of its destination
+    ///   and of the same context.
+    public func setRelatedObject(_ object: ManagedObject?, forKey key: String) {
+        setRelatedObject(object, relationship(key, isToMany: false))
+    }
+
+    /// The objects that a to-many leads to, sorted by ID.
+    ///
+    /// - Precondition: The entity has a to-many of that name, and its objects are of that class.
+    public func relatedObjects<Object: ManagedObject>(
+        forKey key: String, as type: Object.Type = Object.self
+    ) -> [Object] {
+        let relationship = relationship(key, isToMany: true)
+        guard let context = usableContext() else { return [] }
+        return context.members(of: self, relationship).sorted()
+            .map { cast(context.object(with: $0), key) }
+    }
+
+    /// Makes these, and no others, the members of a to-many. The inverses follow at once.
+    ///
+    /// - Precondition: As for ``add(_:toRelationship:)``.
+    public func setRelatedObjects(_ objects: [ManagedObject], forKey key: String) {
+        let wanted = Set(objects)
+        for object in relatedObjects(forKey: key, as: ManagedObject.self)
+        where !wanted.contains(object) {
+            remove(object, fromRelationship: key)
+        }
+        for object in objects { add(object, toRelationship: key) }
+    }
+
+    /// Adds a member to a to-many. The inverse follows at once.
+    ///
+    /// - Precondition: The entity has a to-many of that name; the object is of its destination
+    ///   and of the same context.
+    public func add(_ object: ManagedObject, toRelationship key: String) {
+        let relationship = relationship(key, isToMany: true)
+        guard let context = contextShared(with: object, relationship) else { return }
+        switch relationship.storage {
+        case .inverseColumn(_, let property):
+            object[property] = .reference(objectID.row)
+        case .link:
+            context.setLink(of: self, relationship, to: object, isMember: true)
+        case .column: break
+        }
+    }
+
+    /// Removes a member from a to-many, if it is one. The inverse follows at once.
+    ///
+    /// - Precondition: As for ``add(_:toRelationship:)``.
+    public func remove(_ object: ManagedObject, fromRelationship key: String) {
+        let relationship = relationship(key, isToMany: true)
+        guard let context = contextShared(with: object, relationship) else { return }
+        switch relationship.storage {
+        case .inverseColumn(_, let property):
+            let current: PropertyValue = object[property]
+            if current == .reference(objectID.row) { object[property] = .null }
+        case .link:
+            context.setLink(of: self, relationship, to: object, isMember: false)
+        case .column: break
+        }
+    }
+
+    func relatedObject(_ relationship: ManagedObjectModel.Relationship) -> ManagedObject? {
+        guard let context = usableContext() else { return nil }
+        if case .column(let position) = relationship.storage {
+            guard case .reference(let row) = read(position) else { return nil }
+            return context.resolve(row, destination: relationship.destination)
+        }
+        // The store admits one row that claims this object; in memory a second one can be on
+        // its way out only within `setReference`.
+        return context.members(of: self, relationship).min().map { context.object(with: $0) }
+    }
+
+    func setRelatedObject(
+        _ object: ManagedObject?, _ relationship: ManagedObjectModel.Relationship
+    ) {
+        guard contextShared(with: object ?? self, relationship, checks: object != nil) != nil
+        else { return }
+        switch relationship.storage {
+        case .column(let position):
+            write(object.map { .reference($0.objectID.row) } ?? .null, position)
+        case .inverseColumn(_, let property):
+            let current = relatedObject(relationship)
+            if current === object { return }
+            current?[property] = .null
+            object?[property] = .reference(objectID.row)
+        case .link: break
+        }
+    }
+
+    private func relationship(
+        _ key: String, isToMany: Bool
+    ) -> ManagedObjectModel.Relationship {
+        guard let relationship = entity.relationship(named: key),
+            relationship.isToMany == isToMany
+        else {
+            let kind = isToMany ? "to-many" : "to-one"
+            preconditionFailure("\(entity.name) has no \(kind) relationship \(key).")
+        }
+        return relationship
+    }
+
+    private func contextShared(
+        with object: ManagedObject, _ relationship: ManagedObjectModel.Relationship,
+        checks: Bool = true
+    ) -> ManagedObjectContext? {
+        guard let context = managedObjectContext else {
+            preconditionFailure("\(objectID) belongs to no context, so it takes no values.")
+        }
+        context.confine()
+        if checks {
+            precondition(
+                object.managedObjectContext === context,
+                "\(object.objectID) belongs to another context than \(objectID); take the one "
+                    + "that context.object(with:) gives.")
+            let destination = context.entityNamed(relationship.destination)
+            precondition(
+                object.entity.isKind(of: destination),
+                "\(entity.name).\(relationship.name) leads to \(destination.name), not to "
+                    + "\(object.entity.name).")
+        }
+        return context
+    }
+
+    private func cast<Object: ManagedObject>(_ object: ManagedObject, _ key: String) -> Object {
+        guard let result = object as? Object else {
+            preconditionFailure(
+                "\(entity.name).\(key) leads to a \(type(of: object)), not a \(Object.self); "
+                    + "register the class with the context.")
+        }
+        return result
+    }
+}

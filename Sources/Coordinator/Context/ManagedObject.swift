@@ -1,0 +1,169 @@
+public import Merge
+
+/// An object of a context's graph: one row, with the changes not yet saved. As NSManagedObject.
+///
+/// Use it directly, by names (`person["name"]`), or subclass it with computed properties and tell
+/// the context of the class (``ManagedObjectContext/register(_:for:)``):
+///
+///     final class Person: ManagedObject {
+///         var name: String? {
+///             get { self["name"] }
+///             set { self["name"] = newValue }
+///         }
+///         var manager: Person? {
+///             get { relatedObject(forKey: "manager") }
+///             set { setRelatedObject(newValue, forKey: "manager") }
+///         }
+///     }
+///
+/// Threading: an object belongs to its context's queue. Every access checks that and traps with
+/// an explanation otherwise.
+///
+/// Invariants
+/// 1. A fault has neither values nor snapshot; a realised object has one value a property of its
+///    entity, in canonical order.
+/// 2. `snapshot` is empty for an object never saved, else the values as fetched or last saved.
+/// 3. An object with a pending change is realised and held strongly by its context.
+open class ManagedObject {
+    /// What the next save does with an object.
+    enum PendingChange {
+        case none
+        case inserted
+        case updated
+        case deleted
+    }
+
+    /// The object's entity.
+    public let entity: ManagedObjectModel.Entity
+    /// Its identity; temporary until its first save.
+    public internal(set) var objectID: ManagedObjectID
+    /// The context it belongs to; nil once it was deleted and saved, rolled back as an insert,
+    /// or its context was reset or is gone.
+    public internal(set) weak var managedObjectContext: ManagedObjectContext?
+    /// Whether its values are yet to be read from the store.
+    public internal(set) var isFault = true
+
+    var values: [PropertyValue] = []
+    var snapshot: [PropertyValue] = []
+    var version: RowVersion?
+    /// Positions that an inserted object was given values for: a default is no assignment.
+    var assigned: Set<Int> = []
+    var transients: [String: PropertyValue] = [:]
+    /// The members of to-manys and derived to-ones as the store had them, once read.
+    var memberBases: [String: Set<ManagedObjectID>] = [:]
+    var change = PendingChange.none
+    /// Whether its row was found missing, or was deleted elsewhere.
+    var isInaccessible = false
+
+    /// Makes an object and inserts it.
+    ///
+    /// - Parameters:
+    ///   - entity: An entity that is not abstract, of the context's model.
+    ///   - context: Where it is inserted, on its queue. Nil makes an object without values,
+    ///     which is how contexts make faults, and for ``ManagedObjectContext/insert(_:)``.
+    public required init(
+        entity: ManagedObjectModel.Entity, insertInto context: ManagedObjectContext?
+    ) {
+        self.entity = entity
+        objectID = ManagedObjectID(entityName: entity.name, row: RowID(.min))
+        context?.insert(self)
+    }
+
+    /// Makes and inserts an object of the entity that this class was registered for, or whose
+    /// name is the class's.
+    public convenience init(context: ManagedObjectContext) {
+        self.init(entity: context.entity(for: Self.self), insertInto: context)
+    }
+
+    // MARK: State
+
+    /// Whether it is inserted and not yet saved.
+    public var isInserted: Bool { change == .inserted }
+    /// Whether it has changes that are not yet saved.
+    public var isUpdated: Bool { change == .updated }
+    /// Whether it will be deleted by the next save, or was found to be gone.
+    public var isDeleted: Bool { change == .deleted || isInaccessible }
+    /// Whether the next save has anything to do for it.
+    public var hasChanges: Bool { change != .none }
+
+    /// Whether a save would write anything: unlike ``hasChanges``, not where every value
+    /// assigned is the one that was there.
+    public var hasPersistentChangedValues: Bool {
+        guard let context = usableContext() else { return false }
+        return change == .inserted || change == .deleted || !changedPositions().isEmpty
+            || context.hasLinkChanges(self)
+    }
+
+    /// The stored properties that differ from what was last fetched or saved, with their
+    /// values now. To-manys are not in it: they have no state of their own.
+    public func changedValues() -> [String: PropertyValue] {
+        _ = usableContext()
+        return changedPositions().reduce(into: [:]) { result, position in
+            result[entity.properties[position].name] = values[position]
+        }
+    }
+
+    /// The values as last fetched or saved; null where there was none.
+    ///
+    /// - Parameter keys: Names of stored properties; nil means all.
+    public func committedValues(forKeys keys: [String]? = nil) -> [String: PropertyValue] {
+        usableContext()?.fire(self)
+        return (keys ?? entity.properties.map(\.name)).reduce(into: [:]) { result, key in
+            guard let position = entity.position(of: key) else {
+                preconditionFailure("\(entity.name) stores no property \(key).")
+            }
+            result[key] = base(position)
+        }
+    }
+
+    /// Positions whose value a save would write.
+    func changedPositions() -> [Int] {
+        if snapshot.isEmpty { return assigned.sorted() }
+        return values.indices.filter { values[$0] != snapshot[$0] }
+    }
+
+    /// The value last fetched or saved.
+    func base(_ position: Int) -> PropertyValue {
+        position < snapshot.count ? snapshot[position] : .null
+    }
+
+    /// The context, having checked that this is its queue; nil where there is none.
+    func usableContext() -> ManagedObjectContext? {
+        guard let context = managedObjectContext else { return nil }
+        context.confine()
+        return context
+    }
+
+    // MARK: Hooks for subclasses
+
+    /// Called once, when the object is inserted. Assignments made here are tracked.
+    open func awakeFromInsert() {}
+
+    /// Called each time a fault is fulfilled. Assignments made here do not make it dirty.
+    open func awakeFromFetch() {}
+
+    /// Called before a save for every object it concerns; may change values, and is called
+    /// again until nothing changes.
+    open func willSave() {}
+
+    /// Called after a save for every object it concerned.
+    open func didSave() {}
+
+    /// Called when the object is about to be deleted, with its relationships still in place.
+    open func prepareForDeletion() {}
+}
+
+extension ManagedObject: Hashable {
+    /// Whether both are the same instance; within a context one row is one instance.
+    public static func == (left: ManagedObject, right: ManagedObject) -> Bool { left === right }
+
+    /// Hashes the instance, since the object's ID changes at its first save.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+extension ManagedObject: CustomStringConvertible {
+    /// The ID with what is known without reading the store.
+    public var description: String {
+        "\(objectID)\(isFault ? " (fault)" : "")\(isDeleted ? " (deleted)" : "")"
+    }
+}

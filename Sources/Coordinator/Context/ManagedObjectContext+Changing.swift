@@ -1,0 +1,171 @@
+import Merge
+import Synchronization
+
+extension ManagedObjectContext {
+    /// Inserts a new object of an entity, with its default values. To be used on its queue.
+    ///
+    /// - Precondition: The model has such an entity, and it is not abstract.
+    @discardableResult
+    public func insert(_ entityName: String) -> ManagedObject {
+        confine()
+        let entity = entityNamed(entityName)
+        return objectClass(of: entity).init(entity: entity, insertInto: self)
+    }
+
+    /// Inserts a new object of the entity that a class was registered for, or is named like.
+    /// To be used on its queue.
+    public func insert<Object: ManagedObject>(_ type: Object.Type) -> Object {
+        Object(entity: entity(for: type), insertInto: self)
+    }
+
+    /// Inserts an object that was made without a context. To be used on its queue.
+    ///
+    /// - Precondition: It belongs to no context; its entity is of this model, not abstract.
+    public func insert(_ object: ManagedObject) {
+        confine()
+        precondition(
+            object.managedObjectContext == nil, "\(object.objectID) belongs to a context already.")
+        precondition(
+            !object.entity.isAbstract && entityNamed(object.entity.name) === object.entity,
+            "\(object.entity.name) is abstract, or of another model.")
+        lastTemporaryRow -= 1
+        object.objectID = ManagedObjectID(
+            entityName: object.entity.name, row: RowID(lastTemporaryRow))
+        object.managedObjectContext = self
+        object.values = object.entity.properties.map(\.defaultValue)
+        object.isFault = false
+        object.change = .inserted
+        inserted[object.objectID] = object
+        register(object)
+        event.inserted.insert(object)
+        changeCount += 1
+        object.awakeFromInsert()
+    }
+
+    /// Marks an object to be deleted by the next save; an insert not yet saved is dropped.
+    ///
+    /// Delete rules are carried out in memory at the end of the event, and by the coordinator
+    /// on the store's state at the save. To be used on its queue.
+    ///
+    /// - Precondition: The object is of this context.
+    public func delete(_ object: ManagedObject) {
+        confine()
+        precondition(
+            object.managedObjectContext === self || object.managedObjectContext == nil,
+            "\(object.objectID) belongs to another context.")
+        fire(object)
+        guard object.managedObjectContext === self, !object.isFault, object.change != .deleted
+        else { return }
+        object.prepareForDeletion()
+        let wasInserted = object.change == .inserted
+        rebalance(object) { object.change = .deleted }
+        inserted[object.objectID] = nil
+        updated[object.objectID] = nil
+        // An insert stays among the deleted until its relationships are cleared.
+        deleted[object.objectID] = object
+        if !wasInserted || event.inserted.remove(object) == nil { event.deleted.insert(object) }
+        event.updated.remove(object)
+        undelivered.append(object)
+        changeCount += 1
+    }
+
+    /// Carries out delete rules in memory and tells observers what changed.
+    ///
+    /// Called at the end of every block and before a save; call it to have both earlier. To be
+    /// used on its queue.
+    public func processPendingChanges() {
+        confine()
+        if propagatesDeletesAtEndOfEvent { propagateDeletes() }
+        // A handler may change more; its changes are told in a round of their own. The bound
+        // ends a loop of handlers that answer each other for ever.
+        for _ in 0..<100 where !event.isEmpty {
+            let changes = event
+            event = ContextChanges()
+            for (_, handler) in observers.withLock({ $0.didChange }) { handler(changes) }
+            if propagatesDeletesAtEndOfEvent { propagateDeletes() }
+        }
+    }
+
+    /// Notes that an object's values or relationships changed.
+    func noteChange(of object: ManagedObject) {
+        guard !isAwakening, object.managedObjectContext === self else { return }
+        switch object.change {
+        case .deleted: return
+        case .inserted: break
+        case .updated: event.updated.insert(object)
+        case .none:
+            fire(object)
+            guard !object.isFault else { return }
+            object.change = .updated
+            updated[object.objectID] = object
+            event.updated.insert(object)
+        }
+        changeCount += 1
+    }
+
+    // MARK: Delete rules
+
+    /// Carries out delete rules among the objects at hand. Objects deleted on the way join the
+    /// list, so cycles end. What cannot be read is left to the coordinator, which carries the
+    /// rules out on the store whatever happens here; the failure is noted.
+    func propagateDeletes() {
+        var index = 0
+        while index < undelivered.count {
+            let object = undelivered[index]
+            index += 1
+            for relationship in object.entity.relationships {
+                propagate(relationship, of: object)
+            }
+            if object.snapshot.isEmpty, object.version == nil {
+                deleted[object.objectID] = nil
+                detach(object)
+            }
+        }
+        undelivered = []
+    }
+
+    private func propagate(
+        _ relationship: ManagedObjectModel.Relationship, of object: ManagedObject
+    ) {
+        let rule = relationship.description.deleteRule
+        switch rule {
+        case .noAction, .deny: return
+        case .cascade, .nullify: break
+        }
+        for member in relatedForDeletion(relationship, of: object) {
+            if rule == .cascade {
+                delete(member)
+            } else {
+                nullify(relationship, of: object, at: member)
+            }
+        }
+    }
+
+    private func relatedForDeletion(
+        _ relationship: ManagedObjectModel.Relationship, of object: ManagedObject
+    ) -> [ManagedObject] {
+        if case .column(let position) = relationship.storage {
+            guard relationship.description.deleteRule == .cascade,
+                case .reference(let row) = object.values[position],
+                let target = resolve(row, destination: relationship.destination)
+            else { return [] }
+            return [target]
+        }
+        return members(of: object, relationship).sorted().map { self.object(with: $0) }
+    }
+
+    /// Takes a deleted object out of another's relationship.
+    private func nullify(
+        _ relationship: ManagedObjectModel.Relationship, of object: ManagedObject,
+        at member: ManagedObject
+    ) {
+        switch relationship.storage {
+        case .column: break
+        case .inverseColumn(_, let property):
+            let value: PropertyValue = member[property]
+            if value == .reference(object.objectID.row) { member[property] = .null }
+        case .link:
+            setLink(of: object, relationship, to: member, isMember: false)
+        }
+    }
+}

@@ -1,0 +1,239 @@
+import Merge
+import Synchronization
+
+extension ManagedObjectContext {
+    // MARK: Refreshing
+
+    /// Takes an object's values from the store anew. To be used on its queue.
+    ///
+    /// - Parameters:
+    ///   - object: An object of this context. One that is inserted or deleted stays as it is.
+    ///   - mergeChanges: True keeps unsaved changes over the new values, so that a save does
+    ///     not conflict any more; false discards them and makes the object a fault.
+    public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
+        confine()
+        guard object.managedObjectContext === self, object.change != .inserted,
+            object.change != .deleted
+        else { return }
+        if mergeChanges, !object.isFault {
+            // Never an error: what cannot be read now stays as it was.
+            if let row = try? read({ try $0.row(object.entity, object.objectID.row) }) {
+                rebase(object, on: row)
+            } else if object.change == .none {
+                turnIntoFault(object)
+            }
+            object.memberBases = [:]
+            return
+        }
+        if object.change == .updated {
+            rebalance(object) { object.values = object.snapshot }
+            dropLinks(of: object)
+            object.change = .none
+            updated[object.objectID] = nil
+        }
+        event.updated.remove(object)
+        event.refreshed.insert(object)
+        if !mergeChanges { object.transients = [:] }
+        turnIntoFault(object)
+    }
+
+    /// Makes clean objects faults again and takes new values below the changes of others. The
+    /// generation stays. To be used on its queue.
+    public func refreshAllObjects() {
+        confine()
+        faultingError = nil
+        for object in liveObjects() {
+            if object.change == .none {
+                if object.isFault, !object.isInaccessible { continue }
+                turnIntoFault(object)
+                event.refreshed.insert(object)
+            } else {
+                refresh(object, mergeChanges: true)
+            }
+        }
+    }
+
+    /// Forgets all objects and changes; a pinned context moves to the newest generation at its
+    /// next read. Earlier objects are cut off: they read as null and take no values. To be
+    /// used on its queue.
+    public func reset() {
+        confine()
+        for object in liveObjects() {
+            turnIntoFault(object)
+            object.change = .none
+            object.managedObjectContext = nil
+        }
+        registry = [:]
+        inserted = [:]
+        updated = [:]
+        deleted = [:]
+        checked = [:]
+        columnDeltas = [:]
+        linkDeltas = [:]
+        event = ContextChanges()
+        undelivered = []
+        faultingError = nil
+        if case .pinned = generation { generation = .pinnedAtNextRead }
+    }
+
+    // MARK: Merging
+
+    /// Takes what another context, or another node, has saved: clean objects have the new
+    /// values, unsaved properties stay, and objects deleted there are deleted here even if they
+    /// have changes. A pinned context moves to the newest generation. To be used on its queue.
+    public func mergeChanges(fromContextDidSave changes: ContextDidSave) {
+        confine()
+        merge(
+            affected: changes.updated.union(changes.deleted).union(changes.inserted),
+            inserted: changes.inserted)
+    }
+
+    /// Whether what others save is merged by itself, on the context's queue, soon after each
+    /// commit. Default false. Usable from any thread.
+    public var automaticallyMergesChangesFromParent: Bool {
+        get { settings.withLock { $0.commitObservation != nil } }
+        set {
+            let observation: CommitObservation? =
+                newValue
+                ? persistentStoreCoordinator.observeCommits { [weak self] in self?.enqueue($0) }
+                : nil
+            let former = settings.withLock { settings in
+                let former = settings.commitObservation
+                settings.commitObservation = observation
+                return former
+            }
+            former?.cancel()
+        }
+    }
+
+    /// What commits have changed since the last automatic merge.
+    struct PendingMerge {
+        /// The most IDs kept: beyond it, asking for every object at hand is cheaper, and a
+        /// context whose queue is blocked costs a bounded amount of memory.
+        static let limit = 10_000
+        var affected: Set<ManagedObjectID> = []
+        var inserted: Set<ManagedObjectID> = []
+        var isEverything = false
+        var isScheduled = false
+    }
+
+    private func enqueue(_ notice: CommitNotice) {
+        let mustSchedule = pendingMerge.withLock { pending in
+            if !pending.isEverything {
+                pending.affected.formUnion(notice.updated)
+                pending.affected.formUnion(notice.deleted)
+                pending.affected.formUnion(notice.inserted)
+                pending.inserted.formUnion(notice.inserted)
+            }
+            if pending.affected.count > PendingMerge.limit {
+                pending.affected = []
+                pending.inserted = []
+                pending.isEverything = true
+            }
+            defer { pending.isScheduled = true }
+            return !pending.isScheduled
+        }
+        guard mustSchedule else { return }
+        queueMerge()
+    }
+
+    private func queueMerge() {
+        perform { [weak self] in
+            guard let self else { return }
+            let pending = pendingMerge.withLock { pending in
+                defer { pending = PendingMerge() }
+                return pending
+            }
+            let affected =
+                pending.isEverything
+                ? Set(liveObjects().map(\.objectID)) : pending.affected
+            merge(affected: affected, inserted: pending.inserted)
+        }
+    }
+
+    private func merge(affected: Set<ManagedObjectID>, inserted: Set<ManagedObjectID>) {
+        renewGeneration()
+        var byEntity: [String: [ManagedObject]] = [:]
+        for objectID in affected.sorted() {
+            guard let object = registry[objectID]?.object, object.change != .inserted else {
+                continue
+            }
+            byEntity[objectID.entityName, default: []].append(object)
+        }
+        for name in byEntity.keys.sorted() {
+            mergeRows(byEntity[name] ?? [], of: entityNamed(name))
+        }
+        // Members are derived from rows of other objects, any of which may have changed.
+        for object in registry.values.compactMap(\.object) { object.memberBases = [:] }
+        guard !observers.withLock({ $0.didChange.isEmpty }) else { return }
+        for objectID in inserted.sorted() where registry[objectID]?.object == nil {
+            guard managedObjectModel.entity(named: objectID.entityName) != nil else { continue }
+            event.inserted.insert(object(with: objectID))
+        }
+    }
+
+    private func mergeRows(_ objects: [ManagedObject], of entity: ManagedObjectModel.Entity) {
+        let rows: [RowSnapshot]
+        do {
+            rows = try read { try $0.rows(entity, objects.map(\.objectID.row)) }
+        } catch { return note(error) }
+        let found = Dictionary(
+            rows.map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })
+        for object in objects {
+            if let row = found[object.objectID] {
+                rebase(object, on: row)
+            } else {
+                takeAway(object)
+            }
+        }
+    }
+
+    /// Puts new values of the store below an object's unsaved changes.
+    func rebase(_ object: ManagedObject, on row: RowSnapshot) {
+        if object.isFault {
+            object.isInaccessible = false
+            return
+        }
+        if object.version == row.version, object.snapshot == row.values { return }
+        let changed = object.change == .updated ? object.changedPositions() : []
+        rebalance(object) {
+            var values = row.values
+            for position in changed { values[position] = object.values[position] }
+            object.values = values
+            object.snapshot = row.values
+            object.version = row.version
+        }
+        event.refreshed.insert(object)
+    }
+
+    /// Follows a delete made elsewhere, even of an object with changes.
+    private func takeAway(_ object: ManagedObject) {
+        if object.isInaccessible { return }
+        rebalance(object) {
+            object.change = .none
+            markInaccessible(object)
+        }
+        dropLinks(of: object)
+        updated[object.objectID] = nil
+        deleted[object.objectID] = nil
+        checked[object.objectID] = nil
+        event.updated.remove(object)
+        event.deleted.insert(object)
+    }
+
+    /// Gives up the pending links of an object, at both sides.
+    private func dropLinks(of object: ManagedObject) {
+        for relationship in object.entity.relationships {
+            let key = MemberKey(row: object.objectID.row, relationship: relationship.name)
+            guard let delta = linkDeltas.removeValue(forKey: key),
+                let inverse = relationship.description.inverse
+            else { continue }
+            for member in delta.added.union(delta.removed) {
+                let key = MemberKey(row: member.row, relationship: inverse)
+                linkDeltas[key]?.added.remove(object.objectID)
+                linkDeltas[key]?.removed.remove(object.objectID)
+                if linkDeltas[key]?.isEmpty == true { linkDeltas[key] = nil }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+extension ManagedObjectContext {
+    /// Runs a block on the context's queue after what is queued already, and returns at once.
+    ///
+    /// Inside another block of the context it runs after that one. Pending changes are
+    /// processed when it ends. Usable from any thread.
+    public func perform(_ block: @escaping @Sendable () -> Void) {
+        queue.async { self.runEvent(block) }
+    }
+
+    /// Runs a block on the context's queue and gives its result.
+    ///
+    /// Pending changes are processed when it ends. Usable from any task; objects stay inside,
+    /// only Sendable results come out.
+    ///
+    /// - Throws: What the block throws.
+    public func perform<Result: Sendable, Failure: Error>(
+        _ block: @escaping @Sendable () throws(Failure) -> Result
+    ) async throws(Failure) -> Result {
+        let result: Swift.Result<Result, Failure> = await withCheckedContinuation { continuation in
+            queue.async {
+                let outcome = self.runEvent { () -> Swift.Result<Result, Failure> in
+                    do throws(Failure) { return .success(try block()) } catch {
+                        return .failure(error)
+                    }
+                }
+                continuation.resume(returning: outcome)
+            }
+        }
+        return try result.get()
+    }
+
+    /// Runs a block on the context's queue and waits for it; inside another block of the
+    /// context it runs at once.
+    ///
+    /// Usable from any thread but not from a block of another context that this context's
+    /// queue is waiting for. An object may be handed out only to be used in another block of
+    /// the same context.
+    ///
+    /// - Throws: What the block throws.
+    public func performAndWait<Result>(_ block: () throws -> Result) rethrows -> Result {
+        if isOnQueue { return try block() }
+        return try queue.sync { try runEvent(block) }
+    }
+
+    /// Whether the caller is inside a block of this context.
+    ///
+    /// The queue's blocks note their thread, because a dispatch queue cannot tell of itself
+    /// whether a nested wait began on it. Relaxed order suffices: a thread can read its own
+    /// number there only if it wrote it.
+    var isOnQueue: Bool { owner.load(ordering: .relaxed) == Self.currentThread }
+
+    private static var currentThread: UInt { UInt(pthread_self()) }
+
+    /// Traps where the caller is not inside a block of this context.
+    func confine(_ operation: StaticString = #function) {
+        precondition(
+            isOnQueue,
+            "\(operation) was used outside its context's queue; wrap it in perform or "
+                + "performAndWait of its context.")
+    }
+
+    private func runEvent<Result>(_ block: () throws -> Result) rethrows -> Result {
+        owner.store(Self.currentThread, ordering: .relaxed)
+        defer {
+            processPendingChanges()
+            owner.store(0, ordering: .relaxed)
+        }
+        return try block()
+    }
+}

@@ -1,0 +1,188 @@
+import Merge
+
+/// Names one to-many, or derived to-one, of one object. Rows are unique in a store and, where
+/// temporary, in a context, so the entity need not be told.
+struct MemberKey: Hashable {
+    let row: RowID
+    let relationship: String
+}
+
+/// How pending changes alter the members that the store has.
+struct MemberDelta {
+    var added: Set<ManagedObjectID> = []
+    var removed: Set<ManagedObjectID> = []
+    var isEmpty: Bool { added.isEmpty && removed.isEmpty }
+}
+
+/// A to-one column that is the state of a relationship of its target.
+struct InverseColumn {
+    let position: Int
+    let destination: String
+    let inverse: String
+    let isOneToOne: Bool
+}
+
+/// Both sides of relationships, kept in step (CD-107).
+///
+/// A to-many by inverse column has no state: its members are what the store has, less the
+/// pending objects whose column led here and does not any more, plus those whose column does
+/// now. `columnDeltas` are exactly these two sets, so each change of a column or of an object's
+/// pending state withdraws its old contribution and makes its new one (``rebalance(_:_:)``).
+extension ManagedObjectContext {
+    func inverseColumns(of entity: ManagedObjectModel.Entity) -> [InverseColumn] {
+        if let known = inverseColumns[entity.name] { return known }
+        let columns = entity.relationships.compactMap { relationship -> InverseColumn? in
+            guard case .column(let position) = relationship.storage,
+                let name = relationship.description.inverse,
+                let inverse = entityNamed(relationship.destination).relationship(named: name)
+            else { return nil }
+            return InverseColumn(
+                position: position, destination: relationship.destination, inverse: name,
+                isOneToOne: !inverse.isToMany)
+        }
+        inverseColumns[entity.name] = columns
+        return columns
+    }
+
+    /// Changes an object's columns, base or pending state, and keeps the inverses in step.
+    func rebalance(_ object: ManagedObject, _ change: () -> Void) {
+        contribute(object, isWithdrawal: true)
+        change()
+        contribute(object, isWithdrawal: false)
+    }
+
+    private func contribute(_ object: ManagedObject, isWithdrawal: Bool) {
+        guard !object.isFault else { return }
+        for column in inverseColumns(of: object.entity) {
+            let base = object.base(column.position)
+            let current =
+                object.change == .deleted || object.isInaccessible
+                ? PropertyValue.null : object.values[column.position]
+            if base == current { continue }
+            if case .reference(let row) = base {
+                alter(MemberKey(row: row, relationship: column.inverse)) {
+                    $0.removed.set(object.objectID, !isWithdrawal)
+                }
+            }
+            if case .reference(let row) = current {
+                alter(MemberKey(row: row, relationship: column.inverse)) {
+                    $0.added.set(object.objectID, !isWithdrawal)
+                }
+            }
+        }
+    }
+
+    private func alter(_ key: MemberKey, _ change: (inout MemberDelta) -> Void) {
+        var delta = columnDeltas[key] ?? MemberDelta()
+        change(&delta)
+        columnDeltas[key] = delta.isEmpty ? nil : delta
+    }
+
+    /// The members of a to-many or derived to-one, pending changes included.
+    func members(
+        of object: ManagedObject, _ relationship: ManagedObjectModel.Relationship
+    ) -> Set<ManagedObjectID> {
+        var members = memberBase(of: object, relationship)
+        let key = MemberKey(row: object.objectID.row, relationship: relationship.name)
+        if let delta = columnDeltas[key] ?? linkDeltas[key] {
+            members.subtract(delta.removed)
+            members.formUnion(delta.added)
+        }
+        return deleted.isEmpty ? members : members.filter { deleted[$0] == nil }
+    }
+
+    private func memberBase(
+        of object: ManagedObject, _ relationship: ManagedObjectModel.Relationship
+    ) -> Set<ManagedObjectID> {
+        if let known = object.memberBases[relationship.name] { return known }
+        if object.objectID.isTemporaryID || object.isInaccessible { return [] }
+        do {
+            let members = Set(
+                try read {
+                    try $0.members(
+                        of: relationship, entity: object.entity, row: object.objectID.row)
+                })
+            object.memberBases[relationship.name] = members
+            return members
+        } catch {
+            note(error)
+            return []
+        }
+    }
+
+    /// Gives a to-one column a value; of a one-to-one, whoever else led there lets go first.
+    func setReference(of object: ManagedObject, position: Int, to value: PropertyValue) {
+        let old = object.values[position]
+        let column = inverseColumns(of: object.entity).first { $0.position == position }
+        if let column, column.isOneToOne, old != value, case .reference(let row) = value,
+            let target = resolve(row, destination: column.destination),
+            let inverse = target.entity.relationship(named: column.inverse)
+        {
+            for holder in members(of: target, inverse).sorted() where holder != object.objectID {
+                let other = self.object(with: holder)
+                let name = object.entity.properties[position].name
+                if let position = other.entity.position(of: name) { other.write(.null, position) }
+            }
+        }
+        rebalance(object) { object.values[position] = value }
+        if object.change == .inserted { object.assigned.insert(position) }
+        noteChange(of: object)
+        guard let column, old != value else { return }
+        for case .reference(let row) in [old, value] {
+            // A fault is not fired for this: a to-many has no state that a save would write.
+            if let target = registered(row, entityNamed(column.destination)), !target.isFault {
+                noteChange(of: target)
+            }
+        }
+    }
+
+    // MARK: Links
+
+    /// Makes or breaks a link of a many-to-many.
+    func setLink(
+        of object: ManagedObject, _ relationship: ManagedObjectModel.Relationship,
+        to member: ManagedObject, isMember: Bool
+    ) {
+        fire(object)
+        fire(member)
+        guard !object.isFault, !member.isFault,
+            members(of: object, relationship).contains(member.objectID) != isMember
+        else { return }
+        alterLink(object.objectID, relationship.name, member.objectID, isMember: isMember)
+        if let inverse = relationship.description.inverse,
+            inverse != relationship.name || member !== object
+        {
+            alterLink(member.objectID, inverse, object.objectID, isMember: isMember)
+            noteChange(of: member)
+        }
+        noteChange(of: object)
+    }
+
+    private func alterLink(
+        _ owner: ManagedObjectID, _ relationship: String, _ member: ManagedObjectID,
+        isMember: Bool
+    ) {
+        let key = MemberKey(row: owner.row, relationship: relationship)
+        var delta = linkDeltas[key] ?? MemberDelta()
+        if isMember {
+            if delta.removed.remove(member) == nil { delta.added.insert(member) }
+        } else {
+            if delta.added.remove(member) == nil { delta.removed.insert(member) }
+        }
+        linkDeltas[key] = delta.isEmpty ? nil : delta
+    }
+
+    func hasLinkChanges(_ object: ManagedObject) -> Bool {
+        if linkDeltas.isEmpty { return false }
+        return object.entity.relationships.contains {
+            linkDeltas[MemberKey(row: object.objectID.row, relationship: $0.name)] != nil
+        }
+    }
+}
+
+extension Set {
+    /// Makes an element a member or not.
+    fileprivate mutating func set(_ element: Element, _ isMember: Bool) {
+        if isMember { insert(element) } else { remove(element) }
+    }
+}

@@ -1,0 +1,297 @@
+import Merge
+import Synchronization
+
+extension ManagedObjectContext {
+    /// Saves all pending changes as one transaction.
+    ///
+    /// Objects that have moved on are settled by ``mergePolicy``; what it decided is in the
+    /// objects when this returns. Inserted objects have permanent IDs then, deleted ones belong
+    /// to no context, and a pinned context has moved to a generation that contains the save. To
+    /// be used on its queue; blocks until the save is durable.
+    ///
+    /// - Throws: ``CoordinatorError``, and the context stays as it was: `mergeConflict` and
+    ///   `constraintConflict` with ``CoordinatorError/conflicts``, `validationFailed` with
+    ///   ``CoordinatorError/failures``, `deleteDenied`, and what the store reports.
+    public func save() throws {
+        confine()
+        try throwFaultingError()
+        processPendingChanges()
+        propagateDeletes()
+        try callWillSave()
+        try throwFaultingError()
+        guard hasChanges || !checked.isEmpty else { return }
+        for (_, handler) in observers.withLock({ $0.willSave }) { handler(self) }
+        processPendingChanges()
+        propagateDeletes()
+
+        let request = saveRequest()
+        if request.operations.isEmpty {
+            finish(SavedChanges(self), result: nil)
+        } else {
+            let result = try persistentStoreCoordinator.save(request)
+            finish(SavedChanges(self), result: result)
+        }
+    }
+
+    /// Makes the next save fail, or settle, as if the object had changed here: a conflict is
+    /// found where it has moved on in the store. To be used on its queue.
+    ///
+    /// - Precondition: The object is of this context.
+    public func detectConflicts(for object: ManagedObject) {
+        confine()
+        precondition(
+            object.managedObjectContext === self, "\(object.objectID) is not of this context.")
+        fire(object)
+        if !object.isFault, !object.objectID.isTemporaryID { checked[object.objectID] = object }
+    }
+
+    /// Drops inserts and deletes, and restores changed objects to the values last fetched or
+    /// saved, without reading the store. To be used on its queue.
+    public func rollback() {
+        confine()
+        for object in sorted(inserted) + undelivered.filter({ $0.version == nil }) {
+            detach(object)
+        }
+        for object in sorted(updated) + sorted(deleted) where object.version != nil {
+            object.values = object.snapshot
+            object.change = .none
+            event.refreshed.insert(object)
+        }
+        inserted = [:]
+        updated = [:]
+        deleted = [:]
+        checked = [:]
+        undelivered = []
+        columnDeltas = [:]
+        linkDeltas = [:]
+        faultingError = nil
+        event.inserted = []
+        event.updated = []
+        event.deleted = []
+        changeCount += 1
+    }
+
+    /// Calls `willSave` until nothing changes any more, as it may change values itself.
+    ///
+    /// - Throws: ``CoordinatorError`` `limitExceeded` after 1000 rounds, as Core Data does.
+    private func callWillSave() throws {
+        for _ in 0..<1000 {
+            let before = changeCount
+            for object in sorted(inserted) + sorted(updated) + sorted(deleted) {
+                object.willSave()
+            }
+            if changeCount == before { return }
+            processPendingChanges()
+            propagateDeletes()
+        }
+        throw CoordinatorError(
+            .limitExceeded, "Objects went on changing in willSave for 1000 rounds.")
+    }
+
+    func sorted(_ objects: [ManagedObjectID: ManagedObject]) -> [ManagedObject] {
+        objects.values.sorted { $0.objectID < $1.objectID }
+    }
+
+    // MARK: The request
+
+    private func saveRequest() -> SaveRequest {
+        var operations: [SaveOperation] = []
+        // Temporary rows count downwards, so the first inserted comes first.
+        for object in sorted(inserted).reversed() {
+            operations.append(
+                SaveOperation(
+                    kind: .insert, entity: object.entity, row: object.objectID.row,
+                    values: object.changedPositions().map { ($0, object.values[$0]) },
+                    relationships: linkOperations(of: object)))
+        }
+        for object in sorted(updated) {
+            let values = object.changedPositions().filter { !isNullified($0, of: object) }
+                .map { (position: $0, value: object.values[$0]) }
+            let links = linkOperations(of: object)
+            if values.isEmpty, links.isEmpty, checked[object.objectID] == nil { continue }
+            operations.append(
+                operation(
+                    values.isEmpty && links.isEmpty ? .check : .update, object, values: values,
+                    relationships: links))
+        }
+        for object in sorted(deleted) { operations.append(operation(.delete, object)) }
+        for object in sorted(checked) where object.change == .none {
+            operations.append(operation(.check, object))
+        }
+        let settings = settings.withLock { ($0.mergePolicy, $0.transactionAuthor, $0.name) }
+        return SaveRequest(
+            operations: operations, mergePolicy: settings.0, author: settings.1,
+            contextName: settings.2)
+    }
+
+    private func operation(
+        _ kind: SaveOperation.Kind, _ object: ManagedObject,
+        values: [(position: Int, value: PropertyValue)] = [],
+        relationships: [RelationshipOperation] = []
+    ) -> SaveOperation {
+        SaveOperation(
+            kind: kind, entity: object.entity, row: object.objectID.row, values: values,
+            relationships: relationships, version: object.version, snapshot: object.snapshot)
+    }
+
+    /// Whether a reference is null because its target is deleted in the same save. Then it is
+    /// not written: the coordinator carries the delete rules out, and knows where the
+    /// projection gives nil anyway (DESIGN, section 5.4).
+    private func isNullified(_ position: Int, of object: ManagedObject) -> Bool {
+        guard object.values[position].isNull, case .reference(let row) = object.base(position),
+            case .toOne(let destination) = object.entity.properties[position].content
+        else { return false }
+        return entityNamed(destination).familyNames.contains {
+            deleted[ManagedObjectID(entityName: $0, row: row)] != nil
+        }
+    }
+
+    /// The links made and broken, told by the side the link is named after; a relationship that
+    /// is its own inverse has a link each way, told by both.
+    private func linkOperations(of object: ManagedObject) -> [RelationshipOperation] {
+        if linkDeltas.isEmpty { return [] }
+        var operations: [RelationshipOperation] = []
+        for relationship in object.entity.relationships {
+            guard case .link(_, let isFirst) = relationship.storage, isFirst,
+                let delta = linkDeltas[
+                    MemberKey(row: object.objectID.row, relationship: relationship.name)]
+            else { continue }
+            for (kind, members) in [
+                (RelationshipOperation.Kind.add, delta.added), (.remove, delta.removed),
+            ] {
+                let rows = members.filter { deleted[$0] == nil }.map(\.row).sorted()
+                if rows.isEmpty { continue }
+                operations.append(
+                    RelationshipOperation(name: relationship.name, kind: kind, members: rows))
+            }
+        }
+        return operations
+    }
+
+    // MARK: Afterwards
+
+    /// The objects of a save, kept while the context's own sets are emptied.
+    struct SavedChanges {
+        let inserted: [ManagedObject]
+        let updated: [ManagedObject]
+        let deleted: [ManagedObject]
+
+        init(_ context: ManagedObjectContext) {
+            inserted = context.sorted(context.inserted)
+            updated = context.sorted(context.updated)
+            deleted = context.sorted(context.deleted)
+        }
+    }
+
+    private func finish(_ saved: SavedChanges, result: SaveResult?) {
+        let permanent = Dictionary(
+            (result?.insertedRows ?? []).map { ($0.temporary, $0.row) },
+            uniquingKeysWith: { first, _ in first })
+        var rows = Dictionary(
+            (result?.rows ?? []).map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })
+
+        rename(saved.inserted, permanent)
+        var changes = ContextChanges()
+        changes.inserted = Set(saved.inserted)
+        changes.deleted = Set(saved.deleted)
+        var isSurprising = false
+        for object in saved.inserted + saved.updated {
+            replaceTemporaries(in: object, permanent)
+            let row = rows.removeValue(forKey: object.objectID)
+            if object.change == .updated { changes.updated.insert(object) }
+            if row?.values != nil { isSurprising = true }
+            settle(object, row)
+        }
+        for object in saved.deleted {
+            // Under the rollback policy a delete can be what is given up (CD-23).
+            let row = rows.removeValue(forKey: object.objectID)
+            if row?.version != nil {
+                isSurprising = true
+                changes.deleted.remove(object)
+                settle(object, row)
+                event.refreshed.insert(object)
+            } else {
+                detach(object)
+            }
+        }
+        let ids = ContextDidSave(
+            inserted: Set(saved.inserted.map(\.objectID)),
+            updated: Set(changes.updated.map(\.objectID)),
+            deleted: Set(changes.deleted.map(\.objectID)), token: result?.token)
+        settleMembers(permanent, isSurprising: isSurprising || !rows.isEmpty)
+        // Rows that the save touched besides, such as by delete rules on what was not at hand.
+        for (objectID, row) in rows.sorted(by: { $0.key < $1.key }) {
+            guard let object = registry[objectID]?.object, !object.isFault else { continue }
+            settle(object, row)
+            event.refreshed.insert(object)
+        }
+        if result != nil { renewGeneration() }
+        for object in saved.inserted + saved.updated + saved.deleted { object.didSave() }
+        for (_, handler) in observers.withLock({ $0.didSave }) { handler(changes, ids) }
+    }
+
+    private func rename(_ objects: [ManagedObject], _ permanent: [RowID: RowID]) {
+        for object in objects {
+            guard let row = permanent[object.objectID.row] else { continue }
+            registry[object.objectID] = nil
+            object.objectID = ManagedObjectID(entityName: object.entity.name, row: row)
+            register(object)
+        }
+        inserted = [:]
+        updated = [:]
+        deleted = [:]
+        checked = [:]
+    }
+
+    private func replaceTemporaries(in object: ManagedObject, _ permanent: [RowID: RowID]) {
+        for position in object.values.indices {
+            if case .reference(let row) = object.values[position], let row = permanent[row] {
+                object.values[position] = .reference(row)
+            }
+        }
+    }
+
+    /// Makes an object clean, with what the store holds of it now.
+    private func settle(_ object: ManagedObject, _ row: SaveResult.SavedRow?) {
+        object.change = .none
+        object.assigned = []
+        if let row, row.version == nil {
+            event.deleted.insert(object)
+            return detach(object)
+        }
+        if let values = row?.values, values != object.values {
+            object.values = values
+            event.refreshed.insert(object)
+        }
+        object.snapshot = object.values
+        if let version = row?.version { object.version = version }
+    }
+
+    /// Takes the pending members into those read; or, where the store decided otherwise than
+    /// the context asked, forgets what was read.
+    private func settleMembers(_ permanent: [RowID: RowID], isSurprising: Bool) {
+        let deltas = columnDeltas.merging(linkDeltas) { first, _ in first }
+        columnDeltas = [:]
+        linkDeltas = [:]
+        if deltas.isEmpty, !isSurprising { return }
+        let renamed = Dictionary(
+            permanent.map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
+        let map = { (members: Set<ManagedObjectID>) in
+            Set(
+                members.map {
+                    ManagedObjectID(entityName: $0.entityName, row: permanent[$0.row] ?? $0.row)
+                })
+        }
+        for object in registry.values.compactMap(\.object) {
+            if isSurprising {
+                object.memberBases = [:]
+                continue
+            }
+            let row = renamed[object.objectID.row] ?? object.objectID.row
+            for (name, base) in object.memberBases {
+                guard let delta = deltas[MemberKey(row: row, relationship: name)] else { continue }
+                object.memberBases[name] = base.subtracting(delta.removed).union(map(delta.added))
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+import Dispatch
+public import Merge
+import Synchronization
+
+/// A scratch pad on a store: an object graph with changes of its own until they are saved. As
+/// NSManagedObjectContext.
+///
+/// A context fetches, gives one instance a row, tracks changes on both sides of relationships
+/// and saves them atomically; what has moved on meanwhile is settled by ``mergePolicy``.
+///
+/// Threading: a context has a private serial queue, and its objects belong to it. Everything
+/// that touches the graph is done inside ``perform(_:)-(()->Result)`` or
+/// ``performAndWait(_:)`` and traps with an explanation elsewhere. Names, policy and other
+/// settings, observers, and `perform` itself can be used from any thread.
+///
+/// Sendable: all mutable state is either behind a `Mutex` or `Atomic`, or touched only on the
+/// queue, which ``confine(_:)`` checks at every public entry, the objects' included.
+public final class ManagedObjectContext: @unchecked Sendable {
+    /// Where it reads and saves.
+    public let persistentStoreCoordinator: PersistentStoreCoordinator
+
+    let queue = DispatchQueue(label: "tributary.context")
+    let owner = Atomic<UInt>(0)
+    let settings: Mutex<Settings>
+    let observers = Mutex<Observers>(Observers())
+    let pendingMerge = Mutex<PendingMerge>(PendingMerge())
+
+    // All below belongs to the queue.
+
+    /// One instance a row, not kept alive by this table.
+    var registry: [ManagedObjectID: WeakObject] = [:]
+    /// How large the registry may grow before entries of objects that are gone are swept out.
+    var registrySweep = 1024
+    var classes: [String: ManagedObject.Type]
+    var inserted: [ManagedObjectID: ManagedObject] = [:]
+    var updated: [ManagedObjectID: ManagedObject] = [:]
+    var deleted: [ManagedObjectID: ManagedObject] = [:]
+    var checked: [ManagedObjectID: ManagedObject] = [:]
+    /// Members gained and lost by pending changes of columns at the other side.
+    var columnDeltas: [MemberKey: MemberDelta] = [:]
+    /// Members gained and lost by pending changes of links, from both sides.
+    var linkDeltas: [MemberKey: MemberDelta] = [:]
+    /// What observers will be told of at the end of the event.
+    var event = ContextChanges()
+    /// Deleted objects whose delete rules are yet to be carried out in memory.
+    var undelivered: [ManagedObject] = []
+    /// Counts changes, so that a save knows when its hooks changed nothing more.
+    var changeCount = 0
+    var isAwakening = false
+    var lastTemporaryRow: Int64 = 0
+    var generation = GenerationState.newest
+    var inverseColumns: [String: [InverseColumn]] = [:]
+
+    /// The first failure to read a fault since the context was last refreshed or reset; the
+    /// values of that fault read as null until then.
+    ///
+    /// Property access cannot throw, and null is not the answer. So nothing built on it leaves
+    /// the context: fetches and saves throw this error until ``reset()``,
+    /// ``refreshAllObjects()`` or ``rollback()``. To handle a failure where it arises use
+    /// ``fulfillFault(_:)``.
+    public internal(set) var faultingError: CoordinatorError?
+
+    /// Makes a context on a coordinator, with the error policy.
+    ///
+    /// - Parameters:
+    ///   - coordinator: Where it reads and saves; kept alive by the context.
+    ///   - classes: The classes of entities' objects, by the entity's name; others, and those
+    ///     of entities that inherit, follow ``register(_:for:)``.
+    public init(
+        _ coordinator: PersistentStoreCoordinator, classes: [String: ManagedObject.Type] = [:]
+    ) {
+        persistentStoreCoordinator = coordinator
+        self.classes = classes
+        settings = Mutex(Settings())
+    }
+
+    deinit {
+        settings.withLock { $0.commitObservation?.cancel() }
+    }
+
+    /// The schema.
+    public var managedObjectModel: ManagedObjectModel { persistentStoreCoordinator.model }
+
+    struct Settings {
+        var mergePolicy = MergePolicy.error
+        var name: String?
+        var transactionAuthor: String?
+        var shouldDeleteInaccessibleFaults = true
+        var propagatesDeletesAtEndOfEvent = true
+        var commitObservation: CommitObservation?
+    }
+
+    /// How a save settles objects that have moved on. Default ``Merge/MergePolicy/error``. Usable
+    /// from any thread.
+    public var mergePolicy: MergePolicy {
+        get { settings.withLock { $0.mergePolicy } }
+        set { settings.withLock { $0.mergePolicy = newValue } }
+    }
+
+    /// The context's name, noted in the history of its saves. Usable from any thread.
+    public var name: String? {
+        get { settings.withLock { $0.name } }
+        set { settings.withLock { $0.name = newValue } }
+    }
+
+    /// Who saves, in the application's words, noted in history. Usable from any thread.
+    public var transactionAuthor: String? {
+        get { settings.withLock { $0.transactionAuthor } }
+        set { settings.withLock { $0.transactionAuthor = newValue } }
+    }
+
+    /// Whether a fault whose row is missing becomes a deleted object with null values. Default
+    /// true; else it is a ``faultingError``. Usable from any thread.
+    public var shouldDeleteInaccessibleFaults: Bool {
+        get { settings.withLock { $0.shouldDeleteInaccessibleFaults } }
+        set { settings.withLock { $0.shouldDeleteInaccessibleFaults = newValue } }
+    }
+
+    /// Whether delete rules are carried out in memory at the end of the event (true, the
+    /// default) or at the save. Usable from any thread.
+    public var propagatesDeletesAtEndOfEvent: Bool {
+        get { settings.withLock { $0.propagatesDeletesAtEndOfEvent } }
+        set { settings.withLock { $0.propagatesDeletesAtEndOfEvent = newValue } }
+    }
+
+    // MARK: The graph
+
+    /// The objects it knows that are still in use. To be used on its queue.
+    public var registeredObjects: Set<ManagedObject> {
+        confine()
+        return Set(registry.values.compactMap(\.object))
+    }
+
+    /// The objects the next save inserts. To be used on its queue.
+    public var insertedObjects: Set<ManagedObject> {
+        confine()
+        return Set(inserted.values)
+    }
+
+    /// The objects changed since they were fetched or saved. To be used on its queue.
+    public var updatedObjects: Set<ManagedObject> {
+        confine()
+        return Set(updated.values)
+    }
+
+    /// The objects the next save deletes. To be used on its queue.
+    public var deletedObjects: Set<ManagedObject> {
+        confine()
+        return Set(deleted.values)
+    }
+
+    /// Whether there is anything a save would look at. To be used on its queue.
+    public var hasChanges: Bool {
+        confine()
+        return !(inserted.isEmpty && updated.isEmpty && deleted.isEmpty)
+    }
+
+    /// Gives the objects of an entity a class, as its managedObjectClassName does in Core Data.
+    ///
+    /// Entities that inherit from it take the class too, unless they have one of their own. To
+    /// be used on the queue, before objects of that entity are fetched.
+    ///
+    /// - Precondition: The model has such an entity.
+    public func register(_ type: ManagedObject.Type, for entityName: String) {
+        confine()
+        classes[entityNamed(entityName).name] = type
+    }
+
+    /// The entity of that name.
+    ///
+    /// - Precondition: The model has it; names in code are the programmer's.
+    func entityNamed(_ name: String) -> ManagedObjectModel.Entity {
+        guard let entity = managedObjectModel.entity(named: name) else {
+            preconditionFailure("The model has no entity \(name).")
+        }
+        return entity
+    }
+
+    func entity(for type: ManagedObject.Type) -> ManagedObjectModel.Entity {
+        confine()
+        let names = classes.filter { $0.value == type }.map(\.key).sorted()
+        precondition(
+            names.count < 2,
+            "\(type) is the class of \(names.joined(separator: ", ")); name the entity instead.")
+        return entityNamed(names.first ?? String(describing: type))
+    }
+
+    func objectClass(of entity: ManagedObjectModel.Entity) -> ManagedObject.Type {
+        if classes.isEmpty { return ManagedObject.self }
+        var candidate: ManagedObjectModel.Entity? = entity
+        while let current = candidate {
+            if let type = classes[current.name] { return type }
+            candidate = current.parent.flatMap { managedObjectModel.entity(named: $0) }
+        }
+        return ManagedObject.self
+    }
+}
+
+/// An object that is not kept alive.
+struct WeakObject {
+    weak var object: ManagedObject?
+}
