@@ -44,9 +44,9 @@ public enum PropertyValue: Sendable {
         if negative || bytes.first == "+" { bytes = bytes.dropFirst() }
         var exponent = 0
         if let mark = bytes.firstIndex(where: { $0 == "e" || $0 == "E" }) {
-            guard let number = Int(bytes[bytes.index(after: mark)...]), abs(number) <= 76 else {
-                return nil
-            }
+            guard let number = Int(bytes[bytes.index(after: mark)...]),
+                (-76...76).contains(number)
+            else { return nil }
             exponent = number
             bytes = bytes[..<mark]
         }
