@@ -35,5 +35,7 @@ public struct ActorID: Hashable, Comparable, Sendable, CustomStringConvertible {
             let incarnation = UInt64(parts[1], radix: 16)
         else { return nil }
         self.init(node: node, incarnation: incarnation)
+        // Integer parsing also takes signs, leading zeros and capitals.
+        guard description.utf8.elementsEqual(text.utf8) else { return nil }
     }
 }

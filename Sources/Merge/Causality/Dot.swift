@@ -29,5 +29,7 @@ public struct Dot: Hashable, Comparable, Sendable, CustomStringConvertible {
             sequence > 0
         else { return nil }
         self.init(actor: actor, sequence: sequence)
+        // Integer parsing also takes signs and leading zeros.
+        guard description.utf8.elementsEqual(text.utf8) else { return nil }
     }
 }

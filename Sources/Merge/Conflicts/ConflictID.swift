@@ -41,7 +41,10 @@ public struct ConflictID: Hashable, Sendable, CustomStringConvertible {
         else { return nil }
         var closedAt: UInt64?
         if halves.count == 2 {
-            guard let generation = UInt64(halves[1]) else { return nil }
+            // Integer parsing also takes signs and leading zeros.
+            guard let generation = UInt64(halves[1]),
+                String(generation).utf8.elementsEqual(halves[1].utf8)
+            else { return nil }
             closedAt = generation
         }
         self.init(

@@ -51,6 +51,8 @@ public struct ProjectionDigest: Hashable, Sendable, CustomStringConvertible {
             let low = UInt64(String(decoding: digits[16..<32], as: UTF8.self), radix: 16)
         else { return nil }
         self.init(high: high, low: low)
+        // Integer parsing also takes signs and capitals.
+        guard description.utf8.elementsEqual(digits) else { return nil }
     }
 }
 

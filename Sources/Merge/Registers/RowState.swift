@@ -56,6 +56,7 @@ public struct RowVersion: Hashable, Sendable, CustomStringConvertible {
         var dots: [Dot] = []
         for part in text.split(separator: "+", omittingEmptySubsequences: false) {
             guard let dot = Dot(part), dots.count < 1024 else { return nil }
+            if let last = dots.last, last >= dot { return nil }
             dots.append(dot)
         }
         guard !dots.isEmpty else { return nil }

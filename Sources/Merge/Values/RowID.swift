@@ -24,10 +24,12 @@ public struct RowID: Hashable, Comparable, Sendable, CustomStringConvertible {
 
     /// Reads what ``description`` prints; nil where it is anything else or not above 0.
     public init?(_ text: some StringProtocol) {
-        guard text.first == "p", let number = Int64(text.dropFirst()), number > 0,
-            text.dropFirst().first != "+"
-        else { return nil }
+        guard text.first == "p", let number = Int64(text.dropFirst()), number > 0 else {
+            return nil
+        }
         rawValue = number
+        // Integer parsing also takes signs and leading zeros.
+        guard description.utf8.elementsEqual(text.utf8) else { return nil }
     }
 }
 
