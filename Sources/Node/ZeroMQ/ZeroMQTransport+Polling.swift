@@ -4,6 +4,7 @@ internal import CZeroMQ
 internal import Merge
 
 extension ZeroMQTransport {
+    /// Waits for frames, the wake-up or the time-out; see ``Transport/poll(timeoutMilliseconds:)``.
     public func poll(timeoutMilliseconds: Int) throws -> [IncomingFrame] {
         if !early.isEmpty {
             defer { early = [] }

@@ -93,12 +93,14 @@ public final class ZeroMQTransport: Transport {
 
     // MARK: - Sending
 
+    /// Sends a frame to every subscriber; see ``Transport/publish(_:)``.
     @discardableResult
     public func publish(_ frame: [UInt8]) throws -> FrameOutcome {
         try checkSize(frame)
         return count(frame, try publisher.send(frame))
     }
 
+    /// Sends a frame over our dealer to a peer; see ``Transport/send(_:to:)``.
     @discardableResult
     public func send(_ frame: [UInt8], to node: NodeID) throws -> FrameOutcome {
         try checkSize(frame)
@@ -106,6 +108,7 @@ public final class ZeroMQTransport: Transport {
         return count(frame, try connection.dealer.send(frame))
     }
 
+    /// Sends a frame through our router; see ``Transport/reply(_:along:)``.
     @discardableResult
     public func reply(_ frame: [UInt8], along route: ReplyRoute) throws -> FrameOutcome {
         try checkSize(frame)
@@ -114,10 +117,12 @@ public final class ZeroMQTransport: Transport {
         return count(frame, try router.send(frame))
     }
 
+    /// The way back along the newest connection on which that peer has sent something.
     public func route(to node: NodeID) -> ReplyRoute? { routes.route(to: node) }
 
     // MARK: - Peers
 
+    /// Connects to a peer, or to its new addresses; see ``Transport/connect(to:)``.
     public func connect(to peer: MeshPeer) throws {
         guard connections[peer.node]?.peer != peer else { return }
         if settings.keys != nil, peer.publicKey == nil {
@@ -145,6 +150,7 @@ public final class ZeroMQTransport: Transport {
         listItems()
     }
 
+    /// Ends the connections to a peer, and takes its key off the list.
     public func disconnect(from node: NodeID) {
         gatekeeper?.forget(node)
         routes.forget(node)

@@ -1,0 +1,103 @@
+// What goes over the wire for a request, and what errors of the network mean.
+
+internal import Glibc
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+
+extension NodeClient {
+    /// The address in `http://host:port`.
+    static func target(of url: String) throws(NodeError) -> HostAddress {
+        func failure(_ reason: String) -> NodeError {
+            NodeError(.configurationInvalid, "\(url) \(reason)", context: ["url": url])
+        }
+        guard !url.hasPrefix("https://") else { throw failure("needs TLS, which is not supported") }
+        guard url.hasPrefix("http://") else { throw failure("is not http://host:port") }
+        var rest = url.dropFirst(7)
+        if rest.hasSuffix("/") { rest = rest.dropLast() }
+        let hasPort = rest.hasSuffix("]") ? false : rest.split(separator: "]").last?.contains(":")
+        guard let address = HostAddress(hasPort == true ? String(rest) : "\(rest):80"),
+            address.port != 0, address.host != "*"
+        else { throw failure("is not http://host:port") }
+        return address
+    }
+
+    /// The head of a request; refuses what would end a line early.
+    func head(
+        _ method: String, _ path: String, _ body: [UInt8]?, _ headers: [(String, String)]
+    ) throws(NodeError) -> HTTPRequestHead {
+        let isVisible: (UInt8) -> Bool = { (0x21...0x7E).contains($0) }
+        guard path.hasPrefix("/"), path.utf8.allSatisfy(isVisible),
+            !method.isEmpty, method.utf8.allSatisfy({ (0x41...0x5A).contains($0) }),
+            headers.allSatisfy({ name, value in
+                !name.isEmpty && name.utf8.allSatisfy { isVisible($0) && $0 != 0x3A }
+                    && value.utf8.allSatisfy { $0 == 0x20 || isVisible($0) }
+            })
+        else {
+            throw NodeError(
+                .configurationInvalid, "\(method) \(path) is not a request: percent-encode it")
+        }
+        var fields = HTTPHeaders(fixedHeaders)
+        fields.add(contentsOf: headers)
+        if let body {
+            fields.add(name: "Content-Length", value: String(body.count))
+        } else if method != "GET", method != "HEAD" {
+            fields.add(name: "Content-Length", value: "0")
+        }
+        return HTTPRequestHead(
+            version: .http1_1, method: HTTPMethod(rawValue: method), uri: path, headers: fields)
+    }
+}
+
+/// What an error of the network is called here.
+enum ClientFailure {
+    static func connecting(to target: HostAddress, _ error: any Error) -> NodeError {
+        let context: KeyValuePairs = ["address": "\(target)"]
+        var numbers: [Int32] = []
+        var isLate = false
+        let causes =
+            (error as? NIOConnectionError).map { $0.connectionErrors.map(\.error) } ?? [error]
+        for cause in causes {
+            if let number = (cause as? IOError)?.errnoCode { numbers.append(number) }
+            if case .connectTimeout? = cause as? ChannelError { isLate = true }
+        }
+        if numbers.contains(ECONNREFUSED) {
+            return NodeError(
+                .connectionRefused, "No node listens at \(target)", context: context, cause: error)
+        }
+        if isLate {
+            return NodeError(
+                .timedOut, "Connecting to \(target) took too long", context: context, cause: error)
+        }
+        return NodeError(
+            .hostUnreachable, "\(target) cannot be reached", context: context, cause: error)
+    }
+
+    static func reset(_ target: HostAddress, _ error: (any Error)?) -> NodeError {
+        NodeError(
+            .connectionReset, "\(target) ended the connection before its answer was whole",
+            context: ["address": "\(target)"], cause: error)
+    }
+
+    static func late(_ target: HostAddress) -> NodeError {
+        NodeError(
+            .timedOut, "\(target) did not answer in time", context: ["address": "\(target)"])
+    }
+
+    static func malformed(_ target: HostAddress, _ what: String, _ error: (any Error)?) -> NodeError
+    {
+        NodeError(
+            .responseMalformed, "The answer of \(target) \(what)",
+            context: ["address": "\(target)"], cause: error)
+    }
+
+    /// What an error on an open connection means.
+    static func open(_ target: HostAddress, _ error: (any Error)?) -> NodeError {
+        if let error = error as? NodeError { return error }
+        // The parser also complains when the stream ends in the middle of a message.
+        if let error = error as? HTTPParserError, error != .invalidEOFState {
+            return malformed(target, "is not HTTP", error)
+        }
+        return reset(target, error)
+    }
+}

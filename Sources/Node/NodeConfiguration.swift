@@ -1,0 +1,148 @@
+// What a node is told at start: the settings of its YAML file, after overrides.
+//
+// Values only; may be used from any thread. NodeConfiguration+YAML.swift reads them.
+
+public import Merge
+
+/// The settings of a node.
+public struct NodeConfiguration: Hashable, Sendable {
+    /// The HTTP interface.
+    public struct HTTP: Hashable, Sendable {
+        /// Where it listens; by default 127.0.0.1:7100.
+        public var listen = HostAddress(host: "127.0.0.1", port: 7100)
+        /// A file, mode 0600, with the token that requests must bear; needed off loopback.
+        public var tokenFile: String?
+        /// The greatest body of a request in bytes, 1 KiB...1 GiB; by default 16 MiB.
+        public var maxBodyBytes = 16 << 20
+        /// How many connections may be open, 1...100,000; by default 1,024.
+        public var maxConnections = 1024
+
+        /// The defaults.
+        public init() {}
+    }
+
+    /// The mesh between nodes.
+    public struct Mesh: Hashable, Sendable {
+        /// Where this node publishes.
+        public var publish: MeshEndpoint
+        /// Where this node takes questions.
+        public var exchange: MeshEndpoint
+        /// Where others reach `publish`, if that is not the address bound.
+        public var advertisePublish: MeshEndpoint?
+        /// Where others reach `exchange`, if that is not the address bound.
+        public var advertiseExchange: MeshEndpoint?
+        /// The local address to connect from; nil lets the system choose.
+        public var source: String?
+        /// A file, mode 0600, with this node's secret key; nil for a mesh without CURVE.
+        public var secretKeyFile: String?
+        /// Whether addresses off loopback may be bound without keys; by default not.
+        public var insecure = false
+        /// The peers to begin with; later the membership is replicated data.
+        public var peers: [MeshPeer] = []
+
+        /// Describes a mesh of one.
+        public init(publish: MeshEndpoint, exchange: MeshEndpoint) {
+            self.publish = publish
+            self.exchange = exchange
+        }
+    }
+
+    /// The name of the cluster: 1...63 of a-z, 0-9, `-` and `.`; part of every object's URI.
+    public var cluster: String
+    /// This node's number.
+    public var node: NodeID
+    /// The store's file; created when absent.
+    public var store: String
+    /// The model's file.
+    public var model: String
+    /// The HTTP interface.
+    public var http = HTTP()
+    /// The mesh; nil for a node by itself.
+    public var mesh: Mesh?
+
+    /// Describes a node by itself.
+    public init(cluster: String, node: NodeID, store: String, model: String) {
+        self.cluster = cluster
+        self.node = node
+        self.store = store
+        self.model = model
+    }
+
+    /// Values that flags give; they go before the environment, which goes before the file.
+    public struct Overrides: Hashable, Sendable {
+        /// `--cluster`
+        public var cluster: String?
+        /// `--node-number`
+        public var node: String?
+        /// `--store`; relative to the current directory.
+        public var store: String?
+        /// `--model`; relative to the current directory.
+        public var model: String?
+        /// `--listen`
+        public var listen: String?
+        /// `--publish`
+        public var publish: String?
+        /// `--exchange`
+        public var exchange: String?
+        /// `--insecure`
+        public var insecure: Bool?
+
+        /// Overrides nothing.
+        public init() {}
+
+        /// The flag and the value for a key, or nil where the flag was not given.
+        func value(for key: String) -> (flag: String, text: String)? {
+            let (flag, text): (String, String?) =
+                switch key {
+                case "cluster": ("--cluster", cluster)
+                case "node": ("--node-number", node)
+                case "store": ("--store", store)
+                case "model": ("--model", model)
+                case "http.listen": ("--listen", listen)
+                case "mesh.publish": ("--publish", publish)
+                case "mesh.exchange": ("--exchange", exchange)
+                case "mesh.insecure": ("--insecure", insecure.map { $0 ? "true" : "false" })
+                default: ("", nil)
+                }
+            return text.map { (flag, $0) }
+        }
+    }
+
+    /// Reads the token that HTTP requests must bear; nil where none is set.
+    ///
+    /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
+    public func readToken() throws(NodeError) -> String? {
+        guard let file = http.tokenFile else { return nil }
+        let token = try SecretFile.read(file)
+        guard (16...1024).contains(token.utf8.count),
+            token.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else {
+            throw NodeError(
+                .secretUnreadable,
+                "\(file) holds no token: a line of 16 to 1024 visible ASCII characters",
+                context: ["key": "http.tokenFile", "file": file])
+        }
+        return token
+    }
+
+    /// Reads this node's keys; nil for a mesh without CURVE.
+    ///
+    /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
+    public func readKeys() throws(NodeError) -> CurveKeys? {
+        guard let file = mesh?.secretKeyFile else { return nil }
+        return try CurveKeys.read(secretFile: file)
+    }
+
+    /// What the transport of this node needs; nil for a node by itself.
+    ///
+    /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
+    public func transportSettings() throws(NodeError) -> ZeroMQTransport.Settings? {
+        guard let mesh else { return nil }
+        var settings = ZeroMQTransport.Settings(
+            node: node, publish: mesh.publish, exchange: mesh.exchange)
+        settings.source = mesh.source
+        settings.keys = try readKeys()
+        settings.isInsecure = mesh.insecure
+        return settings
+    }
+}
