@@ -1,0 +1,160 @@
+public import Merge
+
+/// A fetch as SQL. Values are bound in order; names come from the model and are quoted.
+public struct CompiledFetch: Hashable, Sendable {
+    /// A column of a dictionary fetch.
+    public struct Column: Hashable, Sendable {
+        /// The key in the result.
+        public let name: String
+        /// What the column holds.
+        public let content: ManagedObjectModel.Property.Content
+    }
+
+    /// The statement.
+    public let sql: String
+    /// The values of its `?`, in order, as their columns keep them.
+    public let bindings: [PropertyValue]
+    /// Of a dictionary fetch, what the columns are, in order; else empty.
+    public let columns: [Column]
+}
+
+/// Compiles fetch requests to SQL over the store's tables.
+///
+/// Every object comes once, however many related objects match, because to-manys are asked in
+/// subqueries and never joined. Order is total: what is equal in it comes by identity.
+public struct FetchCompiler: Sendable {
+    static let foldFunction = "tributary_fold"
+    static let textFunction = "tributary_text"
+    static let decimalCollation = "tributary_decimal"
+
+    let model: ManagedObjectModel
+    let codes: EntityCodes
+    let cluster: String?
+
+    /// Makes a compiler.
+    ///
+    /// - Parameters:
+    ///   - model: the model.
+    ///   - codes: what column `_entity` holds.
+    ///   - cluster: whose object URIs are taken; nil for any.
+    public init(model: ManagedObjectModel, codes: EntityCodes, cluster: String? = nil) {
+        self.model = model
+        self.codes = codes
+        self.cluster = cluster
+    }
+
+    /// Compiles a request.
+    ///
+    /// - Parameters:
+    ///   - request: what to fetch.
+    ///   - columns: of a fetch of objects, what to select: SQL over the alias `t0` of the
+    ///     entity's table, written by the store and never taken from outside. Empty gives
+    ///     `t0._id`, and `t0._entity` where the table is shared.
+    /// - Throws: ``PredicateError`` or ``FetchRequestError``.
+    public func compile(
+        _ request: FetchRequest, selecting columns: [String] = []
+    ) throws -> CompiledFetch {
+        guard let entity = model.entity(named: request.entityName) else {
+            throw FetchRequestError("there is no entity \"\(request.entityName)\"")
+        }
+        try check(request)
+        var paths = PathResolver(model: model, entity: entity)
+        var resolver = PredicateResolver(paths: paths, cluster: cluster)
+        let predicate = try resolver.resolve(request.predicate ?? .constant(true))
+
+        var builder = SQLBuilder(model: model, codes: codes)
+        var conditions = builder.entityCondition(
+            entity, includesSubentities: request.includesSubentities, alias: "t0")
+        if predicate != .constant(true) {
+            conditions.append(try builder.condition(predicate))
+        }
+        var selection = Selection(expressions: columns, columns: [])
+        if request.resultType == .dictionary {
+            selection = try DictionarySelection(request, paths, &builder).selection()
+        } else if columns.isEmpty {
+            selection.expressions = ["t0._id"] + (entity.sharesTable ? ["t0._entity"] : [])
+        }
+        if request.resultType == .count { selection.expressions = ["1"] }
+        if let names = selection.names { paths.columns = names }
+        builder.columnExpressions = selection.expressionsByPosition
+
+        var tail = ""
+        if !selection.groups.isEmpty {
+            tail += " GROUP BY \(selection.groups.joined(separator: ", "))"
+            if let having = request.havingPredicate {
+                resolver = PredicateResolver(paths: paths, cluster: cluster)
+                tail += " HAVING \(try builder.condition(try resolver.resolve(having)))"
+            }
+        }
+        tail += try order(request, paths, selection, &builder)
+        if request.fetchLimit > 0 || request.fetchOffset > 0 {
+            tail += " LIMIT ? OFFSET ?"
+            builder.bindings.append(
+                .integer(request.fetchLimit > 0 ? Int64(request.fetchLimit) : -1))
+            builder.bindings.append(.integer(Int64(request.fetchOffset)))
+        }
+        let distinct =
+            request.resultType == .dictionary && request.returnsDistinctResults ? "DISTINCT " : ""
+        var sql =
+            "SELECT \(distinct)\(selection.expressions.joined(separator: ", "))"
+            + " FROM \(SQLBuilder.quote(entity.root)) AS t0\(try builder.joinText())"
+        if !conditions.isEmpty { sql += " WHERE \(conditions.joined(separator: " AND "))" }
+        sql += tail
+        if request.resultType == .count { sql = "SELECT count(*) FROM (\(sql))" }
+        return CompiledFetch(sql: sql, bindings: builder.bindings, columns: selection.columns)
+    }
+
+    private func check(_ request: FetchRequest) throws(FetchRequestError) {
+        guard request.fetchLimit >= 0, request.fetchOffset >= 0 else {
+            throw FetchRequestError("limit and offset cannot be below 0")
+        }
+        guard request.sortDescriptors.count <= 32, request.propertiesToFetch.count <= 500,
+            request.propertiesToGroupBy.count <= 32
+        else {
+            throw FetchRequestError(
+                "a fetch has at most 32 sort keys, 32 keys to group by and 500 properties")
+        }
+        guard request.havingPredicate == nil || !request.propertiesToGroupBy.isEmpty else {
+            throw FetchRequestError("having needs something to group by")
+        }
+        guard request.resultType != .dictionary else { return }
+        guard request.propertiesToGroupBy.isEmpty else {
+            throw FetchRequestError("only a dictionary fetch can group")
+        }
+        for case .aggregate(let name, _, _) in request.propertiesToFetch {
+            throw FetchRequestError(
+                "only a dictionary fetch can have aggregates, such as \"\(name)\"")
+        }
+    }
+
+    private func order(
+        _ request: FetchRequest, _ paths: PathResolver, _ selection: Selection,
+        _ builder: inout SQLBuilder
+    ) throws -> String {
+        if request.resultType == .count { return "" }
+        var keys: [String] = []
+        for descriptor in request.sortDescriptors {
+            let path = try SortEvaluator.path(descriptor, paths)
+            let expression = builder.ordered(try builder.value(path), path.type)
+            keys.append("\(expression) \(descriptor.ascending ? "ASC" : "DESC")")
+        }
+        keys += selection.tieBreakers ?? ["t0._id"]
+        return keys.isEmpty ? "" : " ORDER BY \(keys.joined(separator: ", "))"
+    }
+}
+
+/// What a fetch selects.
+struct Selection {
+    /// The expressions, in order.
+    var expressions: [String]
+    /// What they are, where values are selected.
+    var columns: [CompiledFetch.Column]
+    /// The expressions to group by.
+    var groups: [String] = []
+    /// What names mean in having and in the order, where rows are no objects.
+    var names: [(name: String, position: Int, type: AttributeType)]?
+    /// The expressions that `names` means.
+    var expressionsByPosition: [String] = []
+    /// What makes the order total; nil for the identity.
+    var tieBreakers: [String]?
+}

@@ -1,0 +1,125 @@
+/// What to fetch and how, as NSFetchRequest; a value.
+public struct FetchRequest: Hashable, Sendable {
+    /// What a fetch gives.
+    public enum ResultType: String, Hashable, Sendable, CaseIterable {
+        /// Objects.
+        case objects
+        /// Object identities.
+        case ids
+        /// Chosen values and aggregates; pending changes are not in them.
+        case dictionary
+        /// How many objects there are.
+        case count
+    }
+
+    /// The entity's name.
+    public var entityName: String
+    /// Which objects; nil for all.
+    public var predicate: Predicate?
+    /// In which order; objects that are equal in it come by identity.
+    public var sortDescriptors: [SortDescriptor]
+    /// At most how many; 0 for all.
+    public var fetchLimit: Int
+    /// How many of the first to leave out.
+    public var fetchOffset: Int
+    /// What to give.
+    public var resultType: ResultType
+    /// Of a dictionary fetch, what it is to contain; empty for all that is stored.
+    public var propertiesToFetch: [FetchedProperty]
+    /// Key paths by whose values a dictionary fetch makes groups.
+    public var propertiesToGroupBy: [String]
+    /// Which groups, by what they are grouped by and the names of aggregates.
+    public var havingPredicate: Predicate?
+    /// Whether objects of entities that inherit from the entity are fetched too. Default true.
+    public var includesSubentities: Bool
+    /// Whether what the context has not saved yet counts. Default true.
+    public var includesPendingChanges: Bool
+    /// Relationships whose objects are fetched along.
+    public var relationshipKeyPathsForPrefetching: [String]
+    /// Whether a dictionary fetch leaves out repetitions.
+    public var returnsDistinctResults: Bool
+    /// Whether objects the context has already are refreshed with what is fetched.
+    public var shouldRefreshRefetchedObjects: Bool
+    /// Whether objects come without their values. Default true, as in Core Data.
+    public var returnsObjectsAsFaults: Bool
+    /// Whether row values are fetched along into the cache. Default true.
+    public var includesPropertyValues: Bool
+    /// How many objects are fetched at a time; 0 for all.
+    public var fetchBatchSize: Int
+
+    /// Describes a fetch of an entity's objects.
+    public init(
+        _ entityName: String, predicate: Predicate? = nil,
+        sortDescriptors: [SortDescriptor] = [], fetchLimit: Int = 0, fetchOffset: Int = 0,
+        resultType: ResultType = .objects, propertiesToFetch: [FetchedProperty] = [],
+        propertiesToGroupBy: [String] = [], havingPredicate: Predicate? = nil
+    ) {
+        self.entityName = entityName
+        self.predicate = predicate
+        self.sortDescriptors = sortDescriptors
+        self.fetchLimit = fetchLimit
+        self.fetchOffset = fetchOffset
+        self.resultType = resultType
+        self.propertiesToFetch = propertiesToFetch
+        self.propertiesToGroupBy = propertiesToGroupBy
+        self.havingPredicate = havingPredicate
+        includesSubentities = true
+        includesPendingChanges = true
+        relationshipKeyPathsForPrefetching = []
+        returnsDistinctResults = false
+        shouldRefreshRefetchedObjects = false
+        returnsObjectsAsFaults = true
+        includesPropertyValues = true
+        fetchBatchSize = 0
+    }
+}
+
+/// One key of an order, as NSSortDescriptor.
+public struct SortDescriptor: Hashable, Sendable {
+    /// An attribute, perhaps through to-ones, or a count such as `friends.@count`.
+    public var keyPath: String
+    /// Whether the least comes first; nil is least.
+    public var ascending: Bool
+
+    /// Describes a key of an order.
+    public init(_ keyPath: String, ascending: Bool = true) {
+        self.keyPath = keyPath
+        self.ascending = ascending
+    }
+
+    /// Reads a key path, descending where it begins with `-`.
+    public init(text: String) {
+        let isDescending = text.utf8.first == UInt8(ascii: "-")
+        self.init(isDescending ? String(text.dropFirst()) : text, ascending: !isDescending)
+    }
+}
+
+/// A value that a dictionary fetch gives.
+public enum FetchedProperty: Hashable, Sendable {
+    /// What an aggregate computes.
+    public enum Function: String, Hashable, Sendable, CaseIterable {
+        /// How many objects have a value; of an empty key path, how many there are.
+        case count
+        /// The sum; 0 of none. Of decimals as a double.
+        case sum
+        /// The mean, as a double; null of none.
+        case average
+        /// The least; null of none.
+        case min
+        /// The greatest; null of none.
+        case max
+    }
+
+    /// The value at a key path.
+    case keyPath(String)
+    /// An aggregate under a name of its own.
+    case aggregate(name: String, function: Function, keyPath: String)
+
+    /// The key it has in the result.
+    public var name: String {
+        switch self {
+        case .keyPath(let path): path
+        case .aggregate(let name, _, _): name
+        }
+    }
+}

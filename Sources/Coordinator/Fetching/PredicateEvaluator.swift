@@ -1,0 +1,243 @@
+public import Merge
+
+/// An object as a predicate sees it in memory.
+///
+/// What a property does not have reads as null. Methods may throw what firing a fault throws.
+public protocol PredicateSubject {
+    /// The object's identity; temporary ones are below 0.
+    var predicateRow: RowID { get }
+    /// The value of an attribute.
+    func predicateValue(ofAttribute name: String) throws -> PropertyValue
+    /// The object a to-one leads to.
+    func predicateTarget(ofToOne name: String) throws -> Self?
+    /// The objects a to-many leads to, each once.
+    func predicateTargets(ofToMany name: String) throws -> [Self]
+}
+
+/// A predicate compiled for an entity, to be asked of objects in memory.
+///
+/// It holds of an object exactly where the same predicate's SQL fetches it, with SQL's logic of
+/// three values: a comparison with a nil is unknown, its opposite too, and unknown is no match.
+public struct PredicateEvaluator: Hashable, Sendable {
+    private let predicate: ResolvedPredicate
+
+    /// Compiles a predicate.
+    ///
+    /// - Parameters:
+    ///   - predicate: the predicate; nil for all objects.
+    ///   - entity: the entity whose objects are asked.
+    ///   - cluster: whose object URIs are taken; nil for any.
+    /// - Throws: ``PredicateError`` where names or types do not fit the model.
+    public init(
+        _ predicate: Predicate?, entity: ManagedObjectModel.Entity, model: ManagedObjectModel,
+        cluster: String? = nil
+    ) throws(PredicateError) {
+        var resolver = PredicateResolver(
+            paths: PathResolver(model: model, entity: entity), cluster: cluster)
+        self.predicate = try resolver.resolve(predicate ?? .constant(true))
+    }
+
+    /// Whether the predicate holds of an object.
+    public func matches(_ subject: some PredicateSubject) throws -> Bool {
+        try truth(predicate, subject) ?? false
+    }
+
+    private func truth<Subject: PredicateSubject>(
+        _ predicate: ResolvedPredicate, _ subject: Subject
+    ) throws -> Bool? {
+        switch predicate {
+        case .constant(let truth): return truth
+        case .not(let part): return try truth(part, subject).map { !$0 }
+        case .and(let parts):
+            var result: Bool? = true
+            for part in parts {
+                switch try truth(part, subject) {
+                case false?: return false
+                case nil: result = nil
+                case true?: break
+                }
+            }
+            return result
+        case .or(let parts):
+            var result: Bool? = false
+            for part in parts {
+                switch try truth(part, subject) {
+                case true?: return true
+                case nil: result = nil
+                case false?: break
+                }
+            }
+            return result
+        case .test(let path, let test): return test.holds(try Self.value(path, subject))
+        case .paths(let left, let comparison, let right, let options):
+            let first = ValueTest.fold(try Self.value(left, subject), options)
+            let second = ValueTest.fold(try Self.value(right, subject), options)
+            if first.isNull || second.isNull { return nil }
+            return comparison.holds(ValueOrder.compare(first, second))
+        case .quantified(let quantifier, let path, let test):
+            let values = try Self.values(path, subject)
+            switch quantifier {
+            case .any: return values.contains { test.holds($0) == true }
+            case .none: return !values.contains { test.holds($0) == true }
+            case .all: return values.allSatisfy { test.holds($0) == true }
+            }
+        }
+    }
+
+    /// The one value at a path; null where a to-one on the way leads nowhere.
+    static func value<Subject: PredicateSubject>(
+        _ path: ResolvedPath, _ subject: Subject
+    ) throws -> PropertyValue {
+        var current: Subject? = subject
+        for step in path.steps { current = try current?.predicateTarget(ofToOne: step.name) }
+        return try value(path.terminal, current)
+    }
+
+    private static func value<Subject: PredicateSubject>(
+        _ terminal: ResolvedPath.Terminal, _ subject: Subject?
+    ) throws -> PropertyValue {
+        switch terminal {
+        case .attribute(let name, _):
+            return try subject?.predicateValue(ofAttribute: name) ?? .null
+        case .object: return subject.map { .reference($0.predicateRow) } ?? .null
+        case .count(let relationship):
+            let targets = try subject?.predicateTargets(ofToMany: relationship.name)
+            return .integer(Int64(targets?.count ?? 0))
+        case .column: return .null
+        }
+    }
+
+    /// All values at a path through to-manys. A to-one that leads nowhere gives a null, but
+    /// nothing where a to-many follows it.
+    private static func values<Subject: PredicateSubject>(
+        _ path: ResolvedPath, _ subject: Subject
+    ) throws -> [PropertyValue] {
+        var current: [Subject?] = [subject]
+        for step in path.steps {
+            var next: [Subject?] = []
+            for element in current {
+                if step.isToMany {
+                    next += try element?.predicateTargets(ofToMany: step.name) ?? []
+                } else {
+                    next.append(try element?.predicateTarget(ofToOne: step.name))
+                }
+            }
+            current = next
+        }
+        return try current.map { try value(path.terminal, $0) }
+    }
+}
+
+extension ValueTest {
+    static func fold(_ value: PropertyValue, _ options: ComparisonOptions) -> PropertyValue {
+        switch value {
+        case .string(let text): .string(TextFolding.fold(text, options))
+        case .uri(let text): .uri(TextFolding.fold(text, options))
+        default: value
+        }
+    }
+
+    /// Whether the test holds of a value; nil where that is unknown.
+    func holds(_ value: PropertyValue) -> Bool? {
+        switch self {
+        case .isNull: return value.isNull
+        case .isNotNull: return !value.isNull
+        case .isIn(let values, _) where values.isEmpty: return false
+        default: if value.isNull { return nil }
+        }
+        switch self {
+        case .isNull, .isNotNull: return nil
+        case .compare(let comparison, let constant, let options):
+            return comparison.holds(ValueOrder.compare(Self.fold(value, options), constant))
+        case .between(let low, let high, let options):
+            let value = Self.fold(value, options)
+            return ValueOrder.compare(value, low) != .before
+                && ValueOrder.compare(value, high) != .after
+        case .isIn(let values, let options):
+            let value = Self.fold(value, options)
+            return values.contains { ValueOrder.compare(value, $0) == .same }
+        case .text(let kind, let needle, let options):
+            switch value {
+            case .string(let text), .uri(let text): return kind.holds(text, needle, options)
+            default: return nil
+            }
+        }
+    }
+}
+
+/// An order compiled for an entity, to sort objects in memory as SQL does.
+public struct SortEvaluator: Hashable, Sendable {
+    private let keys: [(path: ResolvedPath, ascending: Bool)]
+
+    /// Compiles an order.
+    ///
+    /// - Throws: ``PredicateError`` where a key path does not fit the model.
+    public init(
+        _ descriptors: [SortDescriptor], entity: ManagedObjectModel.Entity,
+        model: ManagedObjectModel
+    ) throws(PredicateError) {
+        let resolver = PathResolver(model: model, entity: entity)
+        var keys: [(path: ResolvedPath, ascending: Bool)] = []
+        for descriptor in descriptors {
+            keys.append((try Self.path(descriptor, resolver), descriptor.ascending))
+        }
+        self.keys = keys
+    }
+
+    static func path(
+        _ descriptor: SortDescriptor, _ resolver: PathResolver
+    ) throws(PredicateError) -> ResolvedPath {
+        let names =
+            resolver.columns == nil
+            ? try PredicateParser.keyPath(descriptor.keyPath) : [descriptor.keyPath]
+        let path = try resolver.resolve(names, offset: 0)
+        guard path.firstToMany == nil, path.type != nil else {
+            throw PredicateError(
+                "\"\(descriptor.keyPath)\" leads to no single value to sort by", offset: 0)
+        }
+        return path
+    }
+
+    /// The values an object is sorted by; to be fetched once an object.
+    public func values(of subject: some PredicateSubject) throws -> [PropertyValue] {
+        try keys.map { try PredicateEvaluator.value($0.path, subject) }
+    }
+
+    /// Whether an object with these values comes before another. Equal ones come by identity,
+    /// temporary ones last, in the order they were made.
+    public func precedes(
+        _ left: (values: [PropertyValue], row: RowID),
+        _ right: (values: [PropertyValue], row: RowID)
+    ) -> Bool {
+        for (index, key) in keys.enumerated() {
+            switch ValueOrder.compare(left.values[index], right.values[index]) {
+            case .same: continue
+            case .before: return key.ascending
+            case .after: return !key.ascending
+            }
+        }
+        switch (left.row.rawValue < 0, right.row.rawValue < 0) {
+        case (false, true): return true
+        case (true, false): return false
+        case (false, false): return left.row < right.row
+        case (true, true): return left.row > right.row
+        }
+    }
+
+    /// Sorts objects.
+    public func sort<Subject: PredicateSubject>(_ subjects: [Subject]) throws -> [Subject] {
+        try subjects.map { (values: try values(of: $0), row: $0.predicateRow, subject: $0) }
+            .sorted { precedes(($0.values, $0.row), ($1.values, $1.row)) }
+            .map(\.subject)
+    }
+
+    /// Whether both sort alike.
+    public static func == (left: SortEvaluator, right: SortEvaluator) -> Bool {
+        left.keys.elementsEqual(right.keys) { $0.path == $1.path && $0.ascending == $1.ascending }
+    }
+
+    /// Hashes the key paths.
+    public func hash(into hasher: inout Hasher) {
+        for key in keys { hasher.combine(key.path) }
+    }
+}
