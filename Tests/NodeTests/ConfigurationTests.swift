@@ -1,0 +1,198 @@
+import Foundation
+import Merge
+import Node
+import Testing
+
+@Suite("Configuration") struct ConfigurationTests {
+    static let whole = """
+        cluster: demo
+        node: 1
+        store: data/n1.sqlite
+        model: model.json
+        http:
+          listen: 127.0.0.1:7100
+        mesh:
+          publish: tcp://127.0.0.1:7101
+          exchange: tcp://127.0.0.1:7102
+          source: 127.0.0.11
+          peers:
+            - {node: 2, publish: "tcp://127.0.0.1:7201", exchange: "tcp://127.0.0.1:7202"}
+            - {node: 3, publish: "tcp://127.0.0.1:7301", exchange: "tcp://127.0.0.1:7302"}
+        """
+
+    static func error(
+        _ text: String, environment: [String: String] = [:],
+        overrides: NodeConfiguration.Overrides = .init()
+    ) -> String {
+        do {
+            _ = try NodeConfiguration.parse(
+                text, file: "etc/n.yaml", environment: environment, overrides: overrides)
+            return "no error"
+        } catch { return error.message }
+    }
+
+    @Test("The documented example is read whole, with paths beside the file")
+    func example() throws {
+        let read = try NodeConfiguration.parse(Self.whole, file: "etc/n.yaml")
+        #expect(read.cluster == "demo")
+        #expect(read.node == NodeID(1))
+        #expect(read.store == "etc/data/n1.sqlite")
+        #expect(read.model == "etc/model.json")
+        #expect(read.http.listen.description == "127.0.0.1:7100")
+        #expect(read.http.maxBodyBytes == 16 << 20)
+        let mesh = try #require(read.mesh)
+        #expect(mesh.exchange.description == "tcp://127.0.0.1:7102")
+        #expect(mesh.source == "127.0.0.11")
+        #expect(mesh.peers.map(\.node) == [NodeID(2), NodeID(3)])
+        #expect(mesh.peers[1].publish.description == "tcp://127.0.0.1:7301")
+    }
+
+    @Test("Flags go before the environment, which goes before the file")
+    func precedence() throws {
+        var overrides = NodeConfiguration.Overrides()
+        overrides.listen = "127.0.0.1:9"
+        let read = try NodeConfiguration.parse(
+            Self.whole, file: "n.yaml",
+            environment: [
+                "TRIBUTARY_HTTP_LISTEN": "127.0.0.1:8", "TRIBUTARY_NODE_NUMBER": "7",
+                "TRIBUTARY_NODE": "http://127.0.0.1:7100", "TRIBUTARY_STORE": "x.sqlite",
+                "TRIBUTARY_HTTP_MAX_BODY_BYTES": "4096", "TRIBUTARY_CLUSTER": "2024",
+                "TRIBUTARY_MESH_PEERS":
+                    "[{node: 9, publish: 'tcp://127.0.0.1:1', exchange: 'tcp://127.0.0.1:2'}]",
+            ], overrides: overrides)
+        #expect(read.http.listen.port == 9)
+        #expect(read.node == NodeID(7))
+        #expect(read.store == "x.sqlite")
+        #expect(read.cluster == "2024")
+        #expect(read.http.maxBodyBytes == 4096)
+        #expect(read.mesh?.peers.first?.node == NodeID(9))
+    }
+
+    @Test(
+        "A wrong setting is refused with file, line, key and reason",
+        arguments: [
+            (
+                "node: 1", "node: 0",
+                "etc/n.yaml:2: node must be a whole number from 1 to 32767, not 0"
+            ),
+            (
+                "node: 1", "node: one",
+                "etc/n.yaml:2: node must be a whole number from 1 to 32767, not 'one'"
+            ),
+            (
+                "cluster: demo", "cluster: 7",
+                "etc/n.yaml:1: cluster must be text; put 7 in quotes"
+            ),
+            (
+                "cluster: demo", "cluster: De/mo",
+                "etc/n.yaml:1: cluster must be 1 to 63 of a-z, 0-9, - and ., not 'De/mo'"
+            ),
+            (
+                "cluster: demo", "clutter: demo",
+                "etc/n.yaml:1: clutter is not a setting; "
+                    + "known here: cluster, http, mesh, model, node, store"
+            ),
+            ("store: data/n1.sqlite", "", "etc/n.yaml: store is missing"),
+            (
+                "store: data/n1.sqlite", "store: [a]",
+                "etc/n.yaml:3: store must be text, not a list"
+            ),
+            (
+                "listen: 127.0.0.1:7100", "listen: 7100",
+                "etc/n.yaml:6: http.listen must be text; put 7100 in quotes"
+            ),
+            (
+                "listen: 127.0.0.1:7100", "listen: 127.0.0.1:70000",
+                "etc/n.yaml:6: http.listen must be host:port, such as 127.0.0.1:7100, "
+                    + "not '127.0.0.1:70000'"
+            ),
+            (
+                "listen: 127.0.0.1:7100", "listen: 0.0.0.0:7100",
+                "etc/n.yaml:6: http.listen can be reached from other machines: "
+                    + "set http.tokenFile, or listen on 127.0.0.1"
+            ),
+            (
+                "listen: 127.0.0.1:7100", "tls: {certificate: c, key: k}",
+                "etc/n.yaml:6: http.tls is set, but TLS is not supported yet: put a proxy in front"
+            ),
+            (
+                "publish: tcp://127.0.0.1:7101", "publish: tcp://10.0.0.1:7101",
+                "etc/n.yaml:8: mesh.publish can be reached from other machines: set "
+                    + "mesh.secretKeyFile (`tributary keygen`), or mesh.insecure to allow it"
+            ),
+            (
+                "exchange: \"tcp://127.0.0.1:7302\"", "exchange: \"127.0.0.1:7302\"",
+                "etc/n.yaml:13: mesh.peers[1].exchange must be tcp://host:port, "
+                    + "not '127.0.0.1:7302'"
+            ),
+            (
+                "{node: 3,", "{node: 2,",
+                "etc/n.yaml:13: mesh.peers[1].node is 2, as that of another peer"
+            ),
+            (
+                "{node: 3,", "{node: 1,",
+                "etc/n.yaml:13: mesh.peers[1].node is this node's own number"
+            ),
+            (
+                "source: 127.0.0.11", "secretKeyFile: k",
+                "etc/n.yaml:12: mesh.peers[0] needs a publicKey, since mesh.secretKeyFile is set"
+            ),
+            (
+                "source: 127.0.0.11", "insecure: yes",
+                "etc/n.yaml:10: mesh.insecure must be true or false, not 'yes'"
+            ),
+            (
+                "source: 127.0.0.11", "source: eth0",
+                "etc/n.yaml:10: mesh.source must be an address of this machine, "
+                    + "such as 127.0.0.11, not 'eth0'"
+            ),
+        ])
+    func golden(_ old: String, _ new: String, _ message: String) {
+        let text = Self.whole.replacingOccurrences(of: old, with: new)
+        #expect(text != Self.whole)
+        #expect(Self.error(text) == message)
+    }
+
+    @Test("An error from outside the file names the variable or the flag")
+    func outside() {
+        #expect(
+            Self.error(Self.whole, environment: ["TRIBUTARY_MESH_PUBLISH": "x"])
+                == "TRIBUTARY_MESH_PUBLISH: mesh.publish must be tcp://host:port, not 'x'")
+        #expect(
+            Self.error(Self.whole, environment: ["TRIBUTARY_MESH_PUBLISHES": "x"])
+                == "The environment's TRIBUTARY_MESH_PUBLISHES is not a setting")
+        var overrides = NodeConfiguration.Overrides()
+        overrides.node = "x"
+        #expect(
+            Self.error(Self.whole, overrides: overrides)
+                == "--node-number: node must be a whole number from 1 to 32767, not 'x'")
+    }
+
+    @Test("What is no YAML, no group or no text is refused, never trapped on")
+    func hostile() {
+        #expect(Self.error("a: [") != "no error")
+        #expect(Self.error("") == "etc/n.yaml: node is missing")
+        #expect(
+            Self.error("- 1") == "etc/n.yaml:1: the file must be a group of settings, not a list")
+        #expect(Self.error(Self.whole + "\nnode: 2").contains("is not YAML"))
+        #expect(Self.error("? [1]\n: 2").contains("is not a setting"))
+        #expect(throws: NodeError.self) { try NodeConfiguration.read(file: "/nowhere/n.yaml") }
+    }
+
+    @Test("A token is read only from a file that others cannot read")
+    func token() throws {
+        let file = FileManager.default.temporaryDirectory
+            .appendingPathComponent("token-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        try "0123456789abcdef\n".write(toFile: file, atomically: false, encoding: .utf8)
+        var configuration = try NodeConfiguration.parse(Self.whole, file: "n.yaml")
+        configuration.http.tokenFile = file
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
+        #expect { try configuration.readToken() } throws: {
+            ($0 as? NodeError)?.message
+                == "\(file) may be read by others (mode 644): run `chmod 600 \(file)`"
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+        #expect(try configuration.readToken() == "0123456789abcdef")
+    }
+}
