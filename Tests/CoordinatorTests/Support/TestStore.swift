@@ -1,0 +1,163 @@
+import Coordinator
+import Foundation
+import Merge
+
+/// A store of its own in a temporary directory, which is removed with the last reference.
+final class TestStore: Sendable {
+    let coordinator: PersistentStoreCoordinator
+    let directory: URL
+
+    init(_ model: ManagedObjectModel? = nil, node: Int = 1) throws {
+        directory = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tributary-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        coordinator = try PersistentStoreCoordinator(
+            storeAt: directory.appendingPathComponent("store.sqlite").path,
+            model: model ?? Self.standardModel(), cluster: "test", node: Self.node(node))
+    }
+
+    deinit { try? FileManager.default.removeItem(at: directory) }
+
+    private static func node(_ number: Int) throws -> NodeID {
+        guard let node = NodeID(number) else { throw CocoaError(.formatting) }
+        return node
+    }
+
+    /// Items with attributes; people in a tree, with one-to-one passports; books by authors
+    /// that a cascade takes along; tags many-to-many.
+    static func standardModel() throws -> ManagedObjectModel {
+        try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Item",
+                attributes: [
+                    AttributeDescription("p", .string), AttributeDescription("q", .string),
+                    AttributeDescription("n", .integer64, defaultValue: .integer(7)),
+                    AttributeDescription("note", .string, isTransient: true),
+                ],
+                relationships: [
+                    RelationshipDescription("tags", to: "Tag", inverse: "items", isToMany: true),
+                    RelationshipDescription("owner", to: "Person", inverse: "items"),
+                ]),
+            EntityDescription(
+                "Tag", attributes: [AttributeDescription("name", .string)],
+                relationships: [
+                    RelationshipDescription("items", to: "Item", inverse: "tags", isToMany: true)
+                ]),
+            EntityDescription(
+                "Person",
+                attributes: [
+                    AttributeDescription("name", .string, isOptional: false),
+                    AttributeDescription("age", .integer64),
+                ],
+                relationships: [
+                    RelationshipDescription("manager", to: "Person", inverse: "reports"),
+                    RelationshipDescription(
+                        "reports", to: "Person", inverse: "manager", isToMany: true),
+                    RelationshipDescription(
+                        "items", to: "Item", inverse: "owner", isToMany: true),
+                    RelationshipDescription("passport", to: "Passport", inverse: "holder"),
+                    RelationshipDescription(
+                        "books", to: "Book", inverse: "author", isToMany: true,
+                        deleteRule: .cascade),
+                    RelationshipDescription(
+                        "debts", to: "Debt", inverse: "debtor", isToMany: true, deleteRule: .deny),
+                    RelationshipDescription(
+                        "pets", to: "Pet", inverse: "keeper", isToMany: true),
+                ]),
+            EntityDescription(
+                "Passport", attributes: [AttributeDescription("number", .string)],
+                relationships: [
+                    RelationshipDescription("holder", to: "Person", inverse: "passport")
+                ]),
+            EntityDescription(
+                "Book", attributes: [AttributeDescription("title", .string)],
+                relationships: [
+                    RelationshipDescription("author", to: "Person", inverse: "books"),
+                    RelationshipDescription(
+                        "sequel", to: "Book", inverse: "prequel", deleteRule: .cascade),
+                    RelationshipDescription(
+                        "prequel", to: "Book", inverse: "sequel", deleteRule: .cascade),
+                ]),
+            EntityDescription(
+                "Debt", attributes: [AttributeDescription("sum", .integer64)],
+                relationships: [RelationshipDescription("debtor", to: "Person", inverse: "debts")]),
+            EntityDescription(
+                "Pet", attributes: [AttributeDescription("name", .string)],
+                relationships: [
+                    RelationshipDescription(
+                        "keeper", to: "Person", inverse: "pets", isOptional: false)
+                ]),
+        ])
+    }
+
+    // MARK: Shortcuts
+
+    /// A context with the error policy.
+    func context(_ policy: MergePolicy = .error) -> ManagedObjectContext {
+        let context = coordinator.newBackgroundContext()
+        context.mergePolicy = policy
+        return context
+    }
+
+    /// Saves a new object and gives its ID.
+    func insert(_ entity: String, _ values: [String: String] = [:]) throws -> ManagedObjectID {
+        let context = context()
+        return try context.performAndWait {
+            let object = context.insert(entity)
+            for (key, value) in values { object[key] = value }
+            try context.save()
+            return object.objectID
+        }
+    }
+
+    /// Saves a change of one attribute, whatever the store holds.
+    func update(_ id: ManagedObjectID, _ key: String, _ value: String?) throws {
+        let context = context()
+        try context.performAndWait {
+            let object = try context.existingObject(with: id)
+            object[key] = value
+            try context.save()
+        }
+    }
+
+    /// Saves a delete.
+    func delete(_ id: ManagedObjectID) throws {
+        let context = context()
+        try context.performAndWait {
+            context.delete(try context.existingObject(with: id))
+            try context.save()
+        }
+    }
+
+    /// An attribute as the store has it; nil where the object is gone.
+    func stored(_ id: ManagedObjectID, _ key: String) throws -> String? {
+        let context = context()
+        return try context.performAndWait {
+            do { return try context.existingObject(with: id)[key] } catch let error
+                as CoordinatorError where error.code == .objectNotFound
+            { return nil }
+        }
+    }
+
+    /// Whether the store has the object.
+    func isStored(_ id: ManagedObjectID) throws -> Bool {
+        let context = context()
+        return try context.performAndWait {
+            do {
+                _ = try context.existingObject(with: id)
+                return true
+            } catch let error as CoordinatorError where error.code == .objectNotFound {
+                return false
+            }
+        }
+    }
+
+    /// The IDs that a to-many leads to in the store.
+    func storedMembers(_ id: ManagedObjectID, _ key: String) throws -> [ManagedObjectID] {
+        let context = context()
+        return try context.performAndWait {
+            try context.existingObject(with: id)
+                .relatedObjects(forKey: key, as: ManagedObject.self).map(\.objectID)
+        }
+    }
+}
