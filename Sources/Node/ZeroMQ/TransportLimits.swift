@@ -3,16 +3,16 @@
 /// The bounds of a ``ZeroMQTransport``.
 public struct TransportLimits: Hashable, Sendable {
     /// The greatest frame, in bytes, 1 KiB...64 MiB; libzmq closes a connection that brings more.
-    /// Whole transactions are published up to 256 KiB and chunks are no larger than that; 1 MiB
-    /// leaves room for their envelopes.
-    public var frameBytes = 1 << 20
+    /// Must be at least the protocol's own `Limits.frameBytes`: a page of 4 MiB with its overhead.
+    public var frameBytes = (4 << 20) + (512 << 10)
     /// How many published frames may wait for one subscriber. Publishing is a hint, so what does not
     /// fit is dropped and pulled later. 512 frames of 256 KiB are 128 MiB for a peer that has stopped,
     /// until its heartbeat fails.
     public var publishQueueFrames: Int32 = 512
     /// How many frames may wait in each direction of an exchange with one peer. Credit keeps far
-    /// fewer bytes under way; this is for a peer that does not keep to it.
-    public var exchangeQueueFrames: Int32 = 128
+    /// fewer bytes under way; this is for a peer that does not keep to it, and bounds what it can
+    /// pile up to 64 pages.
+    public var exchangeQueueFrames: Int32 = 64
     /// How many frames one poll takes from one socket, so that no peer starves another.
     public var framesPerSocketAndPoll = 64
     /// How many bytes one poll takes altogether before it returns.
