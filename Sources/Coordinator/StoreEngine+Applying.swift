@@ -32,7 +32,7 @@ extension StoreEngine {
         let shapes = try transaction.shapes.map { try resolve($0, of: transaction) }
 
         let before = state
-        let groupBefore = group
+        let mark = group.mark
         if !isLocal { try database.prepared("SAVEPOINT one").run() }
         do {
             try intern(transaction.dot.actor)
@@ -41,7 +41,7 @@ extension StoreEngine {
             if !isLocal { try database.prepared("RELEASE one").run() }
         } catch let alarm as RowAlarm {
             state = before
-            group = groupBefore
+            group.rewind(to: mark)
             knownAlive.removeAll()
             precondition(!isLocal, "A save of ours was refused after its checks: \(alarm).")
             try database.prepared("ROLLBACK TO one").run()

@@ -19,7 +19,7 @@ extension StoreEngine {
 
     private func validate(_ planned: SavePlan.Row, _ plan: inout SavePlan) throws {
         let properties = planned.table.entity.properties
-        for (position, value) in planned.values {
+        for (index, (position, value)) in planned.values.enumerated() {
             if let failure = ValueValidation.failure(
                 value, of: properties[position], object: "\(planned.name)")
             {
@@ -31,7 +31,8 @@ extension StoreEngine {
             let isThere =
                 try plan.rows[target].map { $0.kind != .delete && $0.table.entity.root == root }
                 ?? isAlive(target, root: root)
-            if !isThere, planned.kind != .revival || planned.assignedCount > 0 {
+            // What a revival carries along may refer to what is gone: it is projected to nil.
+            if !isThere, planned.kind != .revival || index < planned.assignedCount {
                 plan.failures.append(
                     ValidationFailure(
                         object: "\(planned.name)", property: properties[position].name,

@@ -196,8 +196,8 @@ extension StoreEngine {
         ) -> SavePlan.Row {
             SavePlan.Row(
                 table: table, loaded: loaded, kind: kind, values: values,
-                assignedCount: values.count, resolves: operation.resolves, name: operation.row,
-                isSettled: true)
+                assignedCount: kind == .revival ? 0 : values.count,
+                resolves: operation.resolves, name: operation.row, isSettled: true)
         }
         switch settlement {
         case .conflict:

@@ -69,6 +69,24 @@ final class StoreEngine {
         var closedConflicts: [ConflictID] = []
         /// Whether something was written besides transactions.
         var wroteApart = false
+
+        /// How far the group has come; lengths only, for copies of the lists would cost more
+        /// than the work.
+        var mark: [Int] {
+            [
+                transactions.count, inserted.count, updated.count, deleted.count,
+                closedConflicts.count,
+            ]
+        }
+
+        /// Forgets what came after a mark.
+        mutating func rewind(to mark: [Int]) {
+            transactions.removeLast(transactions.count - mark[0])
+            inserted.removeLast(inserted.count - mark[1])
+            updated.removeLast(updated.count - mark[2])
+            deleted.removeLast(deleted.count - mark[3])
+            closedConflicts.removeLast(closedConflicts.count - mark[4])
+        }
     }
 
     init(

@@ -1,3 +1,4 @@
+import GRDB
 import Merge
 
 extension StoreEngine {
@@ -19,6 +20,17 @@ extension StoreEngine {
         statement.bind(3, SaveAnswer.encode(result))
         try statement.run()
         group.wroteApart = true
+    }
+}
+
+extension StoreReader {
+    /// What became of the save of that ID; nil where none is known.
+    public func savedAnswer(_ saveID: String) throws -> SaveResult? {
+        let statement = try database.prepared("SELECT answer FROM _save WHERE saveID = ?1")
+        statement.bind(1, saveID)
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        return try SaveAnswer.decode(statement.bytes(0))
     }
 }
 

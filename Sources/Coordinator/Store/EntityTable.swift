@@ -50,7 +50,8 @@ struct EntityTable: Sendable {
     }
 
     static func quote(_ name: String) -> String {
-        "\"" + name.split(separator: "\"", omittingEmptySubsequences: false)
+        "\""
+            + name.split(separator: "\"", omittingEmptySubsequences: false)
             .joined(separator: "\"\"") + "\""
     }
 }

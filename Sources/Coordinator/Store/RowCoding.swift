@@ -49,7 +49,8 @@ struct RowCoding {
         writer.beginArray(3 + properties.count)
         writer.beginArray(insertion.count * 2)
         for sibling in insertion { write(sibling.stamp, to: &writer) }
-        write(existence, visible: columns == nil ? nil : state.visibleWhole(policies)?.dot,
+        write(
+            existence, visible: columns == nil ? nil : state.visibleWhole(policies)?.dot,
             columns: columns, to: &writer)
         writer.beginArray(state.collapsedDots.count)
         for dot in state.collapsedDots { writer.write(actors.integer(dot)) }
@@ -121,7 +122,8 @@ struct RowCoding {
             return try decode(registers, into: state, columns: columns)
         } catch let failure as DecodingFailure {
             throw CoordinatorError(
-                .storeDamaged, "The registers of a row of \(table.entity.name) are damaged: "
+                .storeDamaged,
+                "The registers of a row of \(table.entity.name) are damaged: "
                     + "\(failure).")
         }
     }

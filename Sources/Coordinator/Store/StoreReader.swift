@@ -160,11 +160,13 @@ public struct StoreReader {
         switch relationship.storage {
         case .column: return []
         case .inverseColumn(_, let property):
-            sql = "SELECT t._id, \(code) FROM \(root) t WHERE t.\(EntityTable.quote(property)) = ?1"
+            sql =
+                "SELECT t._id, \(code) FROM \(root) t WHERE t.\(EntityTable.quote(property)) = ?1"
                 + " ORDER BY t._id"
         case .link(let name, let isFirst):
             let (near, far) = isFirst ? ("source", "target") : ("target", "source")
-            sql = "SELECT t._id, \(code) FROM \(EntityTable.quote(name)) l JOIN \(root) t "
+            sql =
+                "SELECT t._id, \(code) FROM \(EntityTable.quote(name)) l JOIN \(root) t "
                 + "ON t._id = l.\(far) WHERE l.\(near) = ?1 AND l._alive ORDER BY t._id"
         }
         let statement = try database.prepared(sql)

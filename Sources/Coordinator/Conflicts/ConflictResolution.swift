@@ -1,0 +1,67 @@
+public import Merge
+
+/// How a person, or a program for one, decides a conflict.
+public enum ConflictResolution: Hashable, Sendable {
+    /// The side that this transaction wrote.
+    case side(Dot)
+    /// These values, by property.
+    case values([String: PropertyValue])
+    /// What this policy would have chosen.
+    case policy(MergePolicy)
+    /// The object goes.
+    case delete
+    /// Changes to the objects of a group with one unique key.
+    case change([ManagedObjectID: [String: PropertyValue]])
+}
+
+extension PersistentStoreCoordinator {
+    /// Resolves a conflict by an ordinary save that dominates all its sides, so that it
+    /// replicates like any other.
+    ///
+    /// - Parameters:
+    ///   - sides: the dots of the sides as seen by whoever decides; nil where they accept to
+    ///     decide over sides they have not seen.
+    /// - Throws: ``CoordinatorError``: `conflictNotFound`, `sidesChanged` where there are others
+    ///   by now, and whatever a save may throw.
+    public func resolve(
+        _ id: ConflictID, _ resolution: ConflictResolution, sides: [Dot]? = nil,
+        author: String? = nil, contextName: String? = nil
+    ) async throws -> SaveResult {
+        try await saveWaiting(size: 1) { engine in
+            try engine.resolution(
+                of: id, resolution, sides: sides, author: author, contextName: contextName)
+        }
+    }
+
+    /// The same, blocking the calling thread.
+    public func resolve(
+        _ id: ConflictID, _ resolution: ConflictResolution, sides: [Dot]? = nil,
+        author: String? = nil, contextName: String? = nil
+    ) throws -> SaveResult {
+        try saveBlocking(size: 1) { engine in
+            try engine.resolution(
+                of: id, resolution, sides: sides, author: author, contextName: contextName)
+        }
+    }
+
+    /// Writes what a conflict's outcome replaced: the side that lost, or what was visible before
+    /// a resolution.
+    ///
+    /// - Throws: as ``resolve(_:_:sides:author:contextName:)``.
+    public func undo(
+        _ id: ConflictID, sides: [Dot]? = nil, author: String? = nil, contextName: String? = nil
+    ) async throws -> SaveResult {
+        try await saveWaiting(size: 1) { engine in
+            try engine.undoing(id, sides: sides, author: author, contextName: contextName)
+        }
+    }
+
+    /// The same, blocking the calling thread.
+    public func undo(
+        _ id: ConflictID, sides: [Dot]? = nil, author: String? = nil, contextName: String? = nil
+    ) throws -> SaveResult {
+        try saveBlocking(size: 1) { engine in
+            try engine.undoing(id, sides: sides, author: author, contextName: contextName)
+        }
+    }
+}

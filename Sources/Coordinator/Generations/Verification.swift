@@ -1,0 +1,143 @@
+import GRDB
+public import Merge
+
+/// What a verification found.
+public struct VerificationReport: Hashable, Sendable {
+    /// Whether the rows have the digest that was kept.
+    public let isOK: Bool
+    /// The vector of the generation that was verified.
+    public let versionVector: VersionVector
+    /// The generation that was verified.
+    public let generation: UInt64
+    /// The digest kept incrementally.
+    public let digest: ProjectionDigest
+    /// The digest computed anew from the rows.
+    public let recomputed: ProjectionDigest
+    /// What is wrong, as far as it can be narrowed down: an entity, a row, a place in the log.
+    public let differences: [String]
+}
+
+extension PersistentStoreCoordinator {
+    /// Pins a generation, computes its digest anew from the rows without disturbing writers, and
+    /// compares it with the one kept.
+    ///
+    /// It finds damage that SQLite's own check cannot see, such as a flipped bit in a value.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read at all.
+    public func verify() throws -> VerificationReport {
+        let pin = actor == nil ? nil : try pinCurrentGeneration()
+        return try read(pin) { reader in
+            let token = try reader.token
+            let digest = try reader.digest
+            let (recomputed, damages) = try reader.recomputeDigest()
+            var differences = damages
+            if recomputed != digest { differences += try reader.rowsUnlikeTheLog(limit: 100) }
+            return VerificationReport(
+                isOK: recomputed == digest && damages.isEmpty,
+                versionVector: token.versionVector, generation: token.generation,
+                digest: digest, recomputed: recomputed, differences: differences)
+        }
+    }
+}
+
+extension StoreReader {
+    /// The digest of all rows and links, computed from what the tables hold.
+    func recomputeDigest() throws -> (ProjectionDigest, damages: [String]) {
+        var digest = ProjectionDigest()
+        var damages: [String] = []
+        let actors = try actors()
+        for entity in catalog.model.entities where !entity.isAbstract {
+            let table = catalog.table(entity.name)
+            let own = entity.sharesTable ? " WHERE _entity = \(table.code)" : ""
+            let statement = try database.prepared(
+                "SELECT \(table.selectedColumns.joined(separator: ", ")) "
+                    + "FROM \(EntityTable.quote(entity.root))\(own)")
+            while try statement.step() {
+                let row = RowID(statement.integer(0))
+                do {
+                    digest.add(try rowHash(statement, table, row, actors))
+                } catch let error as CoordinatorError {
+                    if damages.count < 100 {
+                        damages.append("\(entity.name)/\(row): \(error.message)")
+                    }
+                }
+            }
+        }
+        for link in catalog.model.links {
+            let statement = try database.prepared(
+                "SELECT source, target, _siblings FROM \(EntityTable.quote(link.name))")
+            while try statement.step() {
+                let source = RowID(statement.integer(0))
+                let target = RowID(statement.integer(1))
+                do {
+                    let register = try LinkCoding.decode(statement.bytes(2), actors: actors)
+                    if let hash = StoreEngine.hash(link, source, target, register) {
+                        digest.add(hash)
+                    }
+                } catch let error as CoordinatorError {
+                    if damages.count < 100 {
+                        damages.append("\(link.name) \(source) \(target): \(error.message)")
+                    }
+                }
+            }
+        }
+        return (digest, damages)
+    }
+
+    private func rowHash(
+        _ statement: SQLStatement, _ table: EntityTable, _ row: RowID, _ actors: ActorTable
+    ) throws -> (UInt64, UInt64) {
+        var columns: [PropertyValue] = []
+        columns.reserveCapacity(table.entity.properties.count)
+        for (position, property) in table.entity.properties.enumerated() {
+            columns.append(try statement.value(Int32(position) + 4, property.content))
+        }
+        if statement.isNull(3) {
+            return RowDigest.hashPristine(
+                table, row: row, dot: try actors.dot(statement.integer(1)), values: columns)
+        }
+        let state = try RowCoding(table: table, actors: actors).decode(
+            version: statement.integer(1), timestamp: statement.integer(2),
+            registers: statement.bytes(3), columns: columns)
+        return RowDigest.hash(table, row: row, state: state, columns: columns)
+    }
+
+    /// Rows whose values are not those of the log's last write to them, which narrows a
+    /// difference down. Only rows with one writer for every property can be judged so.
+    func rowsUnlikeTheLog(limit: Int) throws -> [String] {
+        var written: [RowID: [String: (Dot, PropertyValue)]] = [:]
+        var entities: [RowID: String] = [:]
+        var position: UInt64 = 0
+        while true {
+            let page = try history(afterPosition: position, limit: 1000)
+            for logged in page {
+                position = logged.position
+                let transaction = logged.encoded.transaction
+                for change in transaction.changes where change.target == nil {
+                    let shape = transaction.shapes[change.shape]
+                    entities[change.row] = shape.entity
+                    for (name, value) in zip(shape.assigned + shape.carried, change.values) {
+                        written[change.row, default: [:]][name] = (transaction.dot, value)
+                    }
+                }
+            }
+            if page.count < 1000 { break }
+        }
+        var differences: [String] = []
+        for (row, values) in written.sorted(by: { $0.key < $1.key }) {
+            guard differences.count < limit, let name = entities[row],
+                let entity = catalog.model.entity(named: name),
+                let state = try registers(entity, row), let snapshot = try self.row(entity, row)
+            else { continue }
+            for (position, property) in entity.properties.enumerated() {
+                guard let (dot, value) = values[property.name],
+                    state.visible(position, entity.policies)?.dot == dot,
+                    snapshot.values[position] != value, !property.isReference
+                else { continue }
+                differences.append(
+                    "\(name)/\(row).\(property.name) is not what transaction \(dot) wrote")
+            }
+        }
+        return differences
+    }
+}

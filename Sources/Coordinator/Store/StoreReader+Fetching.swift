@@ -1,0 +1,127 @@
+import GRDB
+public import Merge
+
+extension StoreReader {
+    /// The objects that a request asks for, in its order. Pending changes of contexts are not
+    /// part of it.
+    ///
+    /// - Throws: ``CoordinatorError``: `invalidPredicate` or `malformed`.
+    public func fetch(_ request: FetchRequest) throws -> [RowSnapshot] {
+        var result: [RowSnapshot] = []
+        try forEach(request) { snapshot in
+            result.append(snapshot)
+            return true
+        }
+        return result
+    }
+
+    /// Hands the objects that a request asks for to a closure, one at a time, in bounded memory.
+    ///
+    /// - Parameter body: gives false to stop.
+    public func forEach(
+        _ request: FetchRequest, _ body: (RowSnapshot) throws -> Bool
+    ) throws {
+        var request = request
+        request.resultType = .objects
+        let entity = try entity(request)
+        let isShared = entity.sharesTable
+        let table = catalog.table(entity.name)
+        let columns =
+            isShared
+            ? ["t0._id", "t0._entity"] : table.selectedColumns.map { "t0.\($0)" }
+        let statement = try statement(try compile(request, selecting: columns))
+        let actors = try actors()
+        defer { statement.reset() }
+        while try statement.step() {
+            let snapshot: RowSnapshot
+            if isShared {
+                guard let name = catalog.names.entityNames[statement.integer(1)],
+                    let concrete = catalog.model.entity(named: name),
+                    let found = try row(concrete, RowID(statement.integer(0)))
+                else { continue }
+                snapshot = found
+            } else {
+                snapshot = try decode(statement, table, actors: actors)
+            }
+            if try !body(snapshot) { return }
+        }
+    }
+
+    /// The identities of the objects that a request asks for, in its order.
+    public func objectIDs(_ request: FetchRequest) throws -> [ManagedObjectID] {
+        var request = request
+        request.resultType = .ids
+        let entity = try entity(request)
+        let statement = try statement(try compile(request))
+        var result: [ManagedObjectID] = []
+        while try statement.step() {
+            let name =
+                entity.sharesTable
+                ? catalog.names.entityNames[statement.integer(1)] ?? entity.name : entity.name
+            result.append(ManagedObjectID(entityName: name, row: RowID(statement.integer(0))))
+        }
+        return result
+    }
+
+    /// How many objects a request asks for.
+    public func count(_ request: FetchRequest) throws -> Int {
+        var request = request
+        request.resultType = .count
+        let statement = try statement(try compile(request))
+        defer { statement.reset() }
+        guard try statement.step() else { return 0 }
+        return Int(statement.integer(0))
+    }
+
+    /// The rows of a request for dictionaries: properties and aggregates by name, in order.
+    public func dictionaries(
+        _ request: FetchRequest
+    ) throws -> [[(
+        name: String, content: ManagedObjectModel.Property.Content, value: PropertyValue
+    )]] {
+        var request = request
+        request.resultType = .dictionary
+        let compiled = try compile(request)
+        let statement = try statement(compiled)
+        var result: [[(String, ManagedObjectModel.Property.Content, PropertyValue)]] = []
+        while try statement.step() {
+            result.append(
+                try compiled.columns.enumerated().map { index, column in
+                    (column.name, column.content, try statement.value(Int32(index), column.content))
+                })
+        }
+        return result
+    }
+
+    private func entity(_ request: FetchRequest) throws -> ManagedObjectModel.Entity {
+        guard let entity = catalog.model.entity(named: request.entityName) else {
+            throw CoordinatorError(.malformed, "There is no entity \(request.entityName).")
+        }
+        return entity
+    }
+
+    private func compile(
+        _ request: FetchRequest, selecting columns: [String] = []
+    ) throws -> CompiledFetch {
+        let compiler = FetchCompiler(
+            model: catalog.model, codes: EntityCodes(catalog.names.entities),
+            cluster: catalog.cluster)
+        do {
+            return try compiler.compile(request, selecting: columns)
+        } catch let error as PredicateError {
+            throw CoordinatorError(.invalidPredicate, "\(error)")
+        } catch let error as FetchRequestError {
+            throw CoordinatorError(.malformed, "\(error)")
+        }
+    }
+
+    /// Prepares what people ask, which is not kept: a cache of statements that come from outside
+    /// would have no bound.
+    private func statement(_ compiled: CompiledFetch) throws -> SQLStatement {
+        let statement = SQLStatement(try database.makeStatement(sql: compiled.sql))
+        for (index, value) in compiled.bindings.enumerated() {
+            statement.bind(Int32(index + 1), value)
+        }
+        return statement
+    }
+}
