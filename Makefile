@@ -1,0 +1,46 @@
+# The commands of the project. `make demo` and `make test` work on a fresh Debian machine with a
+# Swift toolchain; both first make sure of the two system libraries.
+
+SWIFT ?= swift
+FORMATTED = Package.swift Sources Tests
+
+.PHONY: all dependencies build release test demo benchmark lint format verify clean
+
+all: build
+
+dependencies:
+	@sh deploy/dependencies.sh
+
+build: dependencies
+	@echo "Building (the first time takes some minutes: all packages are built)..."
+	$(SWIFT) build
+
+release: dependencies
+	@echo "Building for release (the first time takes some minutes: all packages are built)..."
+	$(SWIFT) build -c release --product tributary
+
+test: dependencies
+	@echo "Building the program and its tests..."
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build
+
+demo: dependencies
+	@echo "Building tributary (the first time takes some minutes: all packages are built)..."
+	@$(SWIFT) build --product tributary
+	@"$$($(SWIFT) build --show-bin-path)/tributary" demo
+
+benchmark: dependencies
+	@echo "Building for release..."
+	$(SWIFT) build -c release
+	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-benchmark" all
+
+lint:
+	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)
+
+format:
+	$(SWIFT) format --in-place --recursive --parallel $(FORMATTED)
+
+verify: lint test
+
+clean:
+	rm -rf .build
