@@ -44,12 +44,15 @@ public enum ValueText {
         else { return nil }
         let year = sign * years
         guard day >= 1, day <= dayCount(year: year, month: month) else { return nil }
-        // The earliest moments lie in a day that begins below Int64.min, so carry the day's time
-        // on the other side of the sum.
+        // The first and the last day of the range are not whole, so a day before 1970 is counted
+        // from its end: neither the product nor the sum then leaves the range too early.
         let time = ((hour * 60 + minute) * 60 + second) * 1_000 + fraction
-        let (start, overflow) = (days(year, month, day) + 1).multipliedReportingOverflow(
-            by: 86_400_000)
-        let (sum, overflow2) = start.addingReportingOverflow(time - 86_400_000)
+        let dayNumber = days(year, month, day)
+        let (start, overflow) = (dayNumber < 0 ? dayNumber + 1 : dayNumber)
+            .multipliedReportingOverflow(
+                by: 86_400_000)
+        let (sum, overflow2) = start.addingReportingOverflow(
+            dayNumber < 0 ? time - 86_400_000 : time)
         return overflow || overflow2 ? nil : sum
     }
 

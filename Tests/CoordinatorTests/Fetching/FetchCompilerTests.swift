@@ -1,0 +1,229 @@
+import GRDB
+import Merge
+import Testing
+
+@testable import Coordinator
+
+@Suite("Fetch requests as SQL")
+struct FetchCompilerTests {
+    private typealias Request = Coordinator.FetchRequest
+
+    private let fixture: FetchingFixture
+
+    init() throws { fixture = try FetchingFixture(seed: 5) }
+
+    private func compile(_ request: Coordinator.FetchRequest) throws -> CompiledFetch {
+        try FetchCompiler(model: fixture.model, codes: FetchingFixture.codes, cluster: "demo")
+            .compile(request)
+    }
+
+    @Test("binds constants and never writes them into the statement")
+    func bindings() throws {
+        let hostile = "x'); DROP TABLE \"Person\"; --"
+        let compiled = try compile(
+            Request("Person", predicate: Predicate("name == %@", [.string(hostile)])))
+        #expect(
+            compiled.sql
+                == "SELECT t0._id, t0._entity FROM \"Person\" AS t0 WHERE (t0.\"name\" = ?) "
+                + "ORDER BY t0._id")
+        #expect(compiled.bindings == [.string(hostile)])
+    }
+
+    @Test("refuses names that the model does not have")
+    func identifiers() throws {
+        for name in ["name\"; --", "_id", "_entity", "rowid", "mood", "title", "name.x", "@sum"] {
+            #expect(throws: (any Error).self) {
+                try compile(Request("Person", sortDescriptors: [SortDescriptor(name)]))
+            }
+            #expect(throws: (any Error).self) {
+                try compile(Request("Person", predicate: Predicate("%K == 1", [.string(name)])))
+            }
+        }
+        #expect(throws: FetchRequestError.self) { try compile(Request("Person\" --")) }
+    }
+
+    @Test(
+        "refuses what does not fit the model",
+        arguments: [
+            "name == 1", "age == 'x'", "name > nil", "reports.name == 'x'", "ANY name == 'x'",
+            "manager > 'x-tributary://demo/Person/p7'", "manager == 7",
+            "manager == 'x-tributary://other/Person/p7'",
+            "manager == 'x-tributary://demo/Group/p7'", "born == 5", "token == 'x'",
+            "age BEGINSWITH 'x'", "age ==[c] 1", "name MATCHES '(a'", "name IN {nil}",
+            "name IN 'x'", "age BETWEEN {1}", "reports.@count.x == 1", "name.@count == 1",
+            "ANY reports.reports.@count > 1", "name == age", "1 == 1", "manager == desk",
+            "'a' LIKE name", "mood == 'x'", "age == 'NaN'",
+        ])
+    func refused(text: String) throws {
+        let predicate = try Predicate(format: text)
+        #expect(throws: PredicateError.self) {
+            try compile(Request("Person", predicate: predicate))
+        }
+        let entity = try #require(fixture.model.entity(named: "Person"))
+        #expect(throws: PredicateError.self) {
+            try PredicateEvaluator(
+                predicate, entity: entity, model: fixture.model, cluster: "demo")
+        }
+    }
+
+    @Test("a subentity's fetch leaves out its siblings, and its parent's can leave it out")
+    func subentities() throws {
+        var request = Request("Person")
+        let all = try fixture.rows(request)
+        request.includesSubentities = false
+        let own = try fixture.rows(request)
+        let employees = try fixture.rows(Request("Employee"))
+        #expect(!employees.isEmpty && !own.isEmpty)
+        #expect((own + employees).sorted() == all)
+    }
+
+    @Test("an OR across two to-manys gives each object once")
+    func eachOnce() throws {
+        let rows = try fixture.rows(
+            Request(
+                "Person",
+                predicate: Predicate("ANY groups.label != 'x' OR ANY reports.age != 99")))
+        #expect(Set(rows).count == rows.count && !rows.isEmpty)
+    }
+
+    @Test("aggregates by group agree with a count by hand")
+    func aggregates() throws {
+        let request = Request(
+            "Animal", sortDescriptors: [SortDescriptor("total", ascending: false)],
+            resultType: .dictionary,
+            propertiesToFetch: [
+                .keyPath("name"), .aggregate(name: "total", function: .sum, keyPath: "age"),
+                .aggregate(name: "n", function: .count, keyPath: ""),
+                .aggregate(name: "most", function: .max, keyPath: "owner.balance"),
+            ], propertiesToGroupBy: ["name"],
+            havingPredicate: try Predicate("n >= 1 AND name != 'nobody'"))
+        let compiled = try compile(request)
+        #expect(compiled.columns.map(\.name) == ["name", "total", "n", "most"])
+        #expect(compiled.columns[1].content == .attribute(.integer64))
+        #expect(compiled.columns[3].content == .attribute(.decimal))
+        let rows = try fixture.queue.read {
+            try Row.fetchAll($0, sql: FetchingFixture.bound(compiled))
+        }
+        var expected: [String: (Int64, Int64)] = [:]
+        for animal in fixture.world.rows(of: "Animal") {
+            guard case .string(let name)? = animal.values["name"] else { continue }
+            var entry = expected[name] ?? (0, 0)
+            if case .integer(let age)? = animal.values["age"] { entry.0 += age }
+            entry.1 += 1
+            expected[name] = entry
+        }
+        #expect(rows.count == expected.count)
+        for row in rows {
+            let name: String = row[0]
+            #expect(row[1] == expected[name]?.0)
+            #expect(row[2] == expected[name]?.1)
+        }
+        #expect(rows.map { $0[1] as Int64 } == rows.map { $0[1] as Int64 }.sorted(by: >))
+    }
+
+    @Test("refuses columns that are neither grouped by nor aggregates, and having without groups")
+    func groupingRefusals() throws {
+        let total = FetchedProperty.aggregate(name: "total", function: .sum, keyPath: "age")
+        let having = try Predicate("total > 1")
+        for request in [
+            Request(
+                "Animal", resultType: .dictionary, propertiesToFetch: [.keyPath("age"), total],
+                propertiesToGroupBy: ["name"]),
+            Request(
+                "Animal", resultType: .dictionary, propertiesToFetch: [.keyPath("age"), total]),
+            Request(
+                "Animal", resultType: .dictionary, propertiesToFetch: [total],
+                havingPredicate: having),
+            Request("Animal", propertiesToGroupBy: ["name"]),
+            Request("Animal", propertiesToFetch: [total]),
+            Request(
+                "Animal", resultType: .dictionary,
+                propertiesToFetch: [.aggregate(name: "x", function: .sum, keyPath: "name")]),
+            Request("Animal", fetchLimit: -1),
+        ] {
+            #expect(throws: FetchRequestError.self) { try compile(request) }
+        }
+        #expect(throws: PredicateError.self) {
+            try compile(
+                Request(
+                    "Animal", resultType: .dictionary, propertiesToFetch: [.keyPath("name")],
+                    propertiesToGroupBy: ["name"], havingPredicate: try Predicate("age > 1")))
+        }
+    }
+
+    @Test("distinct results leave out repetitions, in order")
+    func distinct() throws {
+        var request = Request(
+            "Animal", sortDescriptors: [SortDescriptor("name", ascending: false)],
+            resultType: .dictionary, propertiesToFetch: [.keyPath("name")])
+        request.returnsDistinctResults = true
+        let compiled = try compile(request)
+        let names = try fixture.queue.read {
+            try String.fetchAll($0, sql: FetchingFixture.bound(compiled))
+        }
+        let expected = Set(
+            fixture.world.rows(of: "Animal").compactMap {
+                if case .string(let name)? = $0.values["name"] { name } else { nil }
+            })
+        #expect(names == expected.sorted(by: >))
+    }
+
+    @Test("a prefix is searched as a range that an index serves")
+    func prefixUsesIndex() throws {
+        try fixture.queue.write {
+            try $0.execute(sql: "CREATE INDEX byName ON \"Person\" (\"name\")")
+        }
+        let compiled = try compile(
+            Request("Person", predicate: Predicate("name BEGINSWITH 'Bo'"), resultType: .count))
+        let plan = try fixture.queue.read {
+            try Row.fetchAll($0, sql: "EXPLAIN QUERY PLAN " + FetchingFixture.bound(compiled))
+                .map { $0["detail"] as String }.joined()
+        }
+        #expect(plan.contains("byName"))
+    }
+}
+
+@Suite("Regular expressions")
+struct RegularExpressionTests {
+    @Test(
+        "match whole texts",
+        arguments: [
+            ("a*b", "aaab", true), ("a*b", "aaabc", false), ("(ab|c)+", "abcab", true),
+            ("[a-c]{2,3}", "abc", true), ("[a-c]{2,3}", "abca", false),
+            ("\\d+\\.\\d", "12.5", true),
+            ("[^x]*", "abc", true), ("[^x]*", "axc", false), ("", "", true), ("", "a", false),
+            ("a|", "", true), ("^a$", "a", true), (".", "\n", false), ("(a?){3}a{3}", "aaa", true),
+            ("a{0}", "", true), ("[]a]+", "]a", true), ("x\\u0041", "xA", true),
+            ("(?:ab)*?", "abab", true), ("[\\w-]+", "a-b", true),
+        ])
+    func matches(pattern: String, text: String, isMatch: Bool) throws {
+        #expect(try RegularExpression(pattern).matches(text) == isMatch)
+    }
+
+    @Test(
+        "refuses what it does not know",
+        arguments: [
+            "(", ")", "[a", "*", "a**", "a{2,1}", "a{9999}", "(?=a)", "\\1", "a\\", "[b-a]",
+        ])
+    func refuses(pattern: String) {
+        #expect(throws: PatternError.self) { try RegularExpression(pattern) }
+    }
+
+    @Test("patterns that make others backtrack for ages end, and huge ones are refused")
+    func bounded() throws {
+        let text = String(repeating: "a", count: 5_000) + "!"
+        #expect(try !RegularExpression("(a+)+").matches(text))
+        #expect(try !RegularExpression("(a|a)*b").matches(text))
+        #expect(throws: PatternError.self) { try RegularExpression("((a{100}){100}){100}") }
+        #expect(throws: PatternError.self) {
+            try RegularExpression(String(repeating: "(", count: 900))
+        }
+    }
+
+    @Test("[c] and [d] fold what they say", arguments: [("É", "e"), ("ß", "SS"), ("ſ", "s")])
+    func folding(left: String, right: String) {
+        let both: ComparisonOptions = [.caseInsensitive, .diacriticInsensitive]
+        #expect(TextFolding.fold(left, both) == TextFolding.fold(right, both))
+        #expect(TextFolding.fold(left, []) == left)
+    }
+}
