@@ -99,6 +99,21 @@ import Testing
         }
     }
 
+    @Test("A save that only makes a link leaves both objects good for the next save")
+    func savingAfterLinking() throws {
+        try context.performAndWait {
+            let item = context.insert("Item")
+            let tag = context.insert("Tag")
+            try context.save()
+            item.add(tag, toRelationship: "tags")
+            try context.save()
+            item["p"] = "afterwards"
+            tag["name"] = "afterwards"
+            try context.save()
+            #expect(try store.stored(item.objectID, "p") == "afterwards")
+        }
+    }
+
     @Test("CD-108: deletes propagate at the end of the event, or at the save where told so")
     func propagation() throws {
         let ada = try store.insert("Person", ["name": "Ada"])

@@ -1,0 +1,549 @@
+import Coordinator
+import Merge
+import Synchronization
+import Testing
+
+/// CONFORMANCE.md, "Contexts": blocks, uniquing, faults, refreshing, merging, notifications.
+@Suite struct ContextConformanceTests {
+    private let store: TestStore
+    private let context: ManagedObjectContext
+
+    init() throws {
+        store = try TestStore()
+        context = store.context()
+    }
+
+    private func existing(_ id: ManagedObjectID) throws -> ManagedObject {
+        try context.performAndWait { try context.existingObject(with: id) }
+    }
+
+    // MARK: Blocks
+
+    @Test("CD-79: perform inside perform runs after it; performAndWait inside runs inline")
+    func nesting() async {
+        let order = Mutex<[String]>([])
+        await context.perform { [context] in
+            context.perform { order.withLock { $0.append("later") } }
+            context.performAndWait { order.withLock { $0.append("inline") } }
+            order.withLock { $0.append("outer") }
+        }
+        await context.perform {}
+        #expect(order.withLock { $0 } == ["inline", "outer", "later"])
+    }
+
+    @Test("CD-80: perform ends with processing of changes; observers hear once")
+    func oneNotification() async {
+        let counts = Mutex<[Int]>([])
+        context.observeObjectsDidChange { changes in
+            counts.withLock { $0.append(changes.inserted.count) }
+        }
+        await context.perform { [context] in
+            context.insert("Item")["p"] = "1"
+            context.insert("Item")["p"] = "2"
+        }
+        #expect(counts.withLock { $0 } == [2])
+    }
+
+    @Test("CD-81: performAndWait gives the block's value and rethrows")
+    func performAndWait() async throws {
+        #expect(context.performAndWait { 42 } == 42)
+        struct Failure: Error {}
+        #expect(throws: Failure.self) { try context.performAndWait { throw Failure() } }
+        await #expect(throws: Failure.self) { try await context.perform { throw Failure() } }
+    }
+
+    // MARK: Fetching
+
+    @Test("CD-84: a fetch has unsaved inserts, no unsaved deletes, values in memory, sorted")
+    func fetchOverlay() throws {
+        let ids = try ["a", "c", "e", "g"].map { try store.insert("Item", ["p": $0]) }
+        try context.performAndWait {
+            let objects = try ids.map { try context.existingObject(with: $0) }
+            context.insert("Item")["p"] = "d"
+            context.insert("Item")["p"] = "zz"
+            context.delete(objects[0])
+            objects[1]["p"] = "f"
+            objects[3]["p"] = "zzz"
+            let found = try context.fetch(
+                store.request("Item", where: "p < 'z'", sort: "p"))
+            #expect(found.map { $0["p"] } == ["d", "e", "f"])
+            let page = try context.fetch(
+                store.request("Item", where: "p < 'z'", sort: "-p", limit: 1, offset: 1))
+            #expect(page.map { $0["p"] } == ["e"])
+        }
+    }
+
+    @Test("CD-85: fetching a dirty object again gives the same instance with its changes")
+    func refetchDirty() throws {
+        let id = try store.insert("Item", ["p": "old"])
+        let object = try existing(id)
+        try context.performAndWait {
+            object["p"] = "mine"
+            let found = try context.fetch(store.request("Item"))
+            #expect(found.count == 1)
+            #expect(found.first === object)
+            #expect(object["p"] == "mine")
+        }
+    }
+
+    @Test("CD-122: count equals what a fetch gives, pending changes included")
+    func count() throws {
+        let id = try store.insert("Item", ["p": "a"])
+        _ = try store.insert("Item", ["p": "b"])
+        let object = try existing(id)
+        try context.performAndWait { () throws in
+            #expect(try context.count(for: store.request("Item")) == 2)
+            context.delete(object)
+            context.insert("Item")["p"] = "x"
+            context.insert("Item")["p"] = "y"
+            #expect(try context.count(for: store.request("Item")) == 3)
+            #expect(try context.count(for: store.request("Item", where: "p > 'b'")) == 2)
+        }
+    }
+
+    @Test("CD-86: refetched clean objects take the store's values only where asked for")
+    func refreshRefetched() throws {
+        let pair = try Siblings()
+        try pair.aSaves(["p": "pA"])
+        try pair.b.performAndWait {
+            var request = try pair.store.request("Item")
+            #expect(try pair.b.fetch(request) == [pair.xB])
+            #expect(pair.xB["p"] == "p0")
+            request.shouldRefreshRefetchedObjects = true
+            #expect(try pair.b.fetch(request) == [pair.xB])
+            #expect(pair.xB["p"] == "pA")
+        }
+    }
+
+    @Test("CD-121: dictionary results ignore pending changes")
+    func dictionaries() throws {
+        let object = try existing(try store.insert("Item", ["p": "stored"]))
+        try context.performAndWait {
+            object["p"] = "pending"
+            var request = try store.request("Item")
+            request.resultType = .dictionary
+            request.propertiesToFetch = [.keyPath("p")]
+            let rows = try context.fetchDictionaries(request)
+            #expect(rows.map { $0.map(\.1) } == [[.string("stored")]])
+        }
+    }
+
+    @Test("CD-123: an offset past the end gives nothing, limit 0 is no limit")
+    func paging() throws {
+        for text in ["a", "b"] { _ = try store.insert("Item", ["p": text]) }
+        for isDirty in [false, true] {
+            try context.performAndWait { () throws in
+                if isDirty { context.insert("Item")["p"] = "c" }
+                let all = isDirty ? 3 : 2
+                #expect(try context.fetch(store.request("Item", limit: 0)).count == all)
+                #expect(try context.fetch(store.request("Item", offset: 5)).isEmpty)
+                #expect(
+                    try context.fetchObjectIDs(store.request("Item", offset: 1)).count == all - 1)
+            }
+        }
+    }
+
+    @Test("A predicate the model does not know is refused, pending changes or not")
+    func invalidPredicate() throws {
+        for isDirty in [false, true] {
+            let error = #expect(throws: CoordinatorError.self) {
+                try context.performAndWait {
+                    if isDirty { context.insert("Item") }
+                    _ = try context.fetch(store.request("Item", where: "nothing == 1"))
+                }
+            }
+            #expect(error?.code == .invalidPredicate)
+        }
+    }
+
+    @Test("CD-87: existingObject throws for a missing row, object(with:) is a fault")
+    func lookUp() throws {
+        let id = try store.insert("Item", ["p": "a"])
+        let missing = ManagedObjectID(entityName: "Item", row: RowID(12345))
+        context.performAndWait {
+            #expect(context.registeredObject(for: id) == nil)
+            let object = context.object(with: id)
+            #expect(object.isFault)
+            #expect(context.registeredObject(for: id) === object)
+            #expect(object["p"] == "a")
+            #expect(!object.isFault)
+            let error = #expect(throws: CoordinatorError.self) {
+                try context.existingObject(with: missing)
+            }
+            #expect(error?.code == .objectNotFound)
+            #expect(context.object(with: missing).isFault)
+        }
+    }
+
+    @Test("CD-88: one row is one instance in a context, another in another with an equal ID")
+    func uniquing() throws {
+        let pair = try Siblings()
+        #expect(pair.xA !== pair.xB)
+        #expect(pair.xA.objectID == pair.xB.objectID)
+        try pair.a.performAndWait { () throws in
+            #expect(try pair.a.existingObject(with: pair.id) === pair.xA)
+            #expect(try pair.a.fetch(pair.store.request("Item")).first === pair.xA)
+        }
+    }
+
+    // MARK: Refreshing
+
+    @Test("CD-89: refreshing with merge keeps unsaved changes over new values of the store")
+    func refreshMerging() throws {
+        let pair = try Siblings()
+        pair.b.performAndWait { pair.xB["p"] = "pB" }
+        try pair.aSaves(["p": "pA", "q": "qA"])
+        pair.b.performAndWait { pair.b.refresh(pair.xB, mergeChanges: true) }
+        #expect(pair.inB("p") == "pB")
+        #expect(pair.inB("q") == "qA")
+        #expect(
+            pair.b.performAndWait { pair.xB.committedValues(forKeys: ["p"]) }
+                == ["p": .string("pA")])
+    }
+
+    @Test("CD-90: refreshing without merge discards the changes and makes a fault")
+    func refreshDiscarding() throws {
+        let pair = try Siblings()
+        try pair.aSaves(["p": "pA"])
+        pair.b.performAndWait {
+            pair.xB["p"] = "pB"
+            pair.b.refresh(pair.xB, mergeChanges: false)
+            #expect(pair.xB.isFault)
+            #expect(!pair.b.hasChanges)
+            #expect(pair.xB["p"] == "pA")
+        }
+    }
+
+    @Test("CD-91: after refreshing with merge the save does not conflict any more")
+    func refreshThenSave() throws {
+        let pair = try Siblings()
+        pair.b.performAndWait { pair.xB["p"] = "pB" }
+        try pair.aSaves(["p": "pA", "q": "qA"])
+        pair.b.performAndWait { pair.b.refresh(pair.xB, mergeChanges: true) }
+        try pair.bSaves([:])
+        #expect(try pair.stored("p") == "pB")
+        #expect(try pair.stored("q") == "qA")
+    }
+
+    @Test("CD-92: rollback drops inserts and deletes and restores values without reading")
+    func rollback() throws {
+        let pair = try Siblings()
+        let second = try pair.store.insert("Item", ["p": "second"])
+        try pair.b.performAndWait {
+            let other = try pair.b.existingObject(with: second)
+            let inserted = pair.b.insert("Item")
+            pair.xB["p"] = "pB"
+            pair.b.delete(other)
+            try pair.aSaves(["p": "pA"])
+            pair.b.rollback()
+            #expect(!pair.b.hasChanges)
+            #expect(pair.xB["p"] == "p0")
+            #expect(!other.isDeleted)
+            #expect(other["p"] == "second")
+            #expect(inserted.managedObjectContext == nil)
+        }
+        #expect(try pair.store.isStored(second))
+    }
+
+    @Test("CD-93: reset forgets all objects, and earlier ones are cut off")
+    func reset() throws {
+        let object = try existing(try store.insert("Item", ["p": "a"]))
+        context.performAndWait {
+            object["p"] = "b"
+            context.reset()
+            #expect(context.registeredObjects.isEmpty)
+            #expect(!context.hasChanges)
+            #expect(object.managedObjectContext == nil)
+            let value: PropertyValue = object["p"]
+            #expect(value.isNull)
+        }
+    }
+
+    // MARK: Merging
+
+    @Test("CD-94: merging updates clean objects, keeps unsaved properties, follows deletes")
+    func mergeChanges() throws {
+        let pair = try Siblings()
+        let clean = try pair.store.insert("Item", ["p": "clean"])
+        let doomed = try pair.store.insert("Item", ["p": "doomed"])
+        let objects = try pair.b.performAndWait {
+            try [clean, doomed].map { try pair.b.existingObject(with: $0) }
+        }
+        let saved = Mutex<ContextDidSave?>(nil)
+        pair.a.observeDidSave { _, changes in saved.withLock { $0 = changes } }
+        pair.b.performAndWait {
+            pair.xB["p"] = "pB"
+            objects[1]["p"] = "dirty"
+        }
+        try pair.a.performAndWait {
+            pair.xA["p"] = "pA"
+            pair.xA["q"] = "qA"
+            try pair.a.existingObject(with: clean)["p"] = "news"
+            pair.a.delete(try pair.a.existingObject(with: doomed))
+            try pair.a.save()
+        }
+        let changes = try #require(saved.withLock { $0 })
+        #expect(changes.updated == [pair.id, clean])
+        try pair.b.performAndWait {
+            pair.b.mergeChanges(fromContextDidSave: changes)
+            #expect(objects[0]["p"] == "news")
+            #expect(pair.xB["p"] == "pB")
+            #expect(pair.xB["q"] == "qA")
+            #expect(objects[1].isDeleted)
+            #expect(pair.b.updatedObjects == [pair.xB])
+            try pair.b.save()
+        }
+        #expect(try pair.stored("p") == "pB")
+    }
+
+    @Test("CD-95: a sibling's save is merged by itself where asked for")
+    func automaticMerge() async throws {
+        let pair = try Siblings()
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+        pair.b.automaticallyMergesChangesFromParent = true
+        pair.b.observeObjectsDidChange { changes in
+            if !changes.refreshed.isEmpty { continuation.yield() }
+        }
+        try pair.aSaves(["p": "pA"])
+        for await _ in stream { break }
+        #expect(pair.inB("p") == "pA")
+        pair.b.automaticallyMergesChangesFromParent = false
+        #expect(!pair.b.automaticallyMergesChangesFromParent)
+    }
+
+    // MARK: Values
+
+    @Test("CD-97: the fault of a missing row is a deleted object with null values")
+    func missingRow() throws {
+        let id = try store.insert("Item", ["p": "a"])
+        let object = context.performAndWait { context.object(with: id) }
+        try store.delete(id)
+        try context.performAndWait {
+            let value: PropertyValue = object["p"]
+            #expect(value.isNull)
+            #expect(object.isDeleted)
+            object["p"] = "ghost"
+            #expect(!context.hasChanges)
+            try context.save()
+        }
+        #expect(try !store.isStored(id))
+        let strict = store.context()
+        strict.shouldDeleteInaccessibleFaults = false
+        strict.performAndWait {
+            let _: PropertyValue = strict.object(with: id)["p"]
+            #expect(strict.faultingError?.code == .objectNotFound)
+            #expect(throws: CoordinatorError.self) { try strict.save() }
+        }
+    }
+
+    @Test("CD-98: assigning an equal value is a change, but none to persist, and writes nothing")
+    func equalValue() throws {
+        let id = try store.insert("Item", ["p": "a"])
+        let version = try store.version(of: id)
+        let object = try existing(id)
+        try context.performAndWait {
+            object["p"] = "a"
+            #expect(context.hasChanges)
+            #expect(object.hasChanges)
+            #expect(!object.hasPersistentChangedValues)
+            try context.save()
+            #expect(!context.hasChanges)
+        }
+        #expect(try store.version(of: id) == version)
+    }
+
+    @Test("CD-99: changedValues are since fetch or save; committedValues are the base")
+    func changedValues() throws {
+        let object = try existing(try store.insert("Item", ["p": "a"]))
+        try context.performAndWait {
+            object["p"] = "b"
+            object["q"] = "c"
+            #expect(object.changedValues() == ["p": .string("b"), "q": .string("c")])
+            #expect(
+                object.committedValues(forKeys: ["p", "q"]) == ["p": .string("a"), "q": .null])
+            try context.save()
+            #expect(object.changedValues().isEmpty)
+            #expect(object.committedValues(forKeys: ["q"]) == ["q": .string("c")])
+        }
+    }
+
+    @Test("CD-100: an inserted object has a temporary ID until it is saved")
+    func temporaryID() throws {
+        try context.performAndWait {
+            let object = context.insert("Item")
+            #expect(object.objectID.isTemporaryID)
+            #expect(object.isInserted)
+            let temporary = object.objectID
+            try context.save()
+            #expect(!object.objectID.isTemporaryID)
+            #expect(!object.isInserted)
+            #expect(context.registeredObject(for: object.objectID) === object)
+            #expect(context.registeredObject(for: temporary) == nil)
+            #expect(object["n"] == 7)
+        }
+    }
+
+    @Test("CD-100: references between inserted objects lead to permanent IDs after the save")
+    func temporaryReferences() throws {
+        try context.performAndWait {
+            let person = context.insert("Person")
+            person["name"] = "Ada"
+            let item = context.insert("Item")
+            let tag = context.insert("Tag")
+            item.setRelatedObject(person, forKey: "owner")
+            item.add(tag, toRelationship: "tags")
+            #expect(person.relatedObjects(forKey: "items") == [item])
+            try context.save()
+            let owner: PropertyValue = item["owner"]
+            #expect(owner == .reference(person.objectID.row))
+            #expect(item.relatedObject(forKey: "owner") === person)
+            #expect(person.relatedObjects(forKey: "items") == [item])
+            #expect(tag.relatedObjects(forKey: "items") == [item])
+            #expect(try store.storedMembers(person.objectID, "items") == [item.objectID])
+            #expect(try store.storedMembers(tag.objectID, "items") == [item.objectID])
+        }
+    }
+
+    @Test("CD-101: didSave comes before save returns, with the three sets and their IDs")
+    func didSave() throws {
+        let changed = try store.insert("Item", ["p": "a"])
+        let doomed = try store.insert("Item", ["p": "b"])
+        let seen = Mutex<[ContextDidSave]>([])
+        context.observeDidSave { changes, ids in
+            #expect(Set(changes.inserted.map(\.objectID)) == ids.inserted)
+            #expect(Set(changes.updated.map(\.objectID)) == ids.updated)
+            #expect(Set(changes.deleted.map(\.objectID)) == ids.deleted)
+            seen.withLock { $0.append(ids) }
+        }
+        try context.performAndWait {
+            let inserted = context.insert("Item")
+            try context.existingObject(with: changed)["p"] = "c"
+            context.delete(try context.existingObject(with: doomed))
+            try context.save()
+            let ids = try #require(seen.withLock { $0.first })
+            #expect(ids.inserted == [inserted.objectID])
+            #expect(ids.updated == [changed])
+            #expect(ids.deleted == [doomed])
+            #expect(ids.token != nil)
+        }
+        #expect(seen.withLock { $0.count } == 1)
+    }
+
+    // MARK: Hooks
+
+    private final class Hooked: ManagedObject {
+        var inserts = 0
+        var fetches = 0
+        var willSaves = 0
+        var didSaves = 0
+
+        override func awakeFromInsert() {
+            inserts += 1
+            self["q"] = "awake"
+        }
+
+        override func awakeFromFetch() {
+            fetches += 1
+            self["note"] = "fetched"
+        }
+
+        override func willSave() {
+            willSaves += 1
+            let p: String? = self["p"]
+            if p == "change me" { self["p"] = "changed by willSave" }
+        }
+
+        override func didSave() { didSaves += 1 }
+    }
+
+    @Test("CD-102: willSave may change values and is called again")
+    func willSave() throws {
+        try context.performAndWait {
+            context.register(Hooked.self, for: "Item")
+            let object = context.insert(Hooked.self)
+            object["p"] = "change me"
+            try context.save()
+            #expect(object.willSaves == 2)
+            #expect(object.didSaves == 1)
+            #expect(try store.stored(object.objectID, "p") == "changed by willSave")
+            object.setPrimitiveValue(.string("untracked"), forKey: "p")
+            #expect(!context.hasChanges)
+        }
+    }
+
+    @Test("CD-103: awakeFromInsert runs once, awakeFromFetch each time and dirties nothing")
+    func awakening() throws {
+        try context.performAndWait {
+            context.register(Hooked.self, for: "Item")
+            let object = context.insert(Hooked.self)
+            #expect(object.inserts == 1)
+            try context.save()
+            #expect(try store.stored(object.objectID, "q") == "awake")
+            #expect(object.fetches == 0)
+            context.refresh(object, mergeChanges: false)
+            #expect(object["note"] == "fetched")
+            context.refresh(object, mergeChanges: false)
+            #expect(object["q"] == "awake")
+            #expect(object.fetches == 2)
+            #expect(object.inserts == 1)
+            #expect(!context.hasChanges)
+        }
+    }
+
+    @Test("CD-112: transient values are not stored; refresh keeps them with merge, else not")
+    func transient() throws {
+        let object = try existing(try store.insert("Item", ["p": "a"]))
+        try context.performAndWait {
+            object["note"] = "mine"
+            try context.save()
+            context.refresh(object, mergeChanges: true)
+            #expect(object["note"] == "mine")
+            context.refresh(object, mergeChanges: false)
+            let value: PropertyValue = object["note"]
+            #expect(value.isNull)
+        }
+    }
+
+    // MARK: Confinement
+
+    @Test("CD-146: using an object or a context off its queue traps, every time")
+    func confinement() async {
+        await #expect(processExitsWith: .failure) {
+            guard let context = try? TestStore().context() else { return }
+            _ = context.hasChanges
+        }
+        await #expect(processExitsWith: .failure) {
+            guard let context = try? TestStore().context() else { return }
+            let object = context.performAndWait { context.insert("Item") }
+            object["p"] = "elsewhere"
+        }
+    }
+
+    // MARK: Validation
+
+    @Test("CD-104, CD-105: missing mandatory values fail as one 1560 that lists each as 1570")
+    func validation() throws {
+        let error = try #require(throws: CoordinatorError.self) {
+            try context.performAndWait {
+                context.insert("Person")
+                context.insert("Person")
+                context.insert("Item")["p"] = "innocent"
+                try context.save()
+            }
+        }
+        #expect(error.code.number == 1560)
+        #expect(error.failures.map(\.code.rawValue) == [1570, 1570])
+        #expect(error.failures.map(\.property) == ["name", "name"])
+        try context.performAndWait { () throws in
+            #expect(context.insertedObjects.count == 3)
+            #expect(try store.context().storedCount(store.request("Item")) == 0)
+        }
+    }
+}
+
+extension ManagedObjectContext {
+    /// A count from outside the context's queue.
+    func storedCount(_ request: FetchRequest) throws -> Int {
+        try performAndWait { try count(for: request) }
+    }
+}
