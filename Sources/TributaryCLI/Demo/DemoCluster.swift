@@ -1,0 +1,176 @@
+import Coordinator
+import Foundation
+import LinkProxy
+import Merge
+import Node
+
+/// Something the demo could not go on without.
+struct DemoError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// Three real nodes as processes of their own, and the links between them, which can be cut.
+///
+/// Whatever happens, ``stop()`` ends what was started.
+final class DemoCluster {
+    struct Node {
+        let number: Int
+        let url: String
+        let client: NodeClient
+        let process: Process
+    }
+
+    let folder: URL
+    private(set) var nodes: [Node] = []
+    private var links: [LinkProxy] = []
+    private let program: URL
+
+    init(folder: URL) throws {
+        self.folder = folder
+        program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try Data(DemoModel.json.utf8).write(to: folder.appendingPathComponent("model.json"))
+    }
+
+    /// Starts the nodes; each reaches each other one through links of its own.
+    func start() async throws {
+        let ports = try FreePorts.take(9)
+        for number in 1...3 {
+            var peers = ""
+            for peer in 1...3 where peer != number {
+                let publish = try await LinkProxy(
+                    targetHost: "127.0.0.1", targetPort: ports[peer * 3 - 2])
+                let exchange = try await LinkProxy(
+                    targetHost: "127.0.0.1", targetPort: ports[peer * 3 - 1])
+                links += [publish, exchange]
+                peers += """
+                        - {node: \(peer), publish: "tcp://127.0.0.1:\(publish.port)", \
+                    exchange: "tcp://127.0.0.1:\(exchange.port)"}
+
+                    """
+            }
+            let configuration = """
+                cluster: demo
+                node: \(number)
+                store: n\(number).sqlite
+                model: model.json
+                http:
+                  listen: 127.0.0.1:\(ports[number * 3 - 3])
+                mesh:
+                  publish: tcp://127.0.0.1:\(ports[number * 3 - 2])
+                  exchange: tcp://127.0.0.1:\(ports[number * 3 - 1])
+                  peers:
+                \(peers)
+                """
+            let file = folder.appendingPathComponent("n\(number).yaml")
+            try Data(configuration.utf8).write(to: file)
+            try startNode(number, file, url: "http://127.0.0.1:\(ports[number * 3 - 3])")
+        }
+        for node in nodes { try await waitUntilReady(node) }
+    }
+
+    private func startNode(_ number: Int, _ configuration: URL, url: String) throws {
+        let process = Process()
+        process.executableURL = program
+        process.arguments = ["serve", "--config", configuration.path]
+        let log = folder.appendingPathComponent("n\(number).log")
+        FileManager.default.createFile(atPath: log.path, contents: nil)
+        let handle = try FileHandle(forWritingTo: log)
+        process.standardOutput = handle
+        process.standardError = handle
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        nodes.append(
+            Node(number: number, url: url, client: try NodeClient(url: url), process: process))
+    }
+
+    private func waitUntilReady(_ node: Node) async throws {
+        for _ in 0..<300 {
+            if let answer = try? await node.client.request("GET", "/readyz", timeout: .seconds(2)),
+                answer.status == 200
+            {
+                return
+            }
+            guard node.process.isRunning else { break }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        let log = folder.appendingPathComponent("n\(node.number).log")
+        let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
+        throw DemoError("Node \(node.number) did not start. It says:\n\(text)")
+    }
+
+    /// Cuts every link.
+    func cut() async { for link in links { await link.cut() } }
+
+    /// Mends every link.
+    func heal() async { for link in links { await link.heal() } }
+
+    /// Runs this program with other arguments and waits for it.
+    func run(_ arguments: [String]) async throws -> (status: Int32, output: String) {
+        let process = Process()
+        process.executableURL = program
+        process.arguments = arguments
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        process.standardInput = FileHandle.nullDevice
+        return try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async {
+                do {
+                    try process.run()
+                    let data = output.fileHandleForReading.readDataToEndOfFile()
+                    process.waitUntilExit()
+                    continuation.resume(
+                        returning: (
+                            process.terminationStatus, String(decoding: data, as: UTF8.self)
+                        ))
+                } catch { continuation.resume(throwing: error) }
+            }
+        }
+    }
+
+    /// Ends the nodes and the links, gently first.
+    func stop() async {
+        for node in nodes {
+            await node.client.close()
+            if node.process.isRunning { node.process.terminate() }
+        }
+        for node in nodes {
+            for _ in 0..<100 where node.process.isRunning {
+                try? await Task.sleep(for: .milliseconds(50))
+            }
+            if node.process.isRunning { kill(node.process.processIdentifier, SIGKILL) }
+        }
+        for link in links { await link.shutdown() }
+        links = []
+    }
+}
+
+/// Free ports of the loopback interface, as the system deals them out.
+enum FreePorts {
+    /// Takes so many ports that nobody listens on, all different.
+    static func take(_ count: Int) throws -> [Int] {
+        var descriptors: [Int32] = []
+        defer { for descriptor in descriptors { close(descriptor) } }
+        var ports: [Int] = []
+        for _ in 0..<count {
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            guard descriptor >= 0 else { throw DemoError("There is no socket to be had.") }
+            descriptors.append(descriptor)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let bound = withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
+                }
+            }
+            guard bound else { throw DemoError("There is no free port to be had.") }
+            ports.append(Int(UInt16(bigEndian: address.sin_port)))
+        }
+        return ports
+    }
+}
