@@ -20,6 +20,7 @@ let package = Package(
         .library(name: "Node", targets: ["Node"]),
         .library(name: "Tributary", targets: ["Tributary"]),
         .executable(name: "tributary", targets: ["TributaryCLI"]),
+        .executable(name: "tributary-benchmark", targets: ["TributaryBenchmark"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift.git", from: "7.10.0"),
@@ -74,12 +75,29 @@ let package = Package(
         .target(
             name: "Tributary", dependencies: ["Merge", "Replication", "Coordinator", "Node"],
             swiftSettings: settings),
+        // A TCP proxy for one directed link: the demo and the integration tests cut meshes with it.
+        .target(
+            name: "LinkProxy",
+            dependencies: [
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: settings),
         .executableTarget(
             name: "TributaryCLI",
             dependencies: [
-                "Merge", "Coordinator", "Node",
+                "Merge", "Coordinator", "Node", "LinkProxy",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
+
+        .executableTarget(
+            name: "TributaryBenchmark",
+            dependencies: [
+                "Merge", "Coordinator", "Node",
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
 
@@ -88,7 +106,26 @@ let package = Package(
             name: "ReplicationTests", dependencies: ["Merge", "Replication"],
             swiftSettings: settings),
         .testTarget(
-            name: "CoordinatorTests", dependencies: ["Merge", "Coordinator"],
+            name: "CoordinatorTests",
+            dependencies: [
+                "Merge", "Coordinator", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "NodeTests",
+            dependencies: [
+                "Merge", "Replication", "Coordinator", "Node", "CZeroMQ",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "CommandTests", dependencies: ["Merge", "Coordinator", "Node", "TributaryCLI"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "EndToEndTests", dependencies: ["Merge", "Coordinator", "Node", "LinkProxy"],
             swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

@@ -183,10 +183,11 @@ extension StoreEngine {
         var result: [SaveResult.SavedRow] = []
         result.reserveCapacity(plan.order.count)
         let written = stamp.map { RowVersion(dots: [$0.dot]) }
-        let changed = plan.rows.count == changes.count ? nil : Set(changes.map(\.row))
+        // A row that only gained a link is not written, so it keeps its version.
+        let changed = Set(changes.filter { $0.kind != .link && $0.kind != .unlink }.map(\.row))
         for row in plan.order {
             guard let planned = plan.rows[row] else { continue }
-            let isWritten = changed?.contains(row) ?? true
+            let isWritten = changed.contains(row)
             let id = ManagedObjectID(entityName: planned.table.entity.name, row: row)
             if planned.kind == .delete {
                 result.append(.init(objectID: id, version: nil, values: nil))

@@ -117,6 +117,11 @@ extension StoreEngine {
                         SavePlan.LinkKey(
                             link: name, source: isFirst ? row : other,
                             target: isFirst ? other : row), isAlive)
+                    // A relationship that is its own inverse, such as friends, holds both ways.
+                    if relationship.description.inverse == relationship.name {
+                        plan.setLink(
+                            SavePlan.LinkKey(link: name, source: other, target: row), isAlive)
+                    }
                 }
             }
         }
