@@ -1,0 +1,106 @@
+import Foundation
+
+/// What a store takes on disk and what holds it, for status and metrics.
+public struct StoreSizes: Hashable, Sendable {
+    /// The database file, in bytes.
+    public var storeBytes: UInt64
+    /// The write-ahead log's file, in bytes. It does not shrink while the store is open.
+    public var walFileBytes: UInt64
+    /// The part of it in use: what was written since it last began anew.
+    public var walBytes: UInt64
+}
+
+/// The pins of a store, for status and metrics.
+public struct PinStatus: Hashable, Sendable {
+    /// How many generations are pinned.
+    public var count: Int
+    /// The oldest pinned generation; nil where none is.
+    public var oldestGeneration: UInt64?
+    /// How long the oldest pin has lived, in milliseconds.
+    public var oldestAgeMilliseconds: UInt64
+}
+
+extension PersistentStoreCoordinator {
+    /// Gives up pins that have lived too long, and the oldest one while the write-ahead log is
+    /// over its limit. To be called about every second, from any thread.
+    ///
+    /// One pin a call goes for the log's sake, since it shows with the next commits only whether
+    /// that was enough. Whoever reads through an expired pin is told `queryGenerationExpired`.
+    ///
+    /// - Returns: how many pins were given up.
+    @discardableResult
+    public func maintain() -> Int {
+        let now = options.wallMilliseconds()
+        var expired = 0
+        var left: [GenerationPin] = []
+        for pin in pins.living {
+            // A clock that was set back must not make a pin eternal, nor one set forward end all.
+            let age = now >= pin.pinnedAtMilliseconds ? now - pin.pinnedAtMilliseconds : 0
+            if age > options.pinLimitMilliseconds {
+                pin.expire()
+                expired += 1
+            } else {
+                left.append(pin)
+            }
+        }
+        if let oldest = left.first, storeSizes().walBytes > options.walLimit {
+            oldest.expire()
+            expired += 1
+        }
+        return expired
+    }
+
+    /// The pins that live now.
+    public var pinStatus: PinStatus {
+        let now = options.wallMilliseconds()
+        let living = pins.living
+        let eldest = living.map(\.pinnedAtMilliseconds).min() ?? now
+        return PinStatus(
+            count: living.count, oldestGeneration: living.first?.token.generation,
+            oldestAgeMilliseconds: now > eldest ? now - eldest : 0)
+    }
+
+    /// What the store takes on disk. It looks at files only and takes no lock.
+    public func storeSizes() -> StoreSizes {
+        let file = Self.fileSize(storePath + "-wal")
+        return StoreSizes(
+            storeBytes: Self.fileSize(storePath), walFileBytes: file,
+            walBytes: min(file, Self.walBytesInUse(storePath: storePath) ?? file))
+    }
+
+    private static func fileSize(_ path: String) -> UInt64 {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return 0 }
+        return UInt64(max(0, status.st_size))
+    }
+
+    /// The log's file keeps its length when SQLite begins it anew, so the length says little. But
+    /// every beginning draws a new salt, which the header and each frame since then carry; so the
+    /// frames in use are the first ones with the header's salt (SQLite's "WAL format").
+    ///
+    /// The file is never locked, so that opening and closing it here takes no lock away from
+    /// SQLite, as it would with the index beside it.
+    private static func walBytesInUse(storePath: String) -> UInt64? {
+        guard let handle = FileHandle(forReadingAtPath: storePath + "-wal") else { return nil }
+        defer { try? handle.close() }
+        func read(_ count: Int, at offset: UInt64) -> Data? {
+            guard (try? handle.seek(toOffset: offset)) != nil,
+                let bytes = try? handle.read(upToCount: count), bytes.count == count
+            else { return nil }
+            return bytes
+        }
+        guard let header = read(32, at: 0), let end = try? handle.seekToEnd() else { return nil }
+        let pageSize = header[8..<12].reduce(0) { $0 << 8 | UInt64($1) }
+        guard (512...65_536).contains(pageSize) else { return nil }
+        let salt = Array(header[16..<24])
+        let frameSize = pageSize + 24
+        var low: UInt64 = 0
+        var high = (end - min(end, 32)) / frameSize
+        while low < high {
+            let middle = (low + high) / 2
+            guard let frame = read(8, at: 32 + middle * frameSize + 8) else { return nil }
+            if Array(frame) == salt { low = middle + 1 } else { high = middle }
+        }
+        return 32 + low * frameSize
+    }
+}

@@ -1,0 +1,218 @@
+// The only place where an effect of the replicator becomes an action.
+//
+// Threading: belongs to the loop's thread; what it starts answers through the handover queue.
+
+internal import Coordinator
+internal import Dispatch
+internal import Logging
+internal import Merge
+internal import Replication
+
+/// Carries out effects: frames to the transport, transactions to the store, news to the log.
+struct EffectInterpreter {
+    let transport: any Transport
+    let coordinator: PersistentStoreCoordinator
+    let handover: HandoverQueue
+    let counters: NodeCounters
+    let logger: Logger
+    /// Reads of the log are made here, so that the loop never waits for the disk.
+    let readQueue: DispatchQueue
+
+    /// Peers that the last frame for them did not reach, because no connection was up.
+    private(set) var unreached: Set<NodeID> = []
+    /// Whether another live node was heard that uses our number.
+    private(set) var isNumberTaken = false
+
+    init(
+        transport: any Transport, coordinator: PersistentStoreCoordinator,
+        handover: HandoverQueue, counters: NodeCounters, logger: Logger, readQueue: DispatchQueue
+    ) {
+        self.transport = transport
+        self.coordinator = coordinator
+        self.handover = handover
+        self.counters = counters
+        self.logger = logger
+        self.readQueue = readQueue
+    }
+
+    /// Carries out the effects of one input, in their order.
+    ///
+    /// - Throws: an error where the transport is broken; never for a peer's fault.
+    mutating func carryOut(_ effects: [Effect]) throws {
+        for effect in effects {
+            switch effect {
+            case .publish(let frame):
+                try sending(frame) { try transport.publish($0) }
+            case .send(let node, let frame):
+                try send(frame, to: node)
+            case .reply(let node, let frame):
+                try sending(frame) { try transport.reply($0, to: node) }
+            case .apply(let transactions): apply(transactions)
+            case .readLog(let id, let vector, let byteLimit):
+                readLog(id, after: vector, byteLimit: byteLimit)
+            case .quarantined(let node, let reason, _):
+                counters.countAlarm()
+                logger.warning(
+                    "What this peer sends is ignored for a while",
+                    metadata: [LogKeys.peer: "\(node)", LogKeys.reason: "\(reason)"])
+            case .alarm(let alarm): report(alarm)
+            }
+        }
+    }
+
+    // MARK: - Frames
+
+    private mutating func send(_ frame: [UInt8], to node: NodeID) throws {
+        var outcome = FrameOutcome.sent
+        try sending(frame) {
+            outcome = try transport.send($0, to: node)
+            return outcome
+        }
+        if outcome == .sent { unreached.remove(node) } else { unreached.insert(node) }
+    }
+
+    /// A frame over the transport's limit is dropped and reported: it is our own fault, but no
+    /// reason to stop.
+    private func sending(
+        _ frame: [UInt8], by action: ([UInt8]) throws -> FrameOutcome
+    ) throws {
+        do {
+            _ = try action(frame)
+        } catch let error as NodeError where error.code == .frameTooLarge {
+            logger.error(
+                "A frame is too long to be sent", metadata: [LogKeys.bytes: "\(frame.count)"])
+        }
+    }
+
+    // MARK: - The store
+
+    /// Applies at once: while one batch is committed, the next one gathers in the replicator.
+    private func apply(_ transactions: [EncodedTransaction]) {
+        let handover = handover
+        let coordinator = coordinator
+        let counters = counters
+        let logger = logger
+        coordinator.apply(transactions) { result in
+            switch result {
+            case .success(let applied):
+                let rejections = applied.rejected.map { Rejection(dot: $0.dot, reason: $0.reason) }
+                counters.countApplied(transactions.count - rejections.count)
+                handover.give(
+                    .applied(
+                        StoreState(
+                            vector: applied.versionVector, durable: applied.durable,
+                            digest: applied.digest), rejections))
+            case .failure(let error):
+                // A full disk passes; anything worse stops the writer, which says so itself.
+                logger.error(
+                    "Transactions of other nodes could not be applied",
+                    metadata: [
+                        LogKeys.count: "\(transactions.count)", LogKeys.error: "\(error)",
+                    ])
+                handover.give(.applied(nil, []))
+            }
+        }
+    }
+
+    /// Reads what a peer asked for.
+    ///
+    /// An effect says that only what is durable may be read, so that nobody hears of a save that
+    /// a power loss here would undo. Our own saves are durable before anybody can read them: the
+    /// commit becomes visible after its fsync. Other nodes' transactions that are applied but not
+    /// yet synced here are given too, for they were durable at their origin before they were
+    /// published. Holding them back would cost a peer that can reach only us a second, and would
+    /// make us look like one that does not answer.
+    private func readLog(_ id: UInt64, after vector: VersionVector, byteLimit: Int) {
+        let handover = handover
+        let coordinator = coordinator
+        let logger = logger
+        readQueue.async {
+            var answer = LogRead(id: id)
+            do {
+                try coordinator.read { reader in
+                    let page = try reader.transactions(
+                        notCoveredBy: vector, byteLimit: max(1, byteLimit))
+                    answer.transactions = page.transactions
+                    answer.reachedEnd = page.reachedEnd
+                    if let actor = coordinator.actor {
+                        answer.ownSequence = try reader.token.versionVector[actor]
+                    }
+                }
+            } catch {
+                logger.error("The log could not be read", metadata: [LogKeys.error: "\(error)"])
+                answer = LogRead(id: id)
+            }
+            handover.give(.logRead(answer))
+        }
+    }
+
+    // MARK: - Alarms
+
+    private mutating func report(_ alarm: Alarm) {
+        counters.countAlarm()
+        if case .twoNodesWithOneID(coordinator.node, _) = alarm { isNumberTaken = true }
+        let (level, message, metadata) = alarm.logLine
+        logger.log(level: level, message, metadata: metadata)
+    }
+}
+
+extension Alarm {
+    /// How an alarm reads in the log.
+    var logLine: (level: Logger.Level, message: Logger.Message, metadata: Logger.Metadata) {
+        switch self {
+        case .digestMismatch(let peer, _, let ours, let theirs):
+            (
+                .critical, "A peer shows other data at the same vector; run verify",
+                [
+                    LogKeys.peer: "\(peer)", LogKeys.digest: "\(ours)",
+                    LogKeys.theirs: "\(theirs)",
+                ]
+            )
+        case .refused(let peer, let refusal):
+            (
+                .error, "A peer is refused: it does not fit this node",
+                [
+                    LogKeys.peer: "\(peer)", LogKeys.part: "\(refusal.part.rawValue)",
+                    LogKeys.reason: "ours is \(refusal.ours), theirs is \(refusal.theirs)",
+                ]
+            )
+        case .dotReused(let dot, let peer):
+            (
+                .critical, "A peer has transactions in our name that we never wrote",
+                [LogKeys.peer: "\(peer)", LogKeys.transaction: "\(dot)"]
+            )
+        case .twoNodesWithOneID(let node, _):
+            (
+                .critical, "Another live process uses this number of a node",
+                [LogKeys.peer: "\(node)"]
+            )
+        case .unexpectedSender(let expected, let claimed):
+            (
+                .error, "The node at a peer's address is another one",
+                [LogKeys.peer: "\(expected)", LogKeys.theirs: "\(claimed)"]
+            )
+        case .rejected(let dot, let reason):
+            (
+                .error, "A transaction could not be applied and is held",
+                [LogKeys.transaction: "\(dot)", LogKeys.reason: "\(reason)"]
+            )
+        case .timestampInFuture(let dot, let timestamp):
+            (
+                .error, "A transaction is held: its clock is far ahead",
+                [LogKeys.transaction: "\(dot)", LogKeys.reason: "\(timestamp)"]
+            )
+        case .transactionTooLarge(let dot, let bytes):
+            (
+                .critical, "A save is too long to be carried to other nodes",
+                [LogKeys.transaction: "\(dot)", LogKeys.bytes: "\(bytes)"]
+            )
+        case .historyTooShort(let peer, let missing):
+            (
+                .error, "A peer's history does not reach back far enough",
+                [LogKeys.peer: "\(peer)", LogKeys.count: "\(missing)"]
+            )
+        case .undecodable(let reason):
+            (.warning, "A frame could not be decoded", [LogKeys.reason: "\(reason)"])
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// How the program ends, by what went wrong: the exit codes of the client interface's contract.
+//
+// Values only; may be used from any thread.
+
+public import Coordinator
+
+/// An error that knows with which code the program ends.
+public protocol ExitCodeProviding: Error {
+    /// The exit code of `tributary`, 1...12.
+    var exitCode: Int32 { get }
+}
+
+extension NodeError: ExitCodeProviding {
+    /// The exit code of `tributary` for this error.
+    public var exitCode: Int32 {
+        switch code {
+        case .configurationInvalid, .secretUnreadable, .notSecured: 2
+        case .outcomeUnknown: 4
+        case .connectionRefused, .connectionReset, .timedOut, .hostUnreachable: 11
+        case .nodeIDInUse: 12
+        default: (cause as? any ExitCodeProviding)?.exitCode ?? 1
+        }
+    }
+}
+
+extension CoordinatorError: ExitCodeProviding {
+    /// The exit code of `tributary` for this error.
+    public var exitCode: Int32 {
+        switch code {
+        case .malformed, .invalidPredicate, .storeOwner: 2
+        case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
+            .validationFailed, .sidesChanged:
+            3
+        case .outcomeUnknown: 4
+        case .storeDamaged: 5
+        case .storeInUse: 6
+        case .modelMismatch, .storeLayout: 8
+        case .diskFull: 9
+        case .queryGenerationExpired: 10
+        default: 1
+        }
+    }
+}
+
+extension ModelError: ExitCodeProviding {
+    /// A model that cannot be read is a wrong configuration.
+    public var exitCode: Int32 { 2 }
+}
+
+extension NodeError.Code {
+    /// Another live process uses this node's number.
+    public static let nodeIDInUse = Self("nodeIDInUse")
+    /// Saved here, but not yet on enough other nodes; the context says who is missing.
+    public static let acknowledgementTimeout = Self("acknowledgementTimeout")
+    /// More nodes are to acknowledge than there are.
+    public static let tooFewNodes = Self("tooFewNodes")
+    /// Whether something was done is not known.
+    public static let outcomeUnknown = Self("outcomeUnknown")
+    /// The node is stopping or was stopped.
+    public static let stopped = Self("stopped")
+    /// A part of the node has failed for good; the cause says why.
+    public static let failed = Self("failed")
+}

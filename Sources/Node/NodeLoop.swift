@@ -1,0 +1,280 @@
+// One loop: inputs to the replicator, effects out.
+//
+// Threading: made, run and released on the loop's own thread. Everything that other threads need
+// goes through `LoopShared`.
+
+internal import Coordinator
+internal import Dispatch
+internal import Logging
+internal import Merge
+internal import Replication
+internal import Synchronization
+
+/// What the loop shows to other threads.
+struct LoopReport: Sendable {
+    var replicator: ReplicatorStatus?
+    var transport = TransportStatistics()
+    var digests: [PeerDigest] = []
+    var startedAt: UInt64 = 0
+    var isRunning = false
+}
+
+/// What the loop shares with other threads.
+final class LoopShared: Sendable {
+    let handover = HandoverQueue()
+    let acknowledgements = Acknowledgements()
+    let counters = NodeCounters()
+    let report = Mutex(LoopReport())
+}
+
+/// The loop of a node: it owns the transport and the replicator, and blocks on nothing but the
+/// sockets.
+final class NodeLoop {
+    /// How often time is told to the replicator.
+    static let tickMilliseconds: UInt64 = 50
+    /// How often what was applied is made durable, and the store is tended.
+    static let secondMilliseconds: UInt64 = 1_000
+    /// How soon it is made durable again where a peer asks, or somebody here waits for one.
+    static let promptMilliseconds: UInt64 = 50
+    /// How soon a peer that could not be reached is tried again.
+    static let retryMilliseconds: UInt64 = 250
+    /// How many polls are drained before other work gets its turn.
+    static let pollsInRow = 16
+    /// A node that hears of its own number this early is the newcomer of the two, and goes.
+    static let newcomerMilliseconds: UInt64 = 10_000
+
+    private let shared: LoopShared
+    private let coordinator: PersistentStoreCoordinator
+    private let transport: any Transport
+    private let logger: Logger
+    private let maintenanceQueue: DispatchQueue
+    private var replicator: Replicator
+    private var interpreter: EffectInterpreter
+    private var digestBook: DigestBook
+
+    private let actor: ActorID
+    private let peers: [NodeID]
+    private let startedAt = MonotonicClock.milliseconds
+    private var state: StoreState
+    private var nextTickAt: UInt64 = 0
+    private var nextRetryAt: UInt64 = 0
+    private var nextSecondAt: UInt64 = 0
+    private var madeDurableAt: UInt64 = 0
+    private var isMakingDurable = false
+    private var isDurabilityAsked = false
+    /// Log reads that are ahead of the commits this loop has heard of.
+    private var earlyReads: [LogRead] = []
+    private var isStopping = false
+
+    init(
+        shared: LoopShared, coordinator: PersistentStoreCoordinator, actor: ActorID,
+        state: StoreState, peers: [NodeID], transport: any Transport, limits: Limits,
+        logger: Logger,
+        queues: (reading: DispatchQueue, maintenance: DispatchQueue)
+    ) {
+        self.shared = shared
+        self.coordinator = coordinator
+        self.transport = transport
+        self.logger = logger
+        self.actor = actor
+        self.state = state
+        self.peers = peers
+        maintenanceQueue = queues.maintenance
+        digestBook = DigestBook(cluster: coordinator.cluster, peers: peers, limits: limits)
+        replicator = Replicator(
+            configuration: .init(
+                cluster: coordinator.cluster, actor: actor,
+                modelHash: coordinator.model.versionHash),
+            limits: limits, generator: SeededGenerator(seed: actor.incarnation))
+        interpreter = EffectInterpreter(
+            transport: transport, coordinator: coordinator, handover: shared.handover,
+            counters: shared.counters, logger: logger, readQueue: queues.reading)
+    }
+
+    /// Runs until told to stop.
+    ///
+    /// - Throws: what made it end otherwise: a broken transport or store, or a number in use.
+    func run() throws {
+        shared.handover.attach(transport.wakeup)
+        let now = MonotonicClock.milliseconds
+        try feed(
+            .started(
+                state: state, peers: peers, now: now,
+                wallMilliseconds: MonotonicClock.wallMilliseconds))
+        publishReport(isRunning: true)
+        while !isStopping {
+            let now = MonotonicClock.milliseconds
+            let wait = nextTickAt > now ? Int(nextTickAt - now) : 0
+            try take(transport.poll(timeoutMilliseconds: wait))
+            try takeHandedOver()
+            if MonotonicClock.milliseconds >= nextTickAt { try tick() }
+        }
+        publishReport(isRunning: false)
+    }
+
+    private func feed(_ input: Input) throws {
+        try interpreter.carryOut(replicator.handle(input))
+    }
+
+    // MARK: - Frames
+
+    /// Takes in frames, and goes on while there are more, so that what comes together is applied
+    /// together.
+    private func take(_ first: [IncomingFrame]) throws {
+        var frames = first
+        var polls = 0
+        while !frames.isEmpty {
+            // What was committed here came before what peers say about it.
+            try takeHandedOver()
+            for frame in frames {
+                if frame.route != nil { isDurabilityAsked = true }
+                digestBook.note(frame, now: MonotonicClock.milliseconds)
+                try feed(
+                    .messageReceived(
+                        bytes: frame.bytes, from: frame.sender,
+                        over: frame.channel == .publish ? .publish : .exchange,
+                        now: MonotonicClock.milliseconds))
+            }
+            if shared.acknowledgements.isAwaited { updateAcknowledgements() }
+            polls += 1
+            frames = polls < Self.pollsInRow ? try transport.poll(timeoutMilliseconds: 0) : []
+        }
+    }
+
+    // MARK: - What other threads hand over
+
+    private func takeHandedOver() throws {
+        for event in shared.handover.take() {
+            let now = MonotonicClock.milliseconds
+            switch event {
+            case .committed(let transactions, let committed):
+                adopt(committed)
+                shared.counters.countGroup(transactions.count)
+                try feed(.committed(transactions, state: committed, now: now))
+            case .applied(let applied, let rejected):
+                if let applied { adopt(applied) }
+                try feed(.applied(state: applied ?? state, rejected: rejected, now: now))
+            case .logRead(let read):
+                earlyReads.append(read)
+            case .madeDurable(let durable):
+                isMakingDurable = false
+                guard let durable else { continue }
+                adopt(durable)
+                try feed(.committed([], state: durable, now: now))
+            case .awaited: try askAwaitedPeers()
+            case .failed(let error): throw error
+            case .stop: isStopping = true
+            }
+        }
+        try answerReads()
+    }
+
+    private func adopt(_ newer: StoreState) {
+        if newer.vector.covers(state.vector) {
+            state.vector = newer.vector
+            state.digest = newer.digest
+        }
+        state.durable.join(newer.durable)
+    }
+
+    /// Answers log reads; one that is ahead of us waits for the commit it has seen, or the peer
+    /// could tell us of a save of ours before we have heard of it ourselves.
+    private func answerReads() throws {
+        guard !earlyReads.isEmpty else { return }
+        let ready = earlyReads.filter { $0.ownSequence <= state.vector[actor] }
+        earlyReads.removeAll { $0.ownSequence <= state.vector[actor] }
+        for read in ready {
+            try feed(
+                .logRead(
+                    id: read.id, transactions: read.transactions, reachedEnd: read.reachedEnd,
+                    now: MonotonicClock.milliseconds))
+        }
+    }
+
+    // MARK: - Time
+
+    private func tick() throws {
+        let now = MonotonicClock.milliseconds
+        nextTickAt = now + Self.tickMilliseconds
+        try feed(.tick(now: now, wallMilliseconds: MonotonicClock.wallMilliseconds))
+        if now >= nextRetryAt {
+            nextRetryAt = now + Self.retryMilliseconds
+            for node in interpreter.unreached.sorted() {
+                try feed(.peerConnected(node, now: now))
+            }
+        }
+        if interpreter.isNumberTaken, now < startedAt + Self.newcomerMilliseconds {
+            throw NodeError(
+                .nodeIDInUse,
+                "Node \(coordinator.node) is in use by another live process of this cluster; "
+                    + "give this one another number, or stop the other")
+        }
+        makeDurableIfDue(now)
+        if shared.acknowledgements.isAwaited {
+            updateAcknowledgements()
+            shared.acknowledgements.expire(now: now)
+            try askAwaitedPeers()
+        }
+        if now >= nextSecondAt {
+            nextSecondAt = now + Self.secondMilliseconds
+            tendStore()
+        }
+        publishReport(isRunning: true)
+    }
+
+    /// Once a second, and sooner where a peer has asked where we stand: our durable vector is
+    /// what it may be waiting for.
+    private func makeDurableIfDue(_ now: UInt64) {
+        guard !isMakingDurable, state.durable != state.vector else { return }
+        let interval = isDurabilityAsked ? Self.promptMilliseconds : Self.secondMilliseconds
+        guard now >= madeDurableAt + interval else { return }
+        isDurabilityAsked = false
+        isMakingDurable = true
+        madeDurableAt = now
+        let handover = shared.handover
+        let coordinator = coordinator
+        coordinator.makeDurable { result in
+            // On the writer's queue nothing is committed meanwhile: the three belong together.
+            guard case .success = result, let token = try? coordinator.currentToken,
+                let digest = try? coordinator.currentDigest
+            else { return handover.give(.madeDurable(nil)) }
+            handover.give(
+                .madeDurable(
+                    StoreState(
+                        vector: token.versionVector, durable: coordinator.durableVector,
+                        digest: digest)))
+        }
+    }
+
+    private func tendStore() {
+        let coordinator = coordinator
+        let logger = logger
+        maintenanceQueue.async {
+            let expired = coordinator.maintain()
+            guard expired > 0 else { return }
+            logger.warning(
+                "Pinned generations were given up", metadata: [LogKeys.count: "\(expired)"])
+        }
+    }
+
+    // MARK: - Acknowledgements
+
+    /// Peers tell where they stand each second; one that somebody waits for is asked at once.
+    private func askAwaitedPeers() throws {
+        for node in shared.acknowledgements.awaitedPeers {
+            try feed(.peerConnected(node, now: MonotonicClock.milliseconds))
+        }
+    }
+
+    private func updateAcknowledgements() {
+        shared.acknowledgements.update(
+            replicator.status.peers.filter(\.isAgreed).map { ($0.node, $0.durable) })
+    }
+
+    private func publishReport(isRunning: Bool) {
+        let report = LoopReport(
+            replicator: replicator.status, transport: transport.statistics,
+            digests: digestBook.digests, startedAt: startedAt, isRunning: isRunning)
+        shared.report.withLock { $0 = report }
+    }
+}

@@ -1,0 +1,102 @@
+// What a node says of itself: for people, for the HTTP interface, and for metrics.
+//
+// Values only; may be handed to any thread.
+
+public import Coordinator
+internal import Dispatch
+public import Merge
+public import Replication
+internal import Synchronization
+
+/// Where a node stands.
+public struct NodeOverview: Sendable {
+    /// How many open conflicts there are of one state and kind.
+    public struct ConflictCount: Hashable, Sendable {
+        /// The state, as the HTTP interface names it.
+        public var state: String
+        /// The kind, likewise.
+        public var kind: String
+        /// How many.
+        public var count: Int
+    }
+
+    /// This node.
+    public var node: NodeID
+    /// This incarnation of it.
+    public var actor: ActorID
+    /// The cluster's name.
+    public var cluster: String
+    /// The state of the store: its generation, vector and token.
+    public var token: QueryGenerationToken
+    /// The digest of that state.
+    public var digest: ProjectionDigest
+    /// What of the vector is on disk for certain.
+    public var durable: VersionVector
+    /// The model's version hash in hexadecimal.
+    public var modelHash: String
+    /// All members of the cluster, lowest first.
+    public var members: [NodeID]
+    /// The peers that are known, by number.
+    public var peers: [PeerStatus]
+    /// Transactions that are held, and why.
+    public var held: [HeldTransaction]
+    /// The protocol's queues; nil before the start.
+    public var gauges: ReplicatorGauges?
+    /// What the transport has counted.
+    public var transport: TransportStatistics
+    /// Open conflicts.
+    public var conflicts: [ConflictCount]
+    /// Pinned generations.
+    public var pins: PinStatus
+    /// What the store takes on disk.
+    public var store: StoreSizes
+    /// Saves that wait for their group.
+    public var waitingSaves: Int
+    /// Saves that wait for acknowledgements.
+    public var waitingAcknowledgements: Int
+    /// Whether the loop runs.
+    public var isRunning: Bool
+    /// Monotonic milliseconds since the node was started; 0 before.
+    public var uptimeMilliseconds: UInt64
+}
+
+extension NodeService {
+    /// Where the node stands now. What it knows of peers is at most a tick (50 ms) old.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public func overview() async throws -> NodeOverview {
+        try await withCheckedThrowingContinuation { continuation in
+            // Reading blocks on the disk, which the threads that run tasks must not.
+            maintenanceQueue.async { [self] in
+                continuation.resume(with: Result { try overviewBlocking() })
+            }
+        }
+    }
+
+    /// The same, blocking the caller's thread on the disk.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public func overviewBlocking() throws -> NodeOverview {
+        let report = shared.report.withLock { $0 }
+        let durable = coordinator.durableVector
+        let (token, digest, conflicts) = try coordinator.read { reader in
+            (
+                try reader.token, try reader.digest,
+                try reader.conflictCounts().map {
+                    NodeOverview.ConflictCount(state: $0.state, kind: $0.kind, count: $0.count)
+                }
+            )
+        }
+        let now = MonotonicClock.milliseconds
+        return NodeOverview(
+            node: coordinator.node, actor: actor, cluster: coordinator.cluster, token: token,
+            digest: digest, durable: durable, modelHash: coordinator.model.versionHashText,
+            members: members, peers: report.replicator?.peers ?? [],
+            held: report.replicator?.held ?? [],
+            gauges: report.replicator?.gauges,
+            transport: report.transport, conflicts: conflicts, pins: coordinator.pinStatus,
+            store: coordinator.storeSizes(), waitingSaves: coordinator.waitingSaves,
+            waitingAcknowledgements: shared.acknowledgements.count, isRunning: report.isRunning,
+            uptimeMilliseconds: report.startedAt == 0 ? 0 : now - report.startedAt)
+    }
+}

@@ -1,0 +1,275 @@
+// A node: a store, the protocol and the network, joined.
+//
+// Threading: NodeService may be used from any thread or task. One thread of its own runs the loop,
+// which owns the sockets and the replicator; the store's writer tells it of commits through a
+// bounded queue; logs are read, and the store is tended, on small queues beside it.
+
+public import Coordinator
+internal import Dispatch
+internal import Foundation
+public import Logging
+public import Merge
+public import Replication
+internal import Synchronization
+
+/// A running node: announces what is saved here, and takes in what others save.
+///
+/// ```swift
+/// let service = try NodeService(coordinator: coordinator, settings: settings) {
+///     try ZeroMQTransport(transportSettings)
+/// }
+/// try await service.start()
+/// ...
+/// await service.stop()
+/// ```
+public final class NodeService: Sendable {
+    /// How a node is run.
+    public struct Settings: Sendable {
+        /// The peers to connect to; with this node they are the members of the cluster.
+        public var peers: [MeshPeer] = []
+        /// The bounds of the protocol. They must fit the transport's: see ``fitted(toFrames:)``.
+        public var limits = NodeService.Settings.fitted(toFrames: TransportLimits().frameBytes)
+        /// Where log lines go.
+        public var logger = Logger(label: "tributary.node")
+
+        /// A node without peers.
+        public init() {}
+
+        /// The protocol's bounds for a transport that carries frames of at most so many bytes.
+        ///
+        /// - Parameter bytes: at least 64 KiB. Pages are half a frame, so that vectors and the
+        ///   lengths of many small transactions have room beside them.
+        public static func fitted(toFrames bytes: Int) -> Limits {
+            var limits = Limits()
+            limits.frameBytes = min(limits.frameBytes, max(bytes, 65_536))
+            limits.pageBytes = min(limits.pageBytes, limits.frameBytes / 2)
+            limits.notificationBytes = min(limits.notificationBytes, limits.frameBytes / 2)
+            limits.groupedNotificationBytes = min(
+                limits.groupedNotificationBytes, limits.frameBytes / 2)
+            return limits
+        }
+    }
+
+    private struct Lifecycle {
+        var isStarted = false
+        var isStopping = false
+        var observation: CommitObservation?
+        var ending: Result<Void, any Error>?
+        var waiting: [CheckedContinuation<Void, any Error>] = []
+    }
+
+    /// The store.
+    public let coordinator: PersistentStoreCoordinator
+    /// This incarnation of this node.
+    public let actor: ActorID
+    /// All members of the cluster, this node among them, lowest first.
+    public let members: [NodeID]
+    /// What is counted; the HTTP interface counts its requests here.
+    public var counters: NodeCounters { shared.counters }
+
+    let settings: Settings
+    let shared = LoopShared()
+    let readQueue = DispatchQueue(label: "tributary.node.log", qos: .userInitiated)
+    let maintenanceQueue = DispatchQueue(label: "tributary.node.maintenance", qos: .utility)
+    private let makeTransport: @Sendable () throws -> any Transport
+    private let lifecycle = Mutex(Lifecycle())
+
+    /// How long stopping may wait for the disk, and then for the store to close: together they
+    /// stay within the five seconds that a supervisor grants.
+    private enum Patience {
+        static let writing = Duration.seconds(3)
+        static let closing = Duration.milliseconds(1500)
+    }
+
+    /// Prepares a node; nothing happens before ``start()``.
+    ///
+    /// - Parameters:
+    ///   - coordinator: the store, open for writing. The node closes it when it stops.
+    ///   - settings: peers, bounds and log.
+    ///   - transport: makes the transport; called once, on the loop's thread.
+    /// - Throws: ``CoordinatorError`` with `notWritable` where the store is open for reading only.
+    public init(
+        coordinator: PersistentStoreCoordinator, settings: Settings = Settings(),
+        transport: @escaping @Sendable () throws -> any Transport = { try SilentTransport() }
+    ) throws {
+        guard let actor = coordinator.actor else {
+            throw CoordinatorError(.notWritable, "A node needs a store that is open for writing.")
+        }
+        self.coordinator = coordinator
+        self.actor = actor
+        self.settings = settings
+        members = Set(settings.peers.map(\.node) + [coordinator.node]).sorted()
+        makeTransport = transport
+    }
+
+    // MARK: - Starting
+
+    /// Opens the sockets and begins to take part.
+    ///
+    /// - Throws: ``NodeError`` where an address cannot be bound or strangers are let in. A node
+    ///   is started once; a second call throws `stopped`.
+    public func start() async throws {
+        let isFirst = lifecycle.withLock { lifecycle in
+            defer { lifecycle.isStarted = true }
+            return !lifecycle.isStarted && !lifecycle.isStopping
+        }
+        guard isFirst else {
+            throw NodeError(.stopped, "A node is started once; make another for a new start")
+        }
+        let handover = shared.handover
+        // Observed before the state is read, so that no commit falls between the two. One that
+        // is in both is announced once more than needed, which does no harm.
+        let observation = coordinator.observeCommits { notice in
+            guard notice.isLocal else { return }
+            handover.offer(
+                notice.transactions,
+                StoreState(vector: notice.token.versionVector, digest: notice.digest))
+        }
+        lifecycle.withLock { $0.observation = observation }
+        coordinator.onStop { handover.give(.failed($0)) }
+        // First what is durable, then what is there: the other way round the first could be more.
+        let durable = coordinator.durableVector
+        let state = try coordinator.read { reader in
+            StoreState(
+                vector: try reader.token.versionVector, durable: durable,
+                digest: try reader.digest)
+        }
+        try await withCheckedThrowingContinuation { started in
+            let thread = Thread { [self] in runLoop(state, started) }
+            thread.name = "tributary.node"
+            thread.stackSize = 4 << 20
+            thread.start()
+        }
+    }
+
+    private func runLoop(
+        _ state: StoreState, _ started: CheckedContinuation<Void, any Error>
+    ) {
+        let loop: NodeLoop
+        do {
+            let transport = try makeTransport()
+            for peer in settings.peers { try transport.connect(to: peer) }
+            loop = NodeLoop(
+                shared: shared, coordinator: coordinator, actor: actor, state: state,
+                peers: settings.peers.map(\.node), transport: transport, limits: settings.limits,
+                logger: settings.logger,
+                queues: (readQueue, maintenanceQueue))
+        } catch {
+            end(.failure(error))
+            return started.resume(throwing: error)
+        }
+        settings.logger.info(
+            "The node has started",
+            metadata: [
+                LogKeys.node: "\(coordinator.node)", LogKeys.cluster: "\(coordinator.cluster)",
+                LogKeys.actor: "\(actor)",
+            ])
+        started.resume()
+        do {
+            try loop.run()
+            end(.success(()))
+        } catch {
+            settings.logger.critical(
+                "The node cannot go on", metadata: [LogKeys.error: "\(error)"])
+            end(.failure(error))
+        }
+    }
+
+    private func end(_ result: Result<Void, any Error>) {
+        shared.report.withLock { $0.isRunning = false }
+        shared.acknowledgements.end()
+        let waiting = lifecycle.withLock { lifecycle in
+            lifecycle.ending = result
+            defer { lifecycle.waiting = [] }
+            return lifecycle.waiting
+        }
+        for continuation in waiting { continuation.resume(with: result) }
+    }
+
+    /// Whether the loop runs: the store is open and the mesh started.
+    public var isReady: Bool {
+        shared.report.withLock { $0.isRunning } && !lifecycle.withLock { $0.isStopping }
+    }
+
+    /// Whether the node takes no saves any more.
+    var isStopping: Bool { lifecycle.withLock { $0.isStopping || $0.ending != nil } }
+
+    // MARK: - Ending
+
+    /// Waits until the node ends.
+    ///
+    /// - Throws: what made it end, where it was not ``stop()``: ``CoordinatorError`` for a disk
+    ///   that failed or a damaged store, ``NodeError`` with `nodeIDInUse`, or a broken transport.
+    public func waitUntilEnded() async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            let ending = lifecycle.withLock { lifecycle in
+                if lifecycle.ending == nil { lifecycle.waiting.append(continuation) }
+                return lifecycle.ending
+            }
+            if let ending { continuation.resume(with: ending) }
+        }
+    }
+
+    /// Stops taking saves, lets the writer finish, and closes sockets and store; within five
+    /// seconds, even where the disk does not answer. May be called more than once.
+    public func stop() async {
+        let (isFirst, isRunning) = lifecycle.withLock { lifecycle in
+            defer { lifecycle.isStopping = true }
+            return (!lifecycle.isStopping, lifecycle.isStarted && lifecycle.ending == nil)
+        }
+        guard isFirst else {
+            if isRunning { try? await waitUntilEnded() }
+            return
+        }
+        let coordinator = coordinator
+        // It takes its turn behind all saves that were accepted, so it waits for those as well.
+        await Self.waiting(atMost: Patience.writing) { done in
+            coordinator.makeDurable { _ in done() }
+        }
+        if isRunning {
+            shared.handover.give(.stop)
+            try? await waitUntilEnded()
+        }
+        lifecycle.withLock { $0.observation }?.cancel()
+        let queue = maintenanceQueue
+        await Self.waiting(atMost: Patience.closing) { done in
+            queue.async {
+                coordinator.close()
+                done()
+            }
+        }
+        settings.logger.info("The node has stopped")
+    }
+
+    /// Waits until an action calls back, or the time is over.
+    private static func waiting(
+        atMost duration: Duration, for action: (@escaping @Sendable () -> Void) -> Void
+    ) async {
+        let milliseconds = Int(duration / .milliseconds(1))
+        let waiter = OneWaiter()
+        await withCheckedContinuation { continuation in
+            waiter.begin(continuation)
+            action { waiter.end() }
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) {
+                waiter.end()
+            }
+        }
+    }
+}
+
+/// A continuation that several may want to resume; the first does.
+private final class OneWaiter: Sendable {
+    private let continuation = Mutex<CheckedContinuation<Void, Never>?>(nil)
+
+    func begin(_ continuation: CheckedContinuation<Void, Never>) {
+        self.continuation.withLock { $0 = continuation }
+    }
+
+    func end() {
+        let first = continuation.withLock { continuation in
+            defer { continuation = nil }
+            return continuation
+        }
+        first?.resume()
+    }
+}

@@ -1,0 +1,92 @@
+// What a node counts as it goes: few numbers behind one lock, taken by all threads.
+
+internal import Synchronization
+
+/// A histogram of fixed buckets, as Prometheus has them.
+struct Histogram: Hashable, Sendable {
+    /// The upper bounds of the buckets, rising; one more without a bound follows.
+    let bounds: [Double]
+    /// How many values fell into each bucket.
+    private(set) var counts: [UInt64]
+    /// The sum of all values.
+    private(set) var sum = 0.0
+
+    /// Makes an empty histogram; the bounds must rise.
+    init(bounds: [Double]) {
+        self.bounds = bounds
+        counts = Array(repeating: 0, count: bounds.count + 1)
+    }
+
+    /// Counts a value.
+    mutating func record(_ value: Double) {
+        let index = bounds.firstIndex { value <= $0 } ?? bounds.count
+        counts[index] += 1
+        sum += value
+    }
+
+    /// How many values were counted.
+    var count: UInt64 { counts.reduce(0, +) }
+}
+
+/// The counters of a node. Thread-safe.
+public final class NodeCounters: Sendable {
+    /// All of them at one moment.
+    struct Values: Hashable, Sendable {
+        /// Saves that were committed.
+        var saves: UInt64 = 0
+        /// Saves that were refused or failed.
+        var failedSaves: UInt64 = 0
+        /// Local transactions committed.
+        var committed: UInt64 = 0
+        /// Other nodes' transactions applied.
+        var applied: UInt64 = 0
+        /// Alarms raised.
+        var alarms: UInt64 = 0
+        /// Saves that were not acknowledged by enough nodes in time.
+        var unacknowledged: UInt64 = 0
+        /// Answered requests by HTTP status.
+        var requests: [Int: UInt64] = [:]
+        /// Seconds from a save's call to its answer; 100 microseconds to 10 seconds.
+        var saveSeconds = Histogram(bounds: [
+            0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
+            2.5, 5, 10,
+        ])
+        /// Saves in a group that was committed together.
+        var groupSize = Histogram(bounds: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
+    }
+
+    private let state = Mutex(Values())
+
+    /// Begins at nothing.
+    public init() {}
+
+    var values: Values { state.withLock { $0 } }
+
+    /// Counts an answered HTTP request by its status, 100...599; others are not counted.
+    public func countRequest(status: Int) {
+        guard (100...599).contains(status) else { return }
+        state.withLock { $0.requests[status, default: 0] += 1 }
+    }
+
+    /// Counts a save that was done, and how long it took.
+    func countSave(seconds: Double) {
+        state.withLock {
+            $0.saves += 1
+            $0.saveSeconds.record(seconds)
+        }
+    }
+
+    func countFailedSave() { state.withLock { $0.failedSaves += 1 } }
+    func countUnacknowledged() { state.withLock { $0.unacknowledged += 1 } }
+    func countAlarm() { state.withLock { $0.alarms += 1 } }
+    func countApplied(_ count: Int) { state.withLock { $0.applied += UInt64(count) } }
+
+    /// Counts the transactions of one group commit.
+    func countGroup(_ count: Int) {
+        guard count > 0 else { return }
+        state.withLock {
+            $0.committed += UInt64(count)
+            $0.groupSize.record(Double(count))
+        }
+    }
+}
