@@ -1,0 +1,64 @@
+// Conflicts as the client interface writes them.
+
+internal import Coordinator
+internal import Merge
+
+/// Renders entries of the conflict journal. A value; usable from any thread.
+struct ConflictRenderer: Sendable {
+    let renderer: ValueRenderer
+
+    func json(_ conflict: Conflict, base: (dot: Dot, value: PropertyValue)?) -> JSONValue {
+        [
+            "id": .string(conflict.id.description),
+            "kind": .string(conflict.kind.rawValue),
+            "state": .string(conflict.state.rawValue),
+            "open": .boolean(conflict.isOpen),
+            "entity": .string(conflict.id.entity),
+            "object": .string(renderer.uri(conflict.object)),
+            "property": ValueRenderer.text(
+                conflict.kind == .link ? nil : conflict.property),
+            "policy": .string(conflict.policy.rawValue),
+            "sides": .array(conflict.sides.map { side($0, of: conflict) }),
+            "base": base.map { base in
+                [
+                    "dot": .string(base.dot.description),
+                    "value": value(base.value, of: conflict),
+                ]
+            } ?? .null,
+            "reason": [
+                "rule": .string(conflict.explanation.rule.rawValue),
+                "text": .string(conflict.explanation.text),
+            ],
+            "closedBy": ValueRenderer.text(conflict.closedBy?.description),
+        ]
+    }
+
+    private func side(_ side: ConflictSide, of conflict: Conflict) -> JSONValue {
+        var result: JSONObject = [
+            "dot": ValueRenderer.text(side.dot?.description),
+            "node": side.dot.map { .integer(Int64($0.actor.node.rawValue)) } ?? .null,
+            "author": ValueRenderer.text(side.author),
+            "context": ValueRenderer.text(side.contextName),
+            "timestamp": ValueRenderer.timestamp(side.timestamp),
+            "value": value(of: side, conflict),
+            "visible": .boolean(side.isVisible),
+        ]
+        if side.isDeleted { result["deleted"] = .boolean(true) }
+        return .object(result)
+    }
+
+    private func value(of side: ConflictSide, _ conflict: Conflict) -> JSONValue {
+        if let value = side.value { return self.value(value, of: conflict) }
+        if side.isDeleted { return .null }
+        var row = JSONObject()
+        for entry in side.row {
+            row[entry.name] = renderer.value(
+                entry.value, entity: conflict.id.entity, property: entry.name)
+        }
+        return .object(row)
+    }
+
+    private func value(_ value: PropertyValue, of conflict: Conflict) -> JSONValue {
+        renderer.value(value, entity: conflict.id.entity, property: conflict.property ?? "")
+    }
+}

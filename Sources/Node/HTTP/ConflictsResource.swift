@@ -1,0 +1,205 @@
+// The conflict journal: list, one, resolution, undo.
+
+internal import Coordinator
+internal import Merge
+
+/// Conflicts between nodes, and their resolution.
+struct ConflictsResource: Sendable {
+    let services: HTTPServices
+    private let renderer: ConflictRenderer
+
+    init(services: HTTPServices) {
+        self.services = services
+        renderer = ConflictRenderer(renderer: services.renderer)
+    }
+
+    // MARK: Reading
+
+    func list(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
+        try request.allowParameters("state", "entity", "object", "kind", "open", "limit")
+        let query = try query(request)
+        let renderer = renderer
+        return .json(
+            try await services.read { reader in
+                let conflicts = try reader.conflicts(query)
+                return JSONWriter.bytes(of: [
+                    "conflicts": .array(conflicts.map { renderer.json($0, base: nil) })
+                ])
+            })
+    }
+
+    private func query(_ request: HTTPRequestParts) throws(HTTPError) -> ConflictQuery {
+        var query = ConflictQuery()
+        if let text = request.parameter("state"), text != "all" {
+            guard let state = ConflictState(rawValue: text) else {
+                throw .malformed("\"state\" must be unresolved, settled, resolved or all.")
+            }
+            query.state = state
+        }
+        if let text = request.parameter("kind") {
+            guard let kind = ConflictKind(rawValue: text) else {
+                let kinds = ConflictKind.allCases.map(\.rawValue).joined(separator: ", ")
+                throw .malformed("\"kind\" must be one of \(kinds).")
+            }
+            query.kind = kind
+        }
+        if let name = request.parameter("entity") {
+            guard services.model.entity(named: name) != nil else {
+                throw .malformed("The model has no entity \"\(name)\".")
+            }
+            query.entity = name
+        }
+        if let text = request.parameter("object") {
+            guard let uri = ObjectURI(text), uri.cluster == services.cluster else {
+                throw .malformed("\"object\" must be the URI of an object of this cluster.")
+            }
+            query.row = uri.row
+        }
+        query.isOpen = try request.boolean("open")
+        if let limit = try request.count("limit", atLeast: 1) { query.limit = min(limit, 10_000) }
+        return query
+    }
+
+    func get(_ text: String) async throws -> HTTPAnswer {
+        let id = try Self.id(text)
+        let renderer = renderer
+        return .json(
+            try await services.read { reader in
+                guard let conflict = try reader.conflict(id) else {
+                    throw CoordinatorError(.conflictNotFound, "There is no conflict \(id).")
+                }
+                return JSONWriter.bytes(
+                    of: renderer.json(conflict, base: try reader.base(of: conflict)))
+            })
+    }
+
+    private static func id(_ text: String) throws -> ConflictID {
+        guard let id = ConflictID(text) else {
+            throw CoordinatorError(
+                .conflictNotFound,
+                "\"\(text)\" is no conflict's ID; they look like Person.p17.name.")
+        }
+        return id
+    }
+
+    // MARK: Deciding
+
+    func resolve(_ text: String, _ request: HTTPRequestParts) async throws -> HTTPAnswer {
+        let id = try Self.id(text)
+        let fields = try JSONFields(
+            try request.json(maximumBytes: services.maximumBodyBytes),
+            allowed: ["side", "values", "policy", "delete", "change", "sides", "author", "context"])
+        let resolution = try await resolution(of: id, fields)
+        let result = try await services.coordinator.resolve(
+            id, resolution, sides: try Self.sides(fields), author: try fields.string("author"),
+            contextName: try fields.string("context"))
+        return try await SaveResource(services: services).answer(to: result)
+    }
+
+    func undo(_ text: String, _ request: HTTPRequestParts) async throws -> HTTPAnswer {
+        let id = try Self.id(text)
+        let json =
+            request.body.isEmpty
+            ? JSONValue.object(JSONObject())
+            : try request.json(maximumBytes: services.maximumBodyBytes)
+        let fields = try JSONFields(json, allowed: ["sides", "author", "context"])
+        let result = try await services.coordinator.undo(
+            id, sides: try Self.sides(fields), author: try fields.string("author"),
+            contextName: try fields.string("context"))
+        return try await SaveResource(services: services).answer(to: result)
+    }
+
+    private static func sides(_ fields: JSONFields) throws(HTTPError) -> [Dot]? {
+        guard let texts = try fields.strings("sides") else { return nil }
+        var dots: [Dot] = []
+        for text in texts {
+            guard let dot = Dot(text) else { throw fields.wrong("sides", "an array of dots") }
+            dots.append(dot)
+        }
+        return dots
+    }
+
+    private func resolution(
+        of id: ConflictID, _ fields: JSONFields
+    ) async throws -> ConflictResolution {
+        let kinds = ["side", "values", "policy", "delete", "change"].filter { fields[$0] != nil }
+        guard kinds.count == 1 else {
+            throw HTTPError.malformed(
+                "A resolution has one of side, values, policy, delete and change.")
+        }
+        switch kinds[0] {
+        case "side":
+            guard let dot = Dot(try fields.string("side") ?? "") else {
+                throw fields.wrong("side", "the dot of a side")
+            }
+            return .side(dot)
+        case "policy":
+            guard let policy = MergePolicy(rawValue: try fields.string("policy") ?? "") else {
+                throw fields.wrong("policy", "the name of a merge policy")
+            }
+            return .policy(policy)
+        case "delete":
+            guard try fields.boolean("delete") else { throw fields.wrong("delete", "true") }
+            return .delete
+        case "values":
+            var reader = PropertyReader(model: services.model, cluster: services.cluster)
+            let entity = try await entity(of: id)
+            let object = ManagedObjectID(entityName: entity.name, row: id.row)
+            let values = try Self.values(
+                fields["values"] ?? .null, of: entity, path: "values",
+                object: services.renderer.uri(object), &reader)
+            try reader.check()
+            return .values(values)
+        default: return .change(try changes(fields))
+        }
+    }
+
+    /// The entity of the row in dispute, which may inherit from the one the ID names.
+    private func entity(of id: ConflictID) async throws -> ManagedObjectModel.Entity {
+        guard let named = services.model.entity(named: id.entity) else {
+            throw CoordinatorError(.conflictNotFound, "There is no conflict \(id).")
+        }
+        guard named.familyNames.count > 1 else { return named }
+        let name = try await services.read { try $0.row(named, id.row)?.objectID.entityName }
+        return name.flatMap { services.model.entity(named: $0) } ?? named
+    }
+
+    private func changes(
+        _ fields: JSONFields
+    ) throws -> [ManagedObjectID: [String: PropertyValue]] {
+        guard let object = fields["change"]?.object else {
+            throw fields.wrong("change", "an object with URIs as its keys")
+        }
+        var reader = PropertyReader(model: services.model, cluster: services.cluster)
+        var changes: [ManagedObjectID: [String: PropertyValue]] = [:]
+        for member in object.members {
+            guard let uri = ObjectURI(member.key), uri.cluster == services.cluster,
+                let entity = services.model.entity(named: uri.entityName)
+            else { throw fields.wrong("change", "an object with URIs of this cluster as keys") }
+            changes[uri.objectID] = try Self.values(
+                member.value, of: entity, path: "change.\(member.key)", object: member.key,
+                &reader)
+        }
+        try reader.check()
+        return changes
+    }
+
+    private static func values(
+        _ json: JSONValue, of entity: ManagedObjectModel.Entity, path: String, object: String,
+        _ reader: inout PropertyReader
+    ) throws(HTTPError) -> [String: PropertyValue] {
+        guard let members = json.object?.members else {
+            throw .malformed("\"\(path)\" must be an object.")
+        }
+        var values: [String: PropertyValue] = [:]
+        for member in members {
+            guard let position = entity.position(of: member.key) else {
+                throw .malformed("\(entity.name) has no stored property \"\(member.key)\".")
+            }
+            values[member.key] = reader.value(
+                member.value, entity.properties[position],
+                PropertyReader.Place(object: object, property: member.key))
+        }
+        return values
+    }
+}

@@ -1,0 +1,121 @@
+// A fetch, from JSON to what a store's reader takes.
+
+internal import Coordinator
+
+/// A fetch as a client asks for it.
+struct ClientFetch: Sendable {
+    var request: FetchRequest
+    var entity: ManagedObjectModel.Entity
+    var selection: ObjectSelection
+    var generation: QueryGenerationToken?
+    var after: QueryGenerationToken?
+    var timeout: Duration
+
+    private static let fields = [
+        "entity", "predicate", "substitutions", "sort", "limit", "offset", "resultType",
+        "properties", "groupBy", "having", "prefetch", "versions", "generation", "after",
+        "timeoutSeconds",
+    ]
+
+    /// Reads a fetch.
+    ///
+    /// - Throws: ``HTTPError`` (malformed) and ``PredicateError``.
+    init(_ json: JSONValue, model: ManagedObjectModel) throws {
+        let fields = try JSONFields(json, allowed: Self.fields)
+        guard let name = try fields.string("entity") else {
+            throw fields.wrong("entity", "the name of an entity")
+        }
+        guard let entity = model.entity(named: name) else {
+            throw HTTPError.malformed("The model has no entity \"\(name)\".")
+        }
+        self.entity = entity
+        var request = FetchRequest(name)
+        if let text = try fields.string("resultType") {
+            guard let type = FetchRequest.ResultType(rawValue: text) else {
+                throw fields.wrong("resultType", "objects, ids, dictionary or count")
+            }
+            request.resultType = type
+        }
+        let substitutions = try Self.substitutions(fields)
+        if let text = try fields.string("predicate") {
+            request.predicate = try Predicate(format: text, substitutions: substitutions)
+        }
+        if let text = try fields.string("having") {
+            request.havingPredicate = try Predicate(format: text, substitutions: substitutions)
+        }
+        request.sortDescriptors = (try fields.strings("sort") ?? []).map(SortDescriptor.init(text:))
+        request.fetchLimit = try fields.count("limit", atLeast: 1) ?? 0
+        request.fetchOffset = try fields.count("offset") ?? 0
+        request.propertiesToGroupBy = try fields.strings("groupBy") ?? []
+        request.relationshipKeyPathsForPrefetching = try fields.strings("prefetch") ?? []
+        selection = ObjectSelection(includesVersions: try fields.boolean("versions"))
+        if request.resultType == .dictionary {
+            request.propertiesToFetch = try Self.fetchedProperties(fields)
+        } else {
+            selection.properties = try Self.properties(fields, entity)
+            if !request.propertiesToGroupBy.isEmpty || request.havingPredicate != nil {
+                throw HTTPError.malformed("\"groupBy\" and \"having\" need resultType dictionary.")
+            }
+        }
+        generation = try fields.token("generation")
+        after = try fields.token("after")
+        timeout = try fields.timeout()
+        self.request = request
+    }
+
+    private static func substitutions(_ fields: JSONFields) throws -> [String: PredicateValue] {
+        guard let value = fields["substitutions"] else { return [:] }
+        guard let object = value.object else { throw fields.wrong("substitutions", "an object") }
+        var result: [String: PredicateValue] = [:]
+        for member in object.members {
+            do {
+                result[member.key] = try PredicateValue(json: member.value)
+            } catch {
+                throw HTTPError.malformed("\"substitutions.\(member.key)\": \(error).")
+            }
+        }
+        return result
+    }
+
+    private static func properties(
+        _ fields: JSONFields, _ entity: ManagedObjectModel.Entity
+    ) throws(HTTPError) -> [String]? {
+        guard let names = try fields.strings("properties") else { return nil }
+        var known = Set<String>()
+        for name in names {
+            guard entity.position(of: name) != nil || entity.relationship(named: name) != nil
+            else { throw .malformed("\(entity.name) has no property \"\(name)\".") }
+            guard known.insert(name).inserted else {
+                throw .malformed("\"properties\" names \"\(name)\" twice.")
+            }
+        }
+        return names
+    }
+
+    private static func fetchedProperties(
+        _ fields: JSONFields
+    ) throws(HTTPError) -> [FetchedProperty] {
+        var result: [FetchedProperty] = []
+        for (index, value) in (try fields.array("properties") ?? []).enumerated() {
+            if let path = value.string {
+                result.append(.keyPath(path))
+                continue
+            }
+            let aggregate = try JSONFields(
+                value, path: "properties[\(index)].", allowed: ["name", "function", "keyPath"])
+            guard let name = try aggregate.string("name"), !name.isEmpty else {
+                throw aggregate.wrong("name", "a name for the result")
+            }
+            guard let text = try aggregate.string("function"),
+                let function = FetchedProperty.Function(rawValue: text)
+            else {
+                throw aggregate.wrong("function", "count, sum, average, min or max")
+            }
+            result.append(
+                .aggregate(
+                    name: name, function: function,
+                    keyPath: try aggregate.string("keyPath") ?? ""))
+        }
+        return result
+    }
+}

@@ -1,0 +1,188 @@
+// POST /v1/fetch.
+
+internal import Coordinator
+internal import Merge
+internal import NIOCore
+
+/// Fetches: whole answers, and streams of lines in bounded memory.
+struct FetchResource: Sendable {
+    let services: HTTPServices
+
+    enum Limits {
+        /// Objects read at once for a stream.
+        static let batch = 256
+        /// Bytes collected before a part of a stream is written.
+        static let part = 64 << 10
+    }
+
+    func post(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
+        let fetch = try ClientFetch(
+            try request.json(maximumBytes: services.maximumBodyBytes), model: services.model)
+        let pin = try await services.pin(
+            generation: fetch.generation, after: fetch.after, timeout: fetch.timeout)
+        if request.wantsLines { return try await lines(fetch, pin) }
+        let renderer = services.renderer
+        return .json(
+            try await services.read(pin) { try Self.answer(fetch, $0, renderer) })
+    }
+
+    // MARK: Whole answers
+
+    private static func answer(
+        _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer
+    ) throws -> [UInt8] {
+        var output: [UInt8] = []
+        output.append(UInt8(ascii: "{"))
+        switch fetch.request.resultType {
+        case .objects: try appendObjects(fetch, reader, renderer, to: &output)
+        case .ids:
+            output.append(contentsOf: "\"ids\":[".utf8)
+            for (index, object) in try reader.objectIDs(fetch.request).enumerated() {
+                output.append(contentsOf: (index > 0 ? ",\"" : "\"").utf8)
+                output.append(contentsOf: renderer.uri(object).utf8)
+                output.append(UInt8(ascii: "\""))
+            }
+            output.append(UInt8(ascii: "]"))
+        case .dictionary:
+            output.append(contentsOf: "\"rows\":[".utf8)
+            for (index, row) in try dictionaries(fetch, reader, renderer).enumerated() {
+                if index > 0 { output.append(UInt8(ascii: ",")) }
+                JSONWriter.append(row, to: &output)
+            }
+            output.append(UInt8(ascii: "]"))
+        case .count:
+            output.append(contentsOf: "\"count\":\(try reader.count(fetch.request))".utf8)
+        }
+        output.append(UInt8(ascii: ","))
+        ValueRenderer.appendState(try reader.token, to: &output)
+        output.append(UInt8(ascii: "}"))
+        return output
+    }
+
+    private static func appendObjects(
+        _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer,
+        to output: inout [UInt8]
+    ) throws {
+        var encoder = ObjectEncoder(reader, renderer: renderer, selection: fetch.selection)
+        var fetched: [ManagedObjectID] = []
+        let prefetches = !fetch.request.relationshipKeyPathsForPrefetching.isEmpty
+        output.append(contentsOf: "\"objects\":[".utf8)
+        var isFirst = true
+        try reader.forEach(fetch.request) { row in
+            if !isFirst { output.append(UInt8(ascii: ",")) }
+            isFirst = false
+            try encoder.append(row, to: &output)
+            if prefetches { fetched.append(row.objectID) }
+            return true
+        }
+        output.append(UInt8(ascii: "]"))
+        guard prefetches else { return }
+        let related = try RelatedObjects(reader, renderer.model).objects(
+            from: fetched, along: fetch.request.relationshipKeyPathsForPrefetching)
+        var whole = ObjectEncoder(
+            reader, renderer: renderer,
+            selection: ObjectSelection(includesVersions: fetch.selection.includesVersions))
+        output.append(contentsOf: ",\"prefetched\":{".utf8)
+        for (index, row) in related.enumerated() {
+            output.append(contentsOf: (index > 0 ? ",\"" : "\"").utf8)
+            output.append(contentsOf: "\(renderer.uri(row.objectID))\":".utf8)
+            try whole.append(row, to: &output)
+        }
+        output.append(UInt8(ascii: "}"))
+    }
+
+    private static func dictionaries(
+        _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer
+    ) throws -> [JSONValue] {
+        try reader.dictionaries(fetch.request).map { row in
+            var object = JSONObject()
+            for column in row { object[column.name] = renderer.value(column.value, column.content) }
+            return .object(object)
+        }
+    }
+
+    // MARK: Streams
+
+    private func lines(_ fetch: ClientFetch, _ given: GenerationPin?) async throws -> HTTPAnswer {
+        guard fetch.request.relationshipKeyPathsForPrefetching.isEmpty else {
+            throw HTTPError.malformed("\"prefetch\" cannot be streamed; fetch the objects apart.")
+        }
+        let services = services
+        let renderer = services.renderer
+        let coordinator = services.coordinator
+        let pin: GenerationPin
+        if let given {
+            pin = given
+        } else {
+            pin = try await services.blocking { try coordinator.pinCurrentGeneration() }
+        }
+        let plan = try await services.read(pin) { try Self.plan(fetch, $0, renderer) }
+        let body: @Sendable (HTTPAnswer.Write) async throws -> Void = { write in
+            if !plan.lines.isEmpty { try await write(ByteBuffer(bytes: plan.lines)) }
+            var next = 0
+            while next < plan.rows.count {
+                let first = next
+                let (part, reached) = try await services.read(pin) {
+                    try Self.part(of: plan, from: first, fetch, $0, renderer)
+                }
+                next = reached
+                try await write(ByteBuffer(bytes: part))
+            }
+            var end = Array("{\"end\":true,\"count\":\(plan.count),".utf8)
+            ValueRenderer.appendState(pin.token, to: &end)
+            end.append(contentsOf: "}\n".utf8)
+            try await write(ByteBuffer(bytes: end))
+        }
+        return HTTPAnswer(contentType: "application/x-ndjson", body: .stream(body))
+    }
+
+    /// What a stream will send: the rows of objects to be read batch by batch, or lines.
+    private struct StreamPlan: Sendable {
+        var count: Int
+        var rows: [RowID] = []
+        var lines: [UInt8] = []
+    }
+
+    private static func plan(
+        _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer
+    ) throws -> StreamPlan {
+        var plan = StreamPlan(count: 0)
+        switch fetch.request.resultType {
+        case .count: plan.count = try reader.count(fetch.request)
+        case .objects:
+            // Eight bytes an object are kept, and no object: reading on a thread for as long as a
+            // slow client takes would let a few of them stop all others.
+            plan.rows = try reader.objectIDs(fetch.request).map(\.row)
+            plan.count = plan.rows.count
+        case .ids:
+            for object in try reader.objectIDs(fetch.request) {
+                plan.lines.append(contentsOf: "{\"id\":\"\(renderer.uri(object))\"}\n".utf8)
+                plan.count += 1
+            }
+        case .dictionary:
+            for row in try dictionaries(fetch, reader, renderer) {
+                JSONWriter.append(row, to: &plan.lines)
+                plan.lines.append(UInt8(ascii: "\n"))
+                plan.count += 1
+            }
+        }
+        return plan
+    }
+
+    private static func part(
+        of plan: StreamPlan, from first: Int, _ fetch: ClientFetch, _ reader: StoreReader,
+        _ renderer: ValueRenderer
+    ) throws -> (bytes: [UInt8], next: Int) {
+        var encoder = ObjectEncoder(reader, renderer: renderer, selection: fetch.selection)
+        var output: [UInt8] = []
+        var next = first
+        while next < min(first + Limits.batch, plan.rows.count), output.count < Limits.part {
+            if let row = try reader.row(fetch.entity, plan.rows[next]) {
+                try encoder.append(row, to: &output)
+                output.append(UInt8(ascii: "\n"))
+            }
+            next += 1
+        }
+        return (output, next)
+    }
+}

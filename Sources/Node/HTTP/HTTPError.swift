@@ -1,0 +1,87 @@
+// From errors to what a client is told: a status, a code and a message to act on.
+
+internal import Coordinator
+
+/// An answer that is an error: `{"error": {"code", "message", ...details}}`.
+struct HTTPError: Error {
+    let status: Int
+    let code: String
+    let message: String
+    /// Further members of the error.
+    var details = JSONObject()
+    /// What `Allow` says, of a 405.
+    var allowedMethods: [String] = []
+
+    init(_ status: Int, _ code: String, _ message: String, details: JSONObject = JSONObject()) {
+        self.status = status
+        self.code = code
+        self.message = message
+        self.details = details
+    }
+
+    /// A request that makes no sense; the path says where in it.
+    static func malformed(_ message: String) -> HTTPError {
+        HTTPError(400, CoordinatorError.Code.malformed.rawValue, message)
+    }
+
+    /// Something the interface does not offer.
+    static func notSupported(_ message: String) -> HTTPError {
+        HTTPError(501, "notSupported", message)
+    }
+
+    /// Whatever was thrown, as an answer.
+    ///
+    /// - Parameter renderer: writes the values and objects that the error names.
+    init(describing error: any Error, renderer: ValueRenderer) {
+        switch error {
+        case let error as HTTPError: self = error
+        case let error as CoordinatorError:
+            self.init(Self.status(of: error.code), error.code.rawValue, error.message)
+            if !error.conflicts.isEmpty {
+                details["conflicts"] = .array(error.conflicts.map(renderer.mergeConflict))
+            }
+            if !error.failures.isEmpty {
+                details["failures"] = .array(error.failures.map(renderer.failure))
+            }
+        case let error as PredicateError:
+            self.init(
+                400, CoordinatorError.Code.invalidPredicate.rawValue, "\(error)",
+                details: ["offset": .integer(Int64(error.offset))])
+        case let error as FetchRequestError: self = .malformed(error.message)
+        case let error as JSONError:
+            self.init(
+                400, CoordinatorError.Code.malformed.rawValue, "The body is not JSON: \(error).",
+                details: [
+                    "line": .integer(Int64(error.line)), "column": .integer(Int64(error.column)),
+                ])
+        case let error as NotSupported: self = .notSupported(error.description)
+        default:
+            // What an unforeseen error says may hold users' data, so only its type is told.
+            self.init(500, "internal", "The node failed with \(type(of: error)).")
+        }
+    }
+
+    /// The status of a coordinator's error.
+    static func status(of code: CoordinatorError.Code) -> Int {
+        switch code {
+        case .malformed, .invalidPredicate: 400
+        case .objectNotFound, .conflictNotFound: 404
+        case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
+            .sidesChanged:
+            409
+        case .queryGenerationExpired: 410
+        case .validationFailed: 422
+        case .clockDrift, .notWritable, .limitExceeded: 503
+        case .generationTimeout, .acknowledgementTimeout: 504
+        case .diskFull: 507
+        default: code.rawValue == "recovering" ? 503 : 500
+        }
+    }
+
+    /// The body.
+    var body: [UInt8] {
+        var error: JSONObject = ["code": .string(code), "message": .string(message)]
+        for member in details.members { error[member.key] = member.value }
+        return JSONWriter.bytes(of: ["error": .object(error)])
+    }
+}

@@ -1,0 +1,145 @@
+// One request to one answer: reads the body within its bound, checks the token, writes the answer.
+
+internal import Coordinator
+internal import HTTPTypes
+internal import HummingbirdCore
+internal import NIOCore
+
+/// Answers requests. A value; usable from any task.
+struct HTTPResponder: Sendable {
+    let router: HTTPRouter
+    /// The token as bytes; nil where anybody may ask.
+    private let token: [UInt8]?
+
+    enum Limits {
+        /// How much more than its bound a body is read, and thrown away, so that the client gets
+        /// to the answer. A longer one is cut off.
+        static let excess = 64 << 20
+        /// The longest address in bytes.
+        static let target = 16 << 10
+    }
+
+    /// The connection must end, for its next bytes are still those of this request.
+    private struct BodyNotRead: Error {}
+
+    private static let lastEventID: HTTPField.Name? = HTTPField.Name("Last-Event-ID")
+
+    init(router: HTTPRouter, token: String?) {
+        self.router = router
+        self.token = token.map { Array("Bearer \($0)".utf8) }
+    }
+
+    func respond(to request: Request, _ writer: consuming ResponseWriter) async throws {
+        var isBodyRead = true
+        let answer: HTTPAnswer
+        var allowed: [String] = []
+        do {
+            answer = try await self.answer(request, writer, isBodyRead: &isBodyRead)
+        } catch {
+            let error = HTTPError(describing: error, renderer: router.services.renderer)
+            allowed = error.allowedMethods
+            answer = HTTPAnswer(status: error.status, body: .whole(error.body))
+        }
+        var headers = HTTPFields()
+        headers[.contentType] = answer.contentType
+        headers[.cacheControl] = "no-store"
+        if answer.status == 401 { headers[.wwwAuthenticate] = "Bearer" }
+        if !allowed.isEmpty { headers[.allow] = allowed.joined(separator: ", ") }
+        if !isBodyRead { headers[.connection] = "close" }
+        let status = HTTPResponse.Status(code: answer.status)
+        switch answer.body {
+        case .whole(let bytes):
+            headers[.contentLength] = String(bytes.count)
+            try await writer.write(
+                response: HTTPResponse(status: status, headerFields: headers),
+                body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+        case .stream(let send):
+            let body = try await writer.writeHead(
+                HTTPResponse(status: status, headerFields: headers))
+            try await Self.send(send, body)
+        }
+        if !isBodyRead { throw BodyNotRead() }
+    }
+
+    private static func send(
+        _ send: @Sendable (HTTPAnswer.Write) async throws -> Void,
+        _ body: consuming some ResponseBodyWriter
+    ) async throws {
+        var writer = body
+        try await send { try await writer.write($0) }
+        try await writer.finish(nil)
+    }
+
+    private func answer(
+        _ request: Request, _ writer: borrowing ResponseWriter, isBodyRead: inout Bool
+    ) async throws -> HTTPAnswer {
+        let limit = router.services.maximumBodyBytes
+        let announced = request.headers[.contentLength].flatMap { Int($0) } ?? 0
+        if announced > limit + Limits.excess
+            || (announced > limit && request.headers[.expect] != nil)
+        {
+            isBodyRead = false
+            throw Self.tooLarge(limit)
+        }
+        let target = request.head.path ?? ""
+        guard target.utf8.count <= Limits.target else {
+            throw HTTPError(414, "addressTooLong", "The address has more than 16 KiB.")
+        }
+        let (segments, query) = try RequestTarget.parse(target)
+        if let token, !HTTPRouter.isPublic(segments) {
+            guard Self.isSame(Array((request.headers[.authorization] ?? "").utf8), token) else {
+                throw HTTPError(
+                    401, "unauthorized",
+                    "This node wants a token: send Authorization: Bearer TOKEN.")
+            }
+        }
+        if request.headers[.expect] != nil {
+            try await writer.writeInformationalHead(HTTPResponse(status: .continue))
+        }
+        var parts = HTTPRequestParts(segments: segments, query: query, body: [])
+        do {
+            parts.body = try await body(of: request, announced: announced, limit: limit)
+        } catch let error as BodyNotRead {
+            _ = error
+            isBodyRead = false
+            throw Self.tooLarge(limit)
+        }
+        parts.wantsLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
+        parts.lastEventID = Self.lastEventID.flatMap { request.headers[$0] }
+        return try await router.answer(request.method.rawValue, parts)
+    }
+
+    /// The whole body; never keeps more than the limit.
+    private func body(
+        of request: Request, announced: Int, limit: Int
+    ) async throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(min(announced, limit))
+        var count = 0
+        for try await buffer in request.body {
+            count += buffer.readableBytes
+            if count <= limit {
+                bytes.append(contentsOf: buffer.readableBytesView)
+            } else {
+                bytes = []
+                if count > limit + Limits.excess { throw BodyNotRead() }
+            }
+        }
+        guard count <= limit else { throw Self.tooLarge(limit) }
+        return bytes
+    }
+
+    private static func tooLarge(_ limit: Int) -> HTTPError {
+        HTTPError(
+            413, "bodyTooLarge", "The body has more than \(limit) bytes; send it in parts.",
+            details: ["limit": .integer(Int64(limit))])
+    }
+
+    /// Compares in a time that does not tell how much was right.
+    private static func isSame(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        guard left.count == right.count else { return false }
+        var difference: UInt8 = 0
+        for (one, other) in zip(left, right) { difference |= one ^ other }
+        return difference == 0
+    }
+}

@@ -1,0 +1,148 @@
+// The HTTP server of a node.
+//
+// Threading: may be used from any task. Requests are parsed on the event loops; what blocks runs
+// on threads of its own (HTTPServices).
+
+internal import Coordinator
+internal import HTTPTypes
+internal import HummingbirdCore
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import Synchronization
+
+/// The client interface of a node, version 1.
+///
+/// ```swift
+/// let server = try await HTTPServer.start(backend: node)
+/// print(server.port)
+/// await server.stop()
+/// ```
+public final class HTTPServer: Sendable {
+    /// How a server is set up.
+    public struct Options: Sendable {
+        /// Where it listens; port 0 takes any free one.
+        public var listen = HostAddress(host: "127.0.0.1", port: 7100)
+        /// What requests must bear in `Authorization`; nil where anybody may ask.
+        public var token: String?
+        /// The greatest body of a request in bytes; by default 16 MiB.
+        public var maximumBodyBytes = 16 << 20
+        /// How many connections may be open; more wait in the backlog.
+        public var maximumConnections = 1_024
+        /// Threads for reading at once, 1...64; as many as the coordinator has connections.
+        public var readingThreads = 4
+        /// How long requests under way may go on when the server stops.
+        public var stopGrace: Duration = .seconds(5)
+
+        /// The defaults.
+        public init() {}
+    }
+
+    private typealias Service = Server<HTTP1Channel>
+
+    /// The port that was bound.
+    public let port: Int
+    private let services: HTTPServices
+    private let service: Service
+    private let running: Task<Void, any Error>
+    private let ticking: Task<Void, any Error>
+    private let grace: Duration
+
+    /// How often leases are looked at, and followers of the change feed woken.
+    private static let tick = Duration.seconds(5)
+    /// How long a connection may be idle before it is closed.
+    private static let idleTimeout = TimeAmount.seconds(120)
+
+    /// Binds the address and begins to answer.
+    ///
+    /// - Throws: ``NodeError``: `addressUnavailable`.
+    public static func start(
+        backend: any NodeBackend, options: Options = Options()
+    ) async throws -> HTTPServer {
+        let services = HTTPServices(
+            backend: backend, maximumBodyBytes: options.maximumBodyBytes,
+            readingThreads: min(max(options.readingThreads, 1), 64))
+        let responder = HTTPResponder(
+            router: HTTPRouter(services: services), token: options.token)
+        let bound = AsyncStream.makeStream(of: Int.self)
+        let service = Service(
+            childChannelSetup: HTTP1Channel(
+                responder: { request, writer, _ in
+                    try await responder.respond(to: request, writer)
+                }, configuration: .init(idleTimeout: idleTimeout)),
+            configuration: ServerConfiguration(
+                address: .hostname(
+                    options.listen.host == "*" ? "::" : options.listen.host,
+                    port: Int(options.listen.port)),
+                backlog: 1_024,
+                availableConnectionsDelegate: MaximumAvailableConnections(
+                    options.maximumConnections)),
+            onServerRunning: { channel in
+                bound.continuation.yield(channel.localAddress?.port ?? 0)
+                bound.continuation.finish()
+            }, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quietLogger())
+        let running = Task {
+            defer { bound.continuation.finish() }
+            try await service.run()
+        }
+        for await port in bound.stream {
+            return HTTPServer(
+                port: port, services: services, service: service, running: running,
+                grace: options.stopGrace)
+        }
+        await services.stop()
+        do {
+            try await running.value
+        } catch {
+            throw NodeError(
+                .addressUnavailable,
+                "The HTTP interface cannot listen on \(options.listen): \(error)",
+                context: ["key": "http.listen"], cause: error)
+        }
+        throw NodeError(
+            .addressUnavailable, "The HTTP interface cannot listen on \(options.listen).")
+    }
+
+    private init(
+        port: Int, services: HTTPServices, service: Service,
+        running: Task<Void, any Error>, grace: Duration
+    ) {
+        self.port = port
+        self.services = services
+        self.service = service
+        self.running = running
+        self.grace = grace
+        ticking = Task {
+            while true {
+                try await Task.sleep(for: Self.tick)
+                services.leases.sweep()
+                services.feed.wake()
+            }
+        }
+    }
+
+    /// Takes no more connections, lets requests under way end, and closes.
+    ///
+    /// What is not done within the grace is cut off.
+    public func stop() async {
+        ticking.cancel()
+        services.feed.stop()
+        let running = running
+        let grace = grace
+        let guillotine = Task {
+            try await Task.sleep(for: grace)
+            running.cancel()
+        }
+        try? await service.shutdownGracefully()
+        _ = try? await running.value
+        guillotine.cancel()
+        await services.stop()
+    }
+
+    /// Nothing is logged per request, and addresses of clients are nobody's business.
+    private static func quietLogger() -> Logger {
+        var logger = Logger(label: "tributary.http")
+        logger.logLevel = .error
+        return logger
+    }
+}

@@ -1,0 +1,27 @@
+// GET /healthz, /readyz and /metrics.
+
+internal import Coordinator
+
+/// What supervisors ask.
+struct HealthResource: Sendable {
+    let services: HTTPServices
+
+    func health() -> HTTPAnswer { .json(["status": .string("ok")]) }
+
+    func readiness() throws -> HTTPAnswer {
+        if let reason = services.writerStopped {
+            throw HTTPError(
+                503, "notReady", "The store takes no more saves: \(reason.message)")
+        }
+        guard services.backend.isReady else {
+            throw HTTPError(503, "notReady", "The node has not started yet.")
+        }
+        return .json(["status": .string("ready")])
+    }
+
+    func metrics() async -> HTTPAnswer {
+        HTTPAnswer(
+            contentType: "text/plain; version=0.0.4; charset=utf-8",
+            body: .whole(Array(await services.backend.metricsText().utf8)))
+    }
+}

@@ -1,0 +1,132 @@
+// The port between the HTTP interface and the node it belongs to.
+//
+// Threading: every requirement may be called from any task.
+
+public import Coordinator
+public import Merge
+
+/// What the HTTP interface asks of a node; a coordinator alone is enough to answer most of it.
+public protocol NodeBackend: Sendable {
+    /// The store.
+    var coordinator: PersistentStoreCoordinator { get }
+    /// Whether the store is open and the mesh has started.
+    var isReady: Bool { get }
+    /// What replication knows of itself and its peers.
+    func status() async -> NodeStatus
+    /// What is measured, in Prometheus' text format.
+    func metricsText() async -> String
+    /// What each peer last told of its vector and digest.
+    func peerDigests() async -> [PeerDigest]
+    /// Waits until other nodes have a transaction on disk.
+    ///
+    /// - Parameters:
+    ///   - dot: a transaction saved here.
+    ///   - level: by how many it must be known.
+    ///   - timeout: how long to wait at the most.
+    /// - Returns: who is missing, in order; empty where enough have it.
+    func waitForAcknowledgements(
+        of dot: Dot, level: Acknowledgement, timeout: Duration
+    ) async -> [NodeID]
+    /// Forgets the part of the log that is stable and before a token.
+    ///
+    /// - Returns: how many transactions were purged.
+    /// - Throws: ``CoordinatorError``, or ``NotSupported`` where the node cannot do it.
+    func purgeHistory(before token: QueryGenerationToken) async throws -> Int
+}
+
+extension NodeBackend {
+    /// Refuses, as a node does that keeps no count of what is stable.
+    public func purgeHistory(before token: QueryGenerationToken) async throws -> Int {
+        throw NotSupported("This node cannot purge its history.")
+    }
+}
+
+/// Something of the interface that this node or release does not offer.
+public struct NotSupported: Error, Sendable, CustomStringConvertible {
+    /// What it is and what to do instead.
+    public let description: String
+
+    /// Describes what is not offered.
+    public init(_ description: String) { self.description = description }
+}
+
+/// The part of a node's status that comes from replication.
+public struct NodeStatus: Hashable, Sendable {
+    /// A peer as seen from here.
+    public struct Peer: Hashable, Sendable {
+        /// Its number.
+        public var node: NodeID
+        /// Whether it was heard lately.
+        public var isConnected: Bool
+        /// All that it has applied, as last heard.
+        public var vector: VersionVector
+        /// How many transactions are applied here that it does not have, as far as is known.
+        public var lag: UInt64
+        /// How many transactions it has that are not applied here.
+        public var missingHere: UInt64
+        /// Its wall clock less ours in milliseconds; nil before it was heard.
+        public var clockOffsetMilliseconds: Int64?
+        /// Why it is refused, for people; nil where it is not.
+        public var refusal: String?
+
+        /// Describes a peer.
+        public init(
+            node: NodeID, isConnected: Bool, vector: VersionVector, lag: UInt64 = 0,
+            missingHere: UInt64 = 0, clockOffsetMilliseconds: Int64? = nil,
+            refusal: String? = nil
+        ) {
+            self.node = node
+            self.isConnected = isConnected
+            self.vector = vector
+            self.lag = lag
+            self.missingHere = missingHere
+            self.clockOffsetMilliseconds = clockOffsetMilliseconds
+            self.refusal = refusal
+        }
+    }
+
+    /// A transaction that waits although its predecessors are there.
+    public struct Held: Hashable, Sendable {
+        /// Which one.
+        public var transaction: Dot
+        /// Why, for people.
+        public var reason: String
+
+        /// Describes a held transaction.
+        public init(transaction: Dot, reason: String) {
+            self.transaction = transaction
+            self.reason = reason
+        }
+    }
+
+    /// All members, this node included, by number.
+    public var members: [NodeID]
+    /// The peers, by number.
+    public var peers: [Peer]
+    /// Transactions that are held, by dot.
+    public var held: [Held]
+
+    /// Describes a node's view.
+    public init(members: [NodeID], peers: [Peer] = [], held: [Held] = []) {
+        self.members = members
+        self.peers = peers
+        self.held = held
+    }
+}
+
+/// What a peer last told of its state.
+public struct PeerDigest: Hashable, Sendable {
+    /// The peer.
+    public var node: NodeID
+    /// All that it has applied.
+    public var vector: VersionVector
+    /// The digest of what it shows at that vector.
+    public var digest: ProjectionDigest
+
+    /// Describes a peer's state.
+    public init(node: NodeID, vector: VersionVector, digest: ProjectionDigest) {
+        self.node = node
+        self.vector = vector
+        self.digest = digest
+    }
+}

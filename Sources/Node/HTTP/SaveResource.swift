@@ -1,0 +1,121 @@
+// POST /v1/save and GET /v1/saves/{saveID}.
+
+internal import Coordinator
+internal import Merge
+
+/// Saves, and what became of them.
+struct SaveResource: Sendable {
+    let services: HTTPServices
+
+    func post(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
+        let save = try SaveRequestReader.read(
+            try request.json(maximumBytes: services.maximumBodyBytes), model: services.model,
+            cluster: services.cluster)
+        let result: SaveResult
+        do {
+            result = try await services.coordinator.save(save.request)
+        } catch let error as CoordinatorError where !error.failures.isEmpty {
+            throw named(error, save)
+        }
+        return try await answer(
+            to: result, ids: ids(of: result, save), acknowledgement: save.acknowledgement,
+            timeout: save.timeout)
+    }
+
+    /// The answer to whatever was saved, once enough nodes have it.
+    func answer(
+        to result: SaveResult, ids: JSONObject = JSONObject(),
+        acknowledgement: Acknowledgement = .local, timeout: Duration = .seconds(10)
+    ) async throws -> HTTPAnswer {
+        if acknowledgement != .local, let dot = result.transaction {
+            let missing = await services.backend.waitForAcknowledgements(
+                of: dot, level: acknowledgement, timeout: timeout)
+            if !missing.isEmpty {
+                let names = missing.map(\.description).joined(separator: ", ")
+                throw HTTPError(
+                    504, CoordinatorError.Code.acknowledgementTimeout.rawValue,
+                    "The save is on disk here, but nodes have not confirmed it in time: \(names).",
+                    details: [
+                        "missing": .array(missing.map { .integer(Int64($0.rawValue)) }),
+                        "saved": .object(Self.members(of: result, ids: ids)),
+                    ])
+            }
+        }
+        return .json(.object(Self.members(of: result, ids: ids)))
+    }
+
+    private static func members(of result: SaveResult, ids: JSONObject) -> JSONObject {
+        [
+            "transaction": ValueRenderer.text(result.transaction?.description),
+            "timestamp": ValueRenderer.timestamp(result.timestamp),
+            "seen": ValueRenderer.vector(result.seen),
+            "token": .string(result.token.text),
+            "ids": .object(ids),
+            "conflicts": .array(result.conflicts.map { .string($0.description) }),
+        ]
+    }
+
+    /// The identities of the objects that the request named.
+    private func ids(of result: SaveResult, _ save: SaveRequestReader.Result) -> JSONObject {
+        var ids = JSONObject()
+        guard !save.names.isEmpty else { return ids }
+        let rows = Dictionary(
+            result.insertedRows.map { ($0.temporary, $0.row) }, uniquingKeysWith: { $1 })
+        for (name, object) in save.names {
+            guard let row = rows[object.row] else { continue }
+            ids[name] = .string(
+                services.renderer.uri(
+                    ManagedObjectID(entityName: object.entityName, row: row)))
+        }
+        return ids
+    }
+
+    /// Failures that the store found, with the names that the request uses.
+    private func named(
+        _ error: CoordinatorError, _ save: SaveRequestReader.Result
+    ) -> CoordinatorError {
+        let names = Dictionary(
+            save.objects.map { ($0.key.description, $0.value) }, uniquingKeysWith: { $1 })
+        var error = error
+        error.failures = error.failures.map {
+            ValidationFailure(
+                object: names[$0.object] ?? $0.object, property: $0.property, code: $0.code,
+                message: $0.message)
+        }
+        return error
+    }
+
+    // MARK: What became of a save
+
+    func get(_ saveID: String) async throws -> HTTPAnswer {
+        let found = try await services.read { reader -> (SaveResult, [RowID: String])? in
+            guard let result = try reader.savedAnswer(saveID) else { return nil }
+            var entities: [RowID: String] = [:]
+            if !result.insertedRows.isEmpty, let dot = result.transaction,
+                let transaction = try reader.transaction(dot)?.transaction
+            {
+                for change in transaction.changes where change.kind == .insert {
+                    entities[change.row] = transaction.shapes[change.shape].entity
+                }
+            }
+            return (result, entities)
+        }
+        guard let (result, entities) = found else {
+            // A writer that died while it wrote cannot say what is on its disk.
+            let isUnknown = services.writerStopped?.code == .outcomeUnknown
+            return .json(["outcome": .string(isUnknown ? "unknown" : "notSaved")])
+        }
+        var ids = JSONObject()
+        for inserted in result.insertedRows {
+            guard let entity = entities[inserted.row] else { continue }
+            // The store keeps the place in the request, not the name; inserts count from 1.
+            ids["@\(-inserted.temporary.rawValue)"] = .string(
+                services.renderer.uri(ManagedObjectID(entityName: entity, row: inserted.row)))
+        }
+        var object: JSONObject = ["outcome": .string("saved")]
+        for member in Self.members(of: result, ids: ids).members {
+            object[member.key] = member.value
+        }
+        return .json(.object(object))
+    }
+}

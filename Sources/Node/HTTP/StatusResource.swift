@@ -1,0 +1,86 @@
+// GET /v1/status.
+
+internal import Coordinator
+internal import Merge
+
+/// Where the node stands.
+struct StatusResource: Sendable {
+    let services: HTTPServices
+
+    func get() async throws -> HTTPAnswer {
+        let status = await services.backend.status()
+        let leases = services.leases.count
+        let coordinator = services.coordinator
+        return .json(
+            try await services.read { reader in
+                let token = try reader.token
+                return JSONWriter.bytes(of: [
+                    "node": .integer(Int64(coordinator.node.rawValue)),
+                    "actor": ValueRenderer.text(coordinator.actor?.description),
+                    "cluster": .string(coordinator.cluster),
+                    "vector": ValueRenderer.vector(token.versionVector),
+                    "generation": ValueRenderer.count(token.generation),
+                    "token": .string(token.text),
+                    "digest": .string(try reader.digest.description),
+                    "modelHash": .string(coordinator.model.versionHashText),
+                    "members": .array(
+                        status.members.map { .integer(Int64($0.rawValue)) }),
+                    "peers": .array(status.peers.map(Self.peer)),
+                    "conflicts": Self.conflicts(try reader.conflictCounts()),
+                    "pins": Self.pins(coordinator.pinStatus, leases: leases),
+                    "store": Self.store(coordinator.storeSizes()),
+                    "held": .array(
+                        status.held.map {
+                            [
+                                "transaction": .string($0.transaction.description),
+                                "reason": .string($0.reason),
+                            ]
+                        }),
+                ])
+            })
+    }
+
+    private static func peer(_ peer: NodeStatus.Peer) -> JSONValue {
+        [
+            "node": .integer(Int64(peer.node.rawValue)),
+            "connected": .boolean(peer.isConnected),
+            "vector": ValueRenderer.vector(peer.vector),
+            "lag": ValueRenderer.count(peer.lag),
+            "missingHere": ValueRenderer.count(peer.missingHere),
+            "clockOffsetMilliseconds": peer.clockOffsetMilliseconds.map { .integer($0) } ?? .null,
+            "refusal": ValueRenderer.text(peer.refusal),
+        ]
+    }
+
+    /// Open conflicts by state, then kind.
+    private static func conflicts(
+        _ counts: [(state: String, kind: String, count: Int)]
+    ) -> JSONValue {
+        var result = JSONObject()
+        for state in [ConflictState.unresolved, .settled] {
+            var kinds = JSONObject()
+            for entry in counts where entry.state == state.rawValue {
+                kinds[entry.kind] = .integer(Int64(entry.count))
+            }
+            result[state.rawValue] = .object(kinds)
+        }
+        return .object(result)
+    }
+
+    private static func pins(_ pins: PinStatus, leases: Int) -> JSONValue {
+        [
+            "count": .integer(Int64(pins.count)),
+            "oldestGeneration": pins.oldestGeneration.map(ValueRenderer.count) ?? .null,
+            "oldestAgeMilliseconds": ValueRenderer.count(pins.oldestAgeMilliseconds),
+            "leases": .integer(Int64(leases)),
+        ]
+    }
+
+    private static func store(_ sizes: StoreSizes) -> JSONValue {
+        [
+            "bytes": ValueRenderer.count(sizes.storeBytes),
+            "walBytes": ValueRenderer.count(sizes.walBytes),
+            "walFileBytes": ValueRenderer.count(sizes.walFileBytes),
+        ]
+    }
+}
