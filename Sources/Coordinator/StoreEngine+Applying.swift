@@ -10,6 +10,13 @@ struct ApplyRejection: Error, Hashable, Sendable {
 private enum ResolvedShape {
     case rows(EntityTable, positions: [Int])
     case link(ManagedObjectModel.Link)
+
+    var hasReferences: Bool {
+        switch self {
+        case .rows(let table, _): !table.references.isEmpty
+        case .link: false
+        }
+    }
 }
 
 extension StoreEngine {
@@ -87,6 +94,8 @@ extension StoreEngine {
         var order: [RowID] = []
         var fresh: [(EntityTable, Change, [Int])] = []
 
+        let hasReferences = shapes.contains { $0.hasReferences }
+
         // First every row's new state, so that references within the transaction find rows that
         // come later in it.
         for change in transaction.changes {
@@ -96,7 +105,7 @@ extension StoreEngine {
                     throw RowAlarm.identityExists
                 }
                 fresh.append((table, change, positions))
-                knownAlive.insert(change.row)
+                if hasReferences { knownAlive.insert(change.row) }
                 continue
             }
             let kind: RowWrite.Kind

@@ -216,9 +216,9 @@ extension StoreEngine {
 }
 
 /// The shapes of a transaction in the making: each once, in order of first use.
-private struct ShapeTable {
+struct ShapeTable {
     private(set) var shapes: [ChangeShape] = []
-    private var last: (table: String, assigned: [Int], carried: [Int], position: Int)?
+    private var last: (table: EntityTable, assigned: [Int], carried: [Int], position: Int)?
 
     mutating func position(of shape: ChangeShape) -> Int {
         if let found = shapes.firstIndex(of: shape) { return found }
@@ -231,7 +231,7 @@ private struct ShapeTable {
         of table: EntityTable, assigned: [(position: Int, value: PropertyValue)],
         carried: [(position: Int, value: PropertyValue)]
     ) -> Int {
-        if let last, last.table == table.entity.name,
+        if let last, last.table === table,
             last.assigned.elementsEqual(assigned, by: { $0 == $1.position }),
             last.carried.elementsEqual(carried, by: { $0 == $1.position })
         {
@@ -242,7 +242,7 @@ private struct ShapeTable {
             of: ChangeShape(
                 entity: table.entity.name, assigned: assigned.map { names[$0.position].name },
                 carried: carried.map { names[$0.position].name }))
-        last = (table.entity.name, assigned.map(\.position), carried.map(\.position), found)
+        last = (table, assigned.map(\.position), carried.map(\.position), found)
         return found
     }
 }

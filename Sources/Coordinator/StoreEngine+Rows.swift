@@ -104,9 +104,9 @@ extension StoreEngine {
     func insertPristine(
         _ table: EntityTable, row: RowID, stamp: Stamp, values: [PropertyValue]
     ) throws {
-        let statement = try database.prepared(table.insertSQL)
+        let statement = try insertStatement(table)
         statement.bind(1, row.rawValue)
-        statement.bind(2, state.actors.integer(stamp.dot))
+        statement.bind(2, versionInteger(stamp.dot))
         statement.bind(3, Int64(bitPattern: stamp.timestamp.rawValue))
         statement.bindNull(4)
         var index: Int32 = 5
@@ -121,6 +121,22 @@ extension StoreEngine {
             RowDigest.hashPristine(table, row: row, dot: stamp.dot, values: values))
         group.inserted.append(
             ManagedObjectID(entityName: table.entity.name, row: row))
+    }
+
+    /// The statement that inserts into a table; runs of one table look it up once.
+    private func insertStatement(_ table: EntityTable) throws -> SQLStatement {
+        if let last = lastInsert, last.table === table { return last.statement }
+        let statement = try database.prepared(table.insertSQL)
+        lastInsert = (table, statement)
+        return statement
+    }
+
+    /// The integer of a dot; a transaction's rows all ask for the same one.
+    private func versionInteger(_ dot: Dot) -> Int64 {
+        if let last = lastVersion, last.dot == dot { return last.integer }
+        let integer = state.actors.integer(dot)
+        lastVersion = (dot, integer)
+        return integer
     }
 
     /// What the columns show of registers: visible values, with references to living rows only.

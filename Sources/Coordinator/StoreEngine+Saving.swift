@@ -14,6 +14,7 @@ extension StoreEngine {
             }
             if let answer = try savedAnswer(saveID) { return answer }
         }
+        if let result = try saveInserts(request) { return result }
         var plan = SavePlan()
         try work(out: request, into: &plan)
         return try execute(plan, request)

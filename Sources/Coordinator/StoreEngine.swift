@@ -58,6 +58,10 @@ final class StoreEngine {
     /// one look. Bounded, because a group is; forgotten with it.
     var knownAlive = Set<RowID>()
 
+    /// What the last insert used, for the next one is nearly always like it.
+    var lastInsert: (table: EntityTable, statement: SQLStatement)?
+    var lastVersion: (dot: Dot, integer: Int64)?
+
     /// What a group has changed so far.
     struct GroupChanges {
         var transactions: [EncodedTransaction] = []
@@ -130,6 +134,7 @@ final class StoreEngine {
         state.generation += 1
         group = GroupChanges()
         knownAlive.removeAll(keepingCapacity: true)
+        lastVersion = nil
     }
 
     /// Commits the group.

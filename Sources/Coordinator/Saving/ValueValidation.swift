@@ -6,11 +6,12 @@ enum ValueValidation {
     ///
     /// - Parameter object: the object's URI or the name the request gave it, for the failure.
     static func failure(
-        _ value: PropertyValue, of property: ManagedObjectModel.Property, object: String
+        _ value: PropertyValue, of property: ManagedObjectModel.Property,
+        object: @autoclosure () -> String
     ) -> ValidationFailure? {
         func failure(_ code: ValidationFailure.Code, _ message: String) -> ValidationFailure {
             ValidationFailure(
-                object: object, property: property.name, code: code,
+                object: object(), property: property.name, code: code,
                 message: "\(property.name) \(message).")
         }
         if value.isNull {

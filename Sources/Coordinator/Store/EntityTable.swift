@@ -3,7 +3,7 @@ import Merge
 /// How one entity's rows are kept: its SQL, and its properties' lasting numbers.
 ///
 /// Built once at opening; the hot paths look nothing up by name.
-struct EntityTable: Sendable {
+final class EntityTable: Sendable {
     let entity: ManagedObjectModel.Entity
     let code: Int64
     /// The lasting number of each property, by position.
@@ -11,6 +11,15 @@ struct EntityTable: Sendable {
     let positionsByCode: [Int64: Int]
     /// Positions of to-ones, with the root table of their destination.
     let references: [(position: Int, root: String)]
+
+    /// Positions of properties that an insert must give a value.
+    let mandatory: [Int]
+    /// What an insert gives properties that it does not assign; nulls left out.
+    let defaults: [(position: Int, value: PropertyValue)]
+    /// Whether a to-many of the entity has a least or greatest count.
+    let hasCounts: Bool
+    /// Each property's type where a value of that type needs no further check; nil where it does.
+    let plainTypes: [AttributeType?]
 
     let insertSQL: String
     let updateSQL: String
@@ -32,6 +41,21 @@ struct EntityTable: Sendable {
         references = entity.properties.enumerated().compactMap { position, property in
             guard case .toOne(let destination) = property.content else { return nil }
             return (position, model.entity(named: destination)?.root ?? destination)
+        }
+        mandatory = entity.properties.indices.filter { !entity.properties[$0].isOptional }
+        defaults = entity.properties.enumerated().compactMap {
+            $1.defaultValue.isNull ? nil : ($0, $1.defaultValue)
+        }
+        hasCounts = entity.relationships.contains {
+            $0.isToMany
+                && ($0.description.minimumCount > 0 || $0.description.maximumCount > 0
+                    || !$0.description.isOptional)
+        }
+        plainTypes = entity.properties.map { property in
+            guard case .attribute(let type) = property.content,
+                property.validation == AttributeValidation()
+            else { return nil }
+            return type
         }
         let table = Self.quote(entity.root)
         let properties = entity.properties.map { Self.quote($0.name) }
