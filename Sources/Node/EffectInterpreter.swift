@@ -20,6 +20,8 @@ struct EffectInterpreter {
 
     /// Peers that the last frame for them did not reach, because no connection was up.
     private(set) var unreached: Set<NodeID> = []
+    /// Peers for whom a frame was dropped since this was last asked.
+    private var undelivered: Set<NodeID> = []
     /// Whether another live node was heard that uses our number.
     private(set) var isNumberTaken = false
 
@@ -60,6 +62,13 @@ struct EffectInterpreter {
         }
     }
 
+    /// The peers for whom a frame was dropped since this was last asked, lowest first.
+    mutating func takeUndelivered() -> [NodeID] {
+        guard !undelivered.isEmpty else { return [] }
+        defer { undelivered = [] }
+        return undelivered.sorted()
+    }
+
     // MARK: - Frames
 
     private mutating func send(_ frame: [UInt8], to node: NodeID) throws {
@@ -68,7 +77,12 @@ struct EffectInterpreter {
             outcome = try transport.send($0, to: node)
             return outcome
         }
-        if outcome == .sent { unreached.remove(node) } else { unreached.insert(node) }
+        if outcome == .sent {
+            unreached.remove(node)
+        } else {
+            unreached.insert(node)
+            undelivered.insert(node)
+        }
     }
 
     /// A frame over the transport's limit is dropped and reported: it is our own fault, but no

@@ -37,7 +37,7 @@ final class NodeLoop {
     /// How soon it is made durable again where a peer asks, or somebody here waits for one.
     static let promptMilliseconds: UInt64 = 50
     /// How soon a peer that could not be reached is tried again.
-    static let retryMilliseconds: UInt64 = 250
+    static let retryMilliseconds: UInt64 = 100
     /// How many polls are drained before other work gets its turn.
     static let pollsInRow = 16
     /// A node that hears of its own number this early is the newcomer of the two, and goes.
@@ -114,6 +114,11 @@ final class NodeLoop {
 
     private func feed(_ input: Input) throws {
         try interpreter.carryOut(replicator.handle(input))
+        // A question that was not sent is not waited for: the replicator asks again, or another.
+        for node in interpreter.takeUndelivered() {
+            let now = MonotonicClock.milliseconds
+            try interpreter.carryOut(replicator.handle(.peerDisconnected(node, now: now)))
+        }
     }
 
     // MARK: - Frames

@@ -75,10 +75,10 @@ public final class NodeService: Sendable {
     private let lifecycle = Mutex(Lifecycle())
 
     /// How long stopping may wait for the disk, and then for the store to close: together they
-    /// stay within the five seconds that a supervisor grants.
+    /// stay, with a second for HTTP, within the five that a supervisor grants.
     private enum Patience {
-        static let writing = Duration.seconds(3)
-        static let closing = Duration.milliseconds(1500)
+        static let writing = Duration.milliseconds(2500)
+        static let closing = Duration.milliseconds(1200)
     }
 
     /// Prepares a node; nothing happens before ``start()``.

@@ -57,10 +57,55 @@ struct ClientFetch: Sendable {
                 throw HTTPError.malformed("\"groupBy\" and \"having\" need resultType dictionary.")
             }
         }
+        try Self.checkPaths(of: request, entity, model)
         generation = try fields.token("generation")
         after = try fields.token("after")
         timeout = try fields.timeout()
         self.request = request
+    }
+
+    /// Refuses key paths whose names the model does not have; what they may lead to is for the
+    /// store to say.
+    private static func checkPaths(
+        of request: FetchRequest, _ entity: ManagedObjectModel.Entity, _ model: ManagedObjectModel
+    ) throws(HTTPError) {
+        var aggregates = Set<String>()
+        var paths = request.propertiesToGroupBy
+        for property in request.propertiesToFetch {
+            switch property {
+            case .keyPath(let path): paths.append(path)
+            case .aggregate(let name, _, let path):
+                aggregates.insert(name)
+                if !path.isEmpty { paths.append(path) }
+            }
+        }
+        paths += request.sortDescriptors.map(\.keyPath).filter { !aggregates.contains($0) }
+        for path in paths { try check(path, of: entity, model, relationshipsOnly: false) }
+        for path in request.relationshipKeyPathsForPrefetching {
+            try check(path, of: entity, model, relationshipsOnly: true)
+        }
+    }
+
+    private static func check(
+        _ path: String, of entity: ManagedObjectModel.Entity, _ model: ManagedObjectModel,
+        relationshipsOnly: Bool
+    ) throws(HTTPError) {
+        var current: ManagedObjectModel.Entity? = entity
+        for part in path.split(separator: ".", omittingEmptySubsequences: false) {
+            // Operators such as @count, and SELF, are the compiler's matter.
+            if part.hasPrefix("@") || part == "SELF", !relationshipsOnly { return }
+            let name = String(part.hasPrefix("#") ? part.dropFirst() : part)
+            if let relationship = current?.relationship(named: name) {
+                current = model.entity(named: relationship.destination)
+            } else if !relationshipsOnly, current?.position(of: name) != nil {
+                current = nil
+            } else {
+                throw .malformed(
+                    "\(current?.name ?? entity.name) has no "
+                        + "\(relationshipsOnly ? "relationship" : "property") \"\(name)\""
+                        + (name == path ? "." : ", as \"\(path)\" wants it."))
+            }
+        }
     }
 
     private static func substitutions(_ fields: JSONFields) throws -> [String: PredicateValue] {

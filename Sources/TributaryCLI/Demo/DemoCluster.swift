@@ -76,7 +76,7 @@ final class DemoCluster {
         process.executableURL = program
         process.arguments = ["serve", "--config", configuration.path]
         let log = folder.appendingPathComponent("n\(number).log")
-        FileManager.default.createFile(atPath: log.path, contents: nil)
+        try Data().write(to: log)
         let handle = try FileHandle(forWritingTo: log)
         process.standardOutput = handle
         process.standardError = handle

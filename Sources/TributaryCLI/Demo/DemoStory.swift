@@ -13,12 +13,13 @@ struct DemoStory {
 
     // MARK: Telling
 
-    private func say(_ text: String = "") { print(text) }
+    private func say(_ text: String = "") {
+        FileHandle.standardOutput.write(Data((text + "\n").utf8))
+    }
 
     private func title(_ text: String) {
-        print()
-        print(isColoured ? "\u{1B}[1;36m\(text)\u{1B}[0m" : text)
-        fflush(stdout)
+        say()
+        say(isColoured ? "\u{1B}[1;36m\(text)\u{1B}[0m" : text)
     }
 
     private func seconds(_ duration: Duration) -> String {

@@ -122,6 +122,14 @@ final class LoopbackListener: Sendable {
 
     deinit { close(descriptor) }
 
+    /// Whether somebody could listen on a port.
+    static func isFree(_ port: Int) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        return withLoopback(port: port) { bind(descriptor, $0, $1) } == 0
+    }
+
     func accept() throws -> RawConnection {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         guard poll(&entry, 1, 20_000) == 1 else { throw SystemError("accept", ETIMEDOUT) }
