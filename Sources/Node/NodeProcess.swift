@@ -1,0 +1,155 @@
+// The process `tributary serve`: from a configuration to a running node, until a signal ends it.
+//
+// Threading: `run` belongs to one task; it returns when the node has stopped.
+
+public import Coordinator
+internal import Foundation
+internal import Glibc
+public import Logging
+internal import ServiceLifecycle
+internal import UnixSignals
+
+/// A node as a process: store, mesh and HTTP interface of one configuration.
+public struct NodeProcess: Sendable {
+    /// What to run.
+    public let configuration: NodeConfiguration
+    /// Where log lines go; by default to the standard error.
+    public var logger = Logger(label: "tributary") { StreamLogHandler.standardError(label: $0) }
+    /// Tells where the node listens, once it is ready; by default one line on standard output.
+    public var announce: @Sendable (String) -> Void = { NodeProcess.print($0) }
+
+    /// No model is longer; it is the bound of the model's reader too.
+    private static let maximumModelBytes = 16 << 20
+    /// How long requests under way may go on at the end: part of the five seconds in all.
+    private static let requestGrace = Duration.seconds(1)
+
+    /// Prepares a process; nothing happens before ``run()``.
+    public init(_ configuration: NodeConfiguration) { self.configuration = configuration }
+
+    /// Runs the node until SIGTERM or SIGINT, then stops it cleanly.
+    ///
+    /// - Throws: ``NodeError`` or ``CoordinatorError``, whose exit code ``exitCode(of:)`` gives.
+    public func run() async throws {
+        let group = ServiceGroup(
+            configuration: .init(
+                services: [
+                    .init(
+                        service: Runner(process: self),
+                        successTerminationBehavior: .gracefullyShutdownGroup)
+                ],
+                gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        try await group.run()
+    }
+
+    /// The exit code of `tributary` for an error; 1 where it knows none.
+    public static func exitCode(of error: any Error) -> Int32 {
+        (error as? any ExitCodeProviding)?.exitCode ?? 1
+    }
+
+    private struct Runner: Service {
+        let process: NodeProcess
+
+        func run() async throws { try await process.runUntilShutdown() }
+    }
+
+    /// Runs the node until its task is cancelled or shut down gracefully, or the node fails.
+    func runUntilShutdown() async throws {
+        let service = try makeService()
+        let server: HTTPServer
+        do {
+            try await service.start()
+            server = try await HTTPServer.start(backend: service, options: httpOptions())
+        } catch {
+            await service.stop()
+            throw error
+        }
+        let listen = configuration.http.listen
+        let address = HostAddress(host: listen.host, port: UInt16(clamping: server.port))
+        announce(
+            "tributary: node \(configuration.node) of \(configuration.cluster) "
+                + "listens on http://\(address)")
+        let shutdown = AsyncStream.makeStream(of: Void.self)
+        let ending = Task {
+            defer { shutdown.continuation.finish() }
+            try await service.waitUntilEnded()
+        }
+        await withGracefulShutdownHandler {
+            for await _ in shutdown.stream { break }
+        } onGracefulShutdown: {
+            shutdown.continuation.finish()
+        }
+        await server.stop()
+        await service.stop()
+        try await ending.value
+    }
+
+    // MARK: - Making the parts
+
+    private func makeService() throws -> NodeService {
+        let model = try Self.readModel(configuration.model)
+        // Read before the store is touched: a wrong setting shall change nothing.
+        let transport = try configuration.transportSettings()
+        let folder = (configuration.store as NSString).deletingLastPathComponent
+        if !folder.isEmpty {
+            do {
+                try FileManager.default.createDirectory(
+                    atPath: folder, withIntermediateDirectories: true)
+            } catch {
+                throw NodeError(
+                    .configurationInvalid, "store: the folder \(folder) cannot be made: \(error)",
+                    context: ["key": "store", "file": folder], cause: error)
+            }
+        }
+        let coordinator = try PersistentStoreCoordinator(
+            storeAt: configuration.store, model: model, cluster: configuration.cluster,
+            node: configuration.node)
+        var settings = NodeService.Settings()
+        settings.peers = configuration.mesh?.peers ?? []
+        settings.logger = logger
+        guard let transport else {
+            return try NodeService(coordinator: coordinator, settings: settings)
+        }
+        settings.limits = NodeService.Settings.fitted(toFrames: transport.limits.frameBytes)
+        return try NodeService(coordinator: coordinator, settings: settings) {
+            let transport = try ZeroMQTransport(transport)
+            try transport.testThatStrangersAreRefused()
+            return transport
+        }
+    }
+
+    private func httpOptions() throws -> HTTPServer.Options {
+        var options = HTTPServer.Options()
+        options.listen = configuration.http.listen
+        options.token = try configuration.readToken()
+        options.maximumBodyBytes = configuration.http.maxBodyBytes
+        options.maximumConnections = configuration.http.maxConnections
+        options.stopGrace = Self.requestGrace
+        return options
+    }
+
+    /// Reads a model from a JSON file.
+    ///
+    /// - Throws: ``NodeError`` with `configurationInvalid`, which names file and reason.
+    public static func readModel(_ path: String) throws(NodeError) -> ManagedObjectModel {
+        let bytes: [UInt8]
+        do {
+            bytes = try SmallFile.read(path, maximumBytes: maximumModelBytes).bytes
+        } catch {
+            throw NodeError(
+                .configurationInvalid, "model: \(path) \(error.reason)",
+                context: ["key": "model", "file": path])
+        }
+        do {
+            return try ManagedObjectModel(json: bytes)
+        } catch {
+            throw NodeError(
+                .configurationInvalid, "model: \(path): \(error)",
+                context: ["key": "model", "file": path], cause: error)
+        }
+    }
+
+    private static func print(_ line: String) {
+        let bytes = Array("\(line)\n".utf8)
+        _ = Glibc.write(STDOUT_FILENO, bytes, bytes.count)
+    }
+}

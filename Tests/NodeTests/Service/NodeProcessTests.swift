@@ -1,0 +1,89 @@
+import Coordinator
+import Foundation
+import Merge
+import Synchronization
+import Testing
+
+@testable import Node
+
+@Suite("A node as a process")
+struct NodeProcessTests {
+    @Test("It says once where it listens, answers there, and leaves a store that opens again")
+    func runs() async throws {
+        let directory = try Self.directory()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        var process = NodeProcess(try Self.configuration(in: directory))
+        let box = LineBox()
+        process.announce = { box.add($0) }
+        let running = Task { [process] in try await process.runUntilShutdown() }
+        try await eventually("it listens") { !box.lines.isEmpty }
+        let line = try #require(box.lines.first)
+        #expect(line.hasPrefix("tributary: node 1 of demo listens on http://127.0.0.1:"))
+        running.cancel()
+        try await running.value
+        #expect(box.lines.count == 1)
+        let store = try PersistentStoreCoordinator(
+            readingStoreAt: directory.appendingPathComponent("data/n1.sqlite").path)
+        #expect(store.cluster == "demo")
+    }
+
+    @Test("What is wrong at the start has the exit code of the contract")
+    func exitCodes() async throws {
+        let directory = try Self.directory()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        var configuration = try Self.configuration(in: directory)
+        let good = configuration.model
+        configuration.model = directory.appendingPathComponent("none.json").path
+        #expect(await Self.exitCode(configuration) == 2)
+        try Data("{\"entities\": 7}".utf8).write(to: URL(fileURLWithPath: configuration.model))
+        #expect(await Self.exitCode(configuration) == 2)
+        configuration.model = good
+
+        let folder = directory.appendingPathComponent("data")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let held = try PersistentStoreCoordinator(
+            storeAt: configuration.store, model: try NodeProcess.readModel(good), cluster: "demo",
+            node: configuration.node)
+        #expect(await Self.exitCode(configuration) == 6)
+        held.close()
+        #expect(NodeProcess.exitCode(of: CancellationError()) == 1)
+        #expect(NodeProcess.exitCode(of: CoordinatorError(.storeDamaged, "")) == 5)
+        #expect(NodeProcess.exitCode(of: CoordinatorError(.modelMismatch, "")) == 8)
+        #expect(NodeProcess.exitCode(of: CoordinatorError(.diskFull, "")) == 9)
+        #expect(NodeProcess.exitCode(of: NodeError(.nodeIDInUse, "")) == 12)
+    }
+
+    private static func exitCode(_ configuration: NodeConfiguration) async -> Int32 {
+        do {
+            try await NodeProcess(configuration).runUntilShutdown()
+            return 0
+        } catch { return NodeProcess.exitCode(of: error) }
+    }
+
+    private static func directory() throws -> URL {
+        let directory = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tributary-process-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        return directory
+    }
+
+    private static func configuration(in directory: URL) throws -> NodeConfiguration {
+        let model = directory.appendingPathComponent("model.json")
+        try Data(
+            #"{"entities": [{"name": "Note", "attributes": [{"name": "text", "type": "string"}]}]}"#
+                .utf8
+        ).write(to: model)
+        var configuration = NodeConfiguration(
+            cluster: "demo", node: try #require(NodeID(1)),
+            store: directory.appendingPathComponent("data/n1.sqlite").path, model: model.path)
+        configuration.http.listen = HostAddress(host: "127.0.0.1", port: 0)
+        return configuration
+    }
+}
+
+/// Lines that a process has announced.
+private final class LineBox: Sendable {
+    private let state = Mutex<[String]>([])
+    var lines: [String] { state.withLock { $0 } }
+    func add(_ line: String) { state.withLock { $0.append(line) } }
+}

@@ -1,0 +1,205 @@
+import Coordinator
+import Foundation
+import Glibc
+import Merge
+import Testing
+
+@testable import Node
+
+@Suite("A node joins its store to others", .serialized)
+struct NodeServiceTests {
+    @Test("What either of two nodes saves, both hold")
+    func twoConverge() async throws {
+        let cluster = try TestCluster(2)
+        let nodes = [try await cluster.start(1), try await cluster.start(2)]
+        for node in nodes { try await node.insertNotes(20) }
+        try await NodeService.converge(nodes, transactions: 40)
+        for node in nodes { await node.stop() }
+    }
+
+    @Test("Three nodes that save at once come to hold the same")
+    func threeConverge() async throws {
+        let cluster = try TestCluster(3)
+        var nodes: [NodeService] = []
+        for number in 1...3 { nodes.append(try await cluster.start(number)) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for node in nodes {
+                for task in 0..<5 {
+                    group.addTask { try await node.insertNotes(20, text: "task \(task)") }
+                }
+            }
+            try await group.waitForAll()
+        }
+        try await NodeService.converge(nodes, transactions: 300)
+        for node in nodes {
+            let counters = node.counters.values
+            #expect(counters.saves == 100)
+            #expect(counters.committed == 100)
+            #expect(counters.applied == 200)
+            #expect(counters.alarms == 0)
+        }
+        for node in nodes { await node.stop() }
+    }
+
+    @Test("A node that starts late catches up, by pages where there is much")
+    func lateStarterCatchesUp() async throws {
+        let cluster = try TestCluster(2)
+        let first = try await cluster.start(1)
+        try await first.insertNotes(30, text: String(repeating: "long ", count: 20_000))
+        do {
+            let second = try await cluster.start(2)
+            try await NodeService.converge([first, second], transactions: 30)
+            await second.stop()
+        }
+        try await first.insertNotes(5)
+        let again = try await cluster.start(2)
+        try await NodeService.converge([first, again], transactions: 35)
+        await first.stop()
+        await again.stop()
+    }
+
+    @Test("A save too long to be published reaches the others in pieces")
+    func longSave() async throws {
+        let cluster = try TestCluster(2)
+        let nodes = [try await cluster.start(1), try await cluster.start(2)]
+        try await nodes[0].insertNotes(1, text: String(repeating: "x", count: 3_000_000))
+        try await NodeService.converge(nodes, transactions: 1)
+        for node in nodes { await node.stop() }
+    }
+
+    @Test("Both sides of a partition go on, and hold the same once it heals")
+    func partition() async throws {
+        let cluster = try TestCluster(2)
+        let link = Link()
+        let nodes = [try await cluster.start(1), try await cluster.start(2, link: link)]
+        try await nodes[0].insertNotes(1)
+        try await NodeService.converge(nodes, transactions: 1)
+        link.isCut = true
+        for node in nodes { try await node.insertNotes(10) }
+        let vectors = try nodes.map { try $0.coordinator.currentToken.versionVector }
+        #expect(vectors[0] != vectors[1])
+        link.isCut = false
+        try await NodeService.converge(nodes, transactions: 21)
+        for node in nodes { await node.stop() }
+    }
+
+    @Test("A node by itself saves and stops")
+    func alone() async throws {
+        let cluster = try TestCluster(1)
+        let own = cluster.peers[0].node
+        let coordinator = try PersistentStoreCoordinator(
+            storeAt: cluster.directory.appendingPathComponent("alone.sqlite").path,
+            model: TestCluster.model(), cluster: "test", node: own)
+        let service = try NodeService(coordinator: coordinator)
+        #expect(!service.isReady)
+        try await service.start()
+        try await eventually("the node is ready") { service.isReady }
+        try await service.insertNotes(3)
+        #expect(try await service.overview().token.versionVector[service.actor] == 3)
+        await service.stop()
+        #expect(!service.isReady)
+        await #expect(throws: NodeError.self) { try await service.insertNotes(1) }
+    }
+
+    @Test("Garbage at the ports harms nobody")
+    func garbage() async throws {
+        let cluster = try TestCluster(2)
+        let nodes = [try await cluster.start(1), try await cluster.start(2)]
+        var generator = SystemRandomNumberGenerator()
+        for peer in cluster.peers {
+            for endpoint in [peer.publish, peer.exchange] {
+                Self.throwGarbage(
+                    (0..<4096).map { _ in UInt8.random(in: 0...255, using: &generator) },
+                    at: endpoint.address.port)
+            }
+        }
+        try await Self.throwFrames(at: cluster.peers[0])
+        for node in nodes { try await node.insertNotes(5) }
+        try await NodeService.converge(nodes, transactions: 10)
+        for node in nodes { #expect(node.isReady) }
+        for node in nodes { await node.stop() }
+    }
+
+    @Test("After stopping, the store can be opened again with all that was saved")
+    func stopsCleanly() async throws {
+        let cluster = try TestCluster(2)
+        let digest: ProjectionDigest
+        do {
+            let nodes = [try await cluster.start(1), try await cluster.start(2)]
+            try await nodes[0].insertNotes(10)
+            try await NodeService.converge(nodes, transactions: 10)
+            digest = try nodes[1].coordinator.currentDigest
+            for node in nodes { await node.stop() }
+            try await nodes[1].waitUntilEnded()
+        }
+        let again = try await cluster.open(2)
+        #expect(try again.currentDigest == digest)
+        again.close()
+    }
+
+    @Test("An address in use is refused at the start")
+    func addressInUse() async throws {
+        let cluster = try TestCluster(2)
+        let first = try await cluster.start(1)
+        let other = try TestCluster(2)
+        let coordinator = try PersistentStoreCoordinator(
+            storeAt: other.directory.appendingPathComponent("1.sqlite").path,
+            model: TestCluster.model(), cluster: "test", node: other.peers[0].node)
+        let taken = cluster.peers[0]
+        let second = try NodeService(coordinator: coordinator) {
+            try ZeroMQTransport(
+                .init(node: taken.node, publish: taken.publish, exchange: taken.exchange))
+        }
+        let error = await #expect(throws: NodeError.self) { try await second.start() }
+        #expect(error?.code == .addressUnavailable)
+        await second.stop()
+        await first.stop()
+    }
+
+    @Test("Each knows the digest that the other last told")
+    func peerDigests() async throws {
+        let cluster = try TestCluster(2)
+        let nodes = [try await cluster.start(1), try await cluster.start(2)]
+        try await nodes[0].insertNotes(3)
+        try await NodeService.converge(nodes, transactions: 3)
+        let state = try nodes[0].coordinator.read { (try $0.token.versionVector, try $0.digest) }
+        for (node, peer) in [(nodes[0], nodes[1]), (nodes[1], nodes[0])] {
+            try await eventually("the digest is told") {
+                await node.peerDigests()
+                    == [PeerDigest(node: peer.coordinator.node, vector: state.0, digest: state.1)]
+            }
+        }
+        for node in nodes { await node.stop() }
+    }
+
+    /// Sends bytes to a port that expects ZeroMQ's greeting.
+    private static func throwGarbage(_ bytes: [UInt8], at port: UInt16) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let isConnected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        if isConnected { _ = send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
+    }
+
+    /// Sends well-framed nonsense in the name of a node that is no member.
+    private static func throwFrames(at peer: MeshPeer) async throws {
+        let address = MeshEndpoint(address: HostAddress(host: "127.0.0.1", port: 0))
+        let stranger = try ZeroMQTransport(
+            .init(node: try #require(NodeID(99)), publish: address, exchange: address))
+        try stranger.connect(to: peer)
+        for length in [0, 1, 17, 4096] {
+            let frame = [UInt8](repeating: 0x9F, count: length)
+            for _ in 0..<100 {
+                if try stranger.send(frame, to: peer.node) == .sent { break }
+                _ = try stranger.poll(timeoutMilliseconds: 10)
+            }
+        }
+    }
+}
