@@ -1,0 +1,164 @@
+import Coordinator
+import Merge
+import Node
+import Testing
+
+@Suite("/v1/conflicts")
+struct ConflictContractTests {
+    /// A person whose name two nodes have written concurrently.
+    private func disputed(
+        _ node: HTTPTestNode
+    ) async throws -> (uri: String, id: String, ours: String) {
+        let (uri, _) = try await node.insertPerson("Augusta")
+        let seen = try node.coordinator.currentToken.versionVector
+        let saved = try await node.save(
+            #"{"operations": [{"update": "\#(uri)", "values": {"name": "Eve"}}], "author": "us"}"#)
+        try node.applyForeignName("Amy", of: uri, seen: seen)
+        let row = try #require(uri.split(separator: "/").last)
+        return (uri, "Person.\(row).name", try #require(saved["transaction"]?.string))
+    }
+
+    @Test("One conflict has the shape of the contract")
+    func answersAsTheContractSays() async throws {
+        try await HTTPTestNode.run { node in
+            let (_, id, _) = try await disputed(node)
+            let answer = try await node.ask("GET", "/v1/conflicts/\(id)")
+            let text = normalised(answer.text)
+            let head =
+                #"{"id":"Person.pROW.name","kind":"update","state":"unresolved","open":true,"#
+                + #""entity":"Person","object":"x-tributary://demo/Person/pROW","#
+                + #""property":"name","policy":"error","sides":["#
+            #expect(text.hasPrefix(head), "\(text)")
+            let theirs =
+                #"{"dot":"DOT-1","node":2,"author":"elsewhere","context":null,"#
+                + #""timestamp":{TIME},"value":"Amy","visible":true}"#
+            let ours =
+                #"{"dot":"DOT-2","node":1,"author":"us","context":null,"#
+                + #""timestamp":{TIME},"value":"Eve","visible":false}"#
+            #expect(text.contains("\"sides\":[\(theirs),\(ours)]"), "\(text)")
+            #expect(
+                text.contains(
+                    #""base":{"dot":"DOT-1","value":"Augusta"},"reason":{"rule":"earliest","text":"#
+                ), "\(text)")
+            #expect(text.hasSuffix(#""closedBy":null}"#), "\(text)")
+        }
+    }
+
+    @Test("The list filters by state, entity, object, kind and whether it is open")
+    func lists() async throws {
+        try await HTTPTestNode.run { node in
+            let (uri, id, _) = try await disputed(node)
+            for query in [
+                "", "?state=unresolved", "?entity=Person&kind=update&open=true&limit=5",
+                "?object=\(uri)", "?state=all",
+            ] {
+                let answer = try await node.ask("GET", "/v1/conflicts\(query)")
+                #expect(answer["conflicts"]?.array?.count == 1, "\(query)")
+                #expect(answer["conflicts.0.id"] == .string(id))
+                #expect(answer["conflicts.0.base"] == .null)
+            }
+            for query in ["?state=settled", "?kind=delete", "?entity=Note", "?open=false"] {
+                let answer = try await node.ask("GET", "/v1/conflicts\(query)")
+                #expect(answer["conflicts"] == .array([]), "\(query)")
+            }
+            for query in [
+                "?state=x", "?kind=x", "?entity=x", "?open=x", "?object=x", "?limit=0", "?x=1",
+            ] {
+                let answer = try await node.ask("GET", "/v1/conflicts\(query)")
+                #expect(answer.status == 400, "\(query)")
+            }
+            let status = try await node.ask("GET", "/v1/status")
+            #expect(status["conflicts.unresolved.update"] == .integer(1))
+        }
+    }
+
+    @Test("A save over an unresolved conflict is 409, unless it says that it resolves")
+    func protectsUnresolvedConflicts() async throws {
+        try await HTTPTestNode.run { node in
+            let (uri, _, _) = try await disputed(node)
+            let change = #""update": "\#(uri)", "values": {"name": "Joy"}"#
+            let refused = try await node.save(#"{"operations": [{\#(change)}]}"#)
+            #expect(refused.status == 409 && refused.code == "unresolvedConflict")
+            #expect(refused["error.conflicts.0.object"] == .string(uri))
+            let done = try await node.save(
+                #"{"operations": [{\#(change), "resolves": true}]}"#)
+            #expect(done.status == 200, "\(done.text)")
+        }
+    }
+
+    @Test("A resolution by side answers as a save does, and closes the conflict")
+    func resolvesBySide() async throws {
+        try await HTTPTestNode.run { node in
+            let (uri, id, ours) = try await disputed(node)
+            let path = "/v1/conflicts/\(id)/resolution"
+            let changed = try await node.ask(
+                "POST", path, #"{"side": "\#(ours)", "sides": ["\#(ours)"]}"#)
+            #expect(changed.status == 409 && changed.code == "sidesChanged")
+            let conflict = try await node.ask("GET", "/v1/conflicts/\(id)")
+            let sides = (conflict["sides"]?.array ?? []).compactMap {
+                $0.object?["dot"]?.string.map { "\"\($0)\"" }
+            }
+            let answer = try await node.ask(
+                "POST", path,
+                #"{"side": "\#(ours)", "sides": [\#(sides.joined(separator: ","))]}"#)
+            #expect(answer.status == 200, "\(answer.text)")
+            #expect(
+                answer.json.object?.members.map(\.key)
+                    == ["transaction", "timestamp", "seen", "token", "ids", "conflicts"])
+            let object = try await node.ask(
+                "GET", uri.replacing("x-tributary://demo/", with: "/v1/objects/"))
+            #expect(object["values.name"] == .string("Eve"))
+            #expect(object["conflicted"] == .boolean(false))
+            #expect(try await node.ask("GET", "/v1/conflicts/\(id)").status == 404)
+            let closed = try await node.ask("GET", "/v1/conflicts?state=resolved&open=false")
+            let name = try #require(closed["conflicts.0.id"]?.string)
+            #expect(name.hasPrefix(id + "@"))
+            #expect(closed["conflicts.0.closedBy"] == answer["transaction"])
+            let undone = try await node.ask("POST", "/v1/conflicts/\(name)/undo")
+            #expect(undone.status == 200, "\(undone.text)")
+        }
+    }
+
+    @Test("Resolutions by values, by policy and by deletion")
+    func resolvesOtherwise() async throws {
+        for body in [
+            #"{"values": {"name": "Joy"}}"#, #"{"policy": "overwrite", "author": "me"}"#,
+            #"{"delete": true}"#,
+        ] {
+            try await HTTPTestNode.run { node in
+                let (_, id, _) = try await disputed(node)
+                let answer = try await node.ask("POST", "/v1/conflicts/\(id)/resolution", body)
+                #expect(answer.status == 200, "\(body): \(answer.text)")
+                let open = try await node.ask("GET", "/v1/conflicts?open=true")
+                #expect(open["conflicts"] == .array([]), "\(body)")
+            }
+        }
+    }
+
+    @Test("Resolutions that make no sense are refused")
+    func refusesNonsense() async throws {
+        try await HTTPTestNode.run { node in
+            let (_, id, _) = try await disputed(node)
+            let path = "/v1/conflicts/\(id)/resolution"
+            for (body, status) in [
+                (#"{}"#, 400), (#"{"side": "x"}"#, 400), (#"{"policy": "x"}"#, 400),
+                (#"{"policy": "error"}"#, 400), (#"{"delete": false}"#, 400),
+                (#"{"values": 1}"#, 400), (#"{"values": {"x": 1}}"#, 400),
+                (#"{"values": {"name": 1}}"#, 422), (#"{"change": {"x": {}}}"#, 400),
+                (#"{"side": "1.5e0c0000000000-1"}"#, 409),
+                (#"{"delete": true, "sides": ["x"]}"#, 400), (#"{"delete": true, "x": 1}"#, 400),
+            ] {
+                let answer = try await node.ask("POST", path, body)
+                #expect(answer.status == status, "\(body): \(answer.text)")
+            }
+            for lost in ["x", "Person.p1.name", "Nobody.p1.name"] {
+                let answer = try await node.ask("GET", "/v1/conflicts/\(lost)")
+                #expect(answer.status == 404 && answer.code == "conflictNotFound", "\(lost)")
+            }
+            #expect(
+                try await node.ask(
+                    "POST", "/v1/conflicts/Person.p1.name/undo", "{}"
+                ).status == 404)
+        }
+    }
+}

@@ -1,0 +1,227 @@
+import Coordinator
+import Merge
+import Node
+import Synchronization
+import Testing
+
+@Suite("The other resources")
+struct ResourceContractTests {
+    @Test("Health, readiness, metrics and the model")
+    func answersSupervisors() async throws {
+        try await HTTPTestNode.run { node in
+            #expect(try await node.ask("GET", "/healthz").text == #"{"status":"ok"}"#)
+            #expect(try await node.ask("GET", "/readyz").status == 200)
+            node.backend.ready.withLock { $0 = false }
+            let early = try await node.ask("GET", "/readyz")
+            #expect(early.status == 503 && early.code == "notReady")
+            #expect(try await node.ask("GET", "/metrics").text == "tributary_up 1\n")
+            let model = try await node.ask("GET", "/v1/model")
+            let again = try ManagedObjectModel(json: model.json)
+            #expect(again.versionHash == node.coordinator.model.versionHash)
+        }
+    }
+
+    @Test("Status tells all that the contract lists")
+    func tellsStatus() async throws {
+        try await HTTPTestNode.run { node in
+            _ = try await node.insertPerson("Ada")
+            let status = try await node.ask("GET", "/v1/status")
+            #expect(
+                status.json.object?.members.map(\.key) == [
+                    "node", "actor", "cluster", "vector", "generation", "token", "digest",
+                    "modelHash", "members", "peers", "conflicts", "pins", "store", "held",
+                ])
+            #expect(status["node"] == .integer(1))
+            #expect(status["held"] == .array([]))
+            #expect(status["peers.0.node"] == .integer(2))
+            #expect(status["peers.0.connected"] == .boolean(true))
+            #expect(status["peers.0.lag"] == .integer(4))
+            #expect(status["peers.0.clockOffsetMilliseconds"] == .integer(-12))
+            #expect(status["modelHash"]?.string == node.coordinator.model.versionHashText)
+            #expect((status["store.bytes"]?.integer ?? 0) > 0)
+        }
+    }
+
+    @Test("Unknown addresses are 404, wrong methods 405 with what is possible")
+    func refusesUnknownRoutes() async throws {
+        try await HTTPTestNode.run { node in
+            for path in ["/", "/v1", "/v1/nothing", "/v1/objects/Person", "/v2/save", "/v1/save/"] {
+                let answer = try await node.ask("GET", path)
+                #expect(answer.status == 404 && answer.code == "notFound", "\(path)")
+            }
+            let wrong = try await node.ask("PUT", "/v1/history")
+            #expect(wrong.status == 405 && wrong.code == "methodNotAllowed")
+            #expect(
+                wrong.headers.contains { $0.0.lowercased() == "allow" && $0.1 == "GET, DELETE" })
+            for (method, path) in [("POST", "/v1/backup"), ("POST", "/v1/members")] {
+                let answer = try await node.ask(method, path, "{}")
+                #expect(answer.status == 501 && answer.code == "notSupported", "\(path)")
+            }
+            #expect(try await node.ask("GET", "/v1/%zz").status == 400)
+            #expect(try await node.ask("GET", "/v1/%ff").status == 400)
+            let before = try node.coordinator.currentToken.text
+            let purge = try await node.ask("DELETE", "/v1/history?before=\(before)")
+            #expect(purge.status == 501)
+            #expect(try await node.ask("DELETE", "/v1/history").status == 400)
+        }
+    }
+
+    @Test("With a token set, all but health needs it")
+    func wantsTheToken() async throws {
+        var options = HTTPServer.Options()
+        options.token = "0123456789abcdef"
+        try await HTTPTestNode.run(options: options) { node in
+            #expect(try await node.ask("GET", "/v1/status").status == 200)
+            let stranger = try NodeClient(url: "http://127.0.0.1:\(node.server.port)")
+            let refused = try await stranger.request("GET", "/v1/status")
+            #expect(refused.status == 401)
+            #expect(
+                String(decoding: refused.body, as: UTF8.self).contains(#""code":"unauthorized""#))
+            #expect(try await stranger.request("GET", "/healthz").status == 200)
+            let wrong = try NodeClient(
+                url: "http://127.0.0.1:\(node.server.port)", token: "0123456789abcdeF")
+            #expect(try await wrong.request("POST", "/v1/save").status == 401)
+            await stranger.close()
+            await wrong.close()
+        }
+    }
+
+    @Test("History gives transactions in order, page by page")
+    func tellsHistory() async throws {
+        try await HTTPTestNode.run { node in
+            let (ada, _) = try await node.insertPerson("Ada")
+            let (bob, _) = try await node.insertPerson("Bob")
+            _ = try await node.save(
+                """
+                {"operations": [{"update": "\(ada)", "add": {"friends": ["\(bob)"]}}],
+                 "author": "me", "context": "c", "saveID": "s"}
+                """)
+            _ = try await node.save(#"{"operations": [{"delete": "\#(bob)"}]}"#)
+            let first = try await node.ask("GET", "/v1/history?limit=1")
+            #expect(
+                normalised(first.text).hasPrefix(
+                    #"{"transactions":[{"dot":"DOT-1","timestamp":{TIME},"seen":{},"#
+                        + #""author":null,"context":null,"saveID":null,"changes":[{"#
+                        + #""object":"x-tributary://demo/Person/pROW","kind":"insert","#
+                        + #""values":{"name":"Ada"}}]}],"token":"TOKEN"}"#))
+            let token = try #require(first["token"]?.string)
+            let rest = try await node.ask("GET", "/v1/history?after=\(token)")
+            let kinds = (rest["transactions"]?.array ?? []).map { transaction in
+                (transaction.object?["changes"]?.array ?? []).compactMap {
+                    $0.object?["kind"]?.string
+                }
+            }
+            #expect(kinds.first == ["insert"])
+            #expect(kinds.last?.contains("delete") == true)
+            #expect(rest["transactions.1.author"] == .string("me"))
+            #expect(rest["transactions.1.saveID"] == .string("s"))
+            let end = try #require(rest["token"]?.string)
+            let current = try node.coordinator.currentToken
+            #expect(QueryGenerationToken(text: end)?.versionVector == current.versionVector)
+            let nothing = try await node.ask("GET", "/v1/history?after=\(end)")
+            #expect(nothing["transactions"] == .array([]))
+            // Another node's token: what its vector covers is left out.
+            let foreign = QueryGenerationToken(
+                store: 1, generation: 9, position: 99,
+                versionVector: QueryGenerationToken(text: token)?.versionVector ?? VersionVector())
+            let same = try await node.ask("GET", "/v1/history?after=\(foreign.text)")
+            #expect(same["transactions"] == rest["transactions"])
+            for odd in ["after=x", "limit=0", "limit=x", "y=1", "limit=1&limit=2"] {
+                #expect(try await node.ask("GET", "/v1/history?\(odd)").status == 400, "\(odd)")
+            }
+        }
+    }
+
+    @Test("The change feed tells every transaction once, and resumes after an event")
+    func followsChanges() async throws {
+        try await HTTPTestNode.run { node in
+            _ = try await node.insertPerson("Old")
+            let after = try node.coordinator.currentToken.text
+            let stream = try await node.client.stream("GET", "/v1/changes?after=\(after)")
+            #expect(stream.status == 200)
+            _ = try await node.insertPerson("Ada")
+            _ = try await node.insertPerson("Bob")
+            let events = try await Self.events(stream, 2)
+            #expect(events.map(\.data).map { $0.contains("Ada") } == [true, false])
+            #expect(events[1].data.contains("Bob"))
+            let resumed = try await node.client.stream(
+                "GET", "/v1/changes", headers: [("Last-Event-ID", events[0].id)])
+            let again = try await Self.events(resumed, 1)
+            #expect(again[0].data == events[1].data && again[0].id == events[1].id)
+            let wrong = try await node.ask(
+                "GET", "/v1/changes", headers: [("Last-Event-ID", "x")])
+            #expect(wrong.status == 400)
+        }
+    }
+
+    private static func events(
+        _ stream: NodeLineStream, _ count: Int
+    ) async throws -> [(id: String, data: String)] {
+        var events: [(id: String, data: String)] = []
+        var id = ""
+        for try await line in stream {
+            if line.hasPrefix("id: ") { id = String(line.dropFirst(4)) }
+            if line.hasPrefix("data: ") { events.append((id, String(line.dropFirst(6)))) }
+            if events.count == count { break }
+        }
+        return events
+    }
+
+    @Test("Stopping ends streams and refuses connections")
+    func stopsCleanly() async throws {
+        try await HTTPTestNode.run { node in
+            let stream = try await node.client.stream("GET", "/v1/changes")
+            var lines = stream.makeAsyncIterator()
+            #expect(try await lines.next() == ": following")
+            await node.server.stop()
+            while let line = try await lines.next() { #expect(line.isEmpty) }
+            await #expect(throws: NodeError.self) {
+                _ = try await NodeClient(url: "http://127.0.0.1:\(node.server.port)")
+                    .request("GET", "/healthz")
+            }
+        }
+    }
+
+    @Test("A port in use is told as such")
+    func tellsTakenPorts() async throws {
+        try await HTTPTestNode.run { node in
+            var options = HTTPServer.Options()
+            options.listen = HostAddress(host: "127.0.0.1", port: UInt16(node.server.port))
+            await #expect(throws: NodeError.self) {
+                _ = try await HTTPServer.start(backend: node.backend, options: options)
+            }
+        }
+    }
+
+    @Test("Verification compares with the rows, and with peers at the same vector")
+    func verifies() async throws {
+        try await HTTPTestNode.run { node in
+            _ = try await node.insertPerson("Ada")
+            let alone = try await node.ask("POST", "/v1/verify")
+            #expect(alone["ok"] == .boolean(true))
+            #expect(alone["digest"] == alone["recomputed"])
+            #expect(alone["peers"] == .object(JSONObject()))
+            let vector = try node.coordinator.currentToken.versionVector
+            let peers = [
+                PeerDigest(
+                    node: try HTTPTestNode.node(2), vector: VersionVector(),
+                    digest: ProjectionDigest()),
+                PeerDigest(
+                    node: try HTTPTestNode.node(3), vector: vector,
+                    digest: try node.coordinator.currentDigest),
+            ]
+            node.backend.digests.withLock { $0 = peers }
+            let agreeing = try await node.ask("POST", "/v1/verify", "{}")
+            #expect(agreeing["ok"] == .boolean(true))
+            #expect(agreeing["peers.2.agrees"] == .null)
+            #expect(agreeing["peers.3.agrees"] == .boolean(true))
+            let liar = PeerDigest(
+                node: try HTTPTestNode.node(4), vector: vector, digest: ProjectionDigest())
+            node.backend.digests.withLock { $0 = [liar] }
+            let different = try await node.ask("POST", "/v1/verify")
+            #expect(different["ok"] == .boolean(false))
+            #expect(different["differences"]?.array?.count == 1)
+            #expect(try await node.ask("POST", "/v1/verify", #"{"x": 1}"#).status == 400)
+        }
+    }
+}

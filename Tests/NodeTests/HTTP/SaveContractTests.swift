@@ -1,0 +1,252 @@
+import Coordinator
+import Merge
+import Node
+import Synchronization
+import Testing
+
+@Suite("POST /v1/save")
+struct SaveContractTests {
+    @Test("A save answers transaction, timestamp, seen, token, ids and conflicts")
+    func answersAsTheContractSays() async throws {
+        try await HTTPTestNode.run { node in
+            let answer = try await node.save(
+                """
+                {"operations": [
+                  {"insert": "Person", "id": "@ada", "values": {"name": "Ada", "manager": "@bob"}},
+                  {"insert": "Person", "id": "@bob", "values": {"name": "Bob", "manager": "@ada"}}],
+                 "saveID": "s1", "author": "import", "context": "nightly"}
+                """)
+            #expect(answer.status == 200)
+            #expect(
+                normalised(answer.text)
+                    == #"{"transaction":"DOT-1","timestamp":{TIME},"seen":{},"token":"TOKEN","#
+                    + #""ids":{"@ada":"x-tributary://demo/Person/pROW","#
+                    + #""@bob":"x-tributary://demo/Person/pROW"},"conflicts":[]}"#)
+            let again = try await node.save(
+                """
+                {"operations": [
+                  {"insert": "Person", "id": "@ada", "values": {"name": "Ada", "manager": "@bob"}},
+                  {"insert": "Person", "id": "@bob", "values": {"name": "Bob", "manager": "@ada"}}],
+                 "saveID": "s1"}
+                """)
+            #expect(again.text == answer.text)
+            let kept = try await node.ask("GET", "/v1/saves/s1")
+            #expect(kept["outcome"]?.string == "saved")
+            #expect(kept["transaction"] == answer["transaction"])
+            #expect(kept["token"] == answer["token"])
+            let other = try await node.ask("GET", "/v1/saves/never")
+            #expect(other.status == 200 && other.text == #"{"outcome":"notSaved"}"#)
+        }
+    }
+
+    @Test("Values of every type come back exactly")
+    func keepsValues() async throws {
+        try await HTTPTestNode.run { node in
+            let values =
+                #""age":9223372036854775807,"small":-32768,"ratio":0.1,"price":"1.5","#
+                + #""born":"2026-01-31T12:00:00.000Z","photo":"AQID","#
+                + #""token":"123E4567-E89B-12D3-A456-426614174000","site":"http://a/b","#
+                + #""active":true"#
+            let (uri, version) = try await node.insertPerson("Ada", values)
+            let path = uri.replacing("x-tributary://demo/", with: "/v1/objects/")
+            let answer = try await node.ask("GET", path)
+            #expect(answer.status == 200)
+            #expect(
+                answer.text.hasPrefix(
+                    #"{"id":"\#(uri)","entity":"Person","version":"\#(version)","#
+                        + #""conflicted":false,"values":{"active":true,"#
+                        + #""age":9223372036854775807,"born":"2026-01-31T12:00:00.000Z","#
+                        + #""manager":null,"name":"Ada","#))
+            for part in values.split(separator: ",\"") {
+                #expect(answer.text.contains(part.hasPrefix("\"") ? part : "\"" + part))
+            }
+            #expect(answer["values.reports"]?.array == [])
+            #expect(answer["values.mood"] == nil)
+            let odd = try await node.save(
+                #"{"operations": [{"update": "\#(uri)", "values": {"ratio": "-Infinity"}}]}"#)
+            #expect(odd.status == 200)
+            let read = try await node.ask("GET", path)
+            #expect(read["values.ratio"] == .string("-Infinity"))
+        }
+    }
+
+    @Test("To-manys and the far side of a one-to-one can be assigned, added to and removed from")
+    func changesRelationships() async throws {
+        try await HTTPTestNode.run { node in
+            let (ada, _) = try await node.insertPerson("Ada")
+            let (bob, _) = try await node.insertPerson("Bob")
+            let first = try await node.save(
+                """
+                {"operations": [
+                  {"insert": "Pass", "id": "@pass", "values": {"number": "7"}},
+                  {"update": "\(ada)", "values": {"reports": ["\(bob)"], "pass": "@pass"},
+                   "add": {"friends": ["\(bob)"]}}]}
+                """)
+            #expect(first.status == 200, "\(first.text)")
+            let fetched = try await node.fetch(
+                #"{"entity": "Person", "predicate": "name == 'Ada'", "prefetch": ["pass"]}"#)
+            #expect(fetched["objects.0.values.reports"] == .array([.string(bob)]))
+            #expect(fetched["objects.0.values.friends"] == .array([.string(bob)]))
+            let pass = try #require(first["ids.@pass"]?.string)
+            #expect(fetched["objects.0.values.pass"] == .string(pass))
+            #expect(fetched["prefetched"]?.object?.members.map(\.key) == [pass])
+            let second = try await node.save(
+                """
+                {"operations": [{"update": "\(ada)", "values": {"reports": [], "pass": null},
+                  "remove": {"friends": ["\(bob)"]}}]}
+                """)
+            #expect(second.status == 200, "\(second.text)")
+            let after = try await node.fetch(#"{"entity": "Person", "sort": ["name"]}"#)
+            #expect(after["objects.0.values.reports"] == .array([]))
+            #expect(after["objects.0.values.friends"] == .array([]))
+            #expect(after["objects.0.values.pass"] == .null)
+        }
+    }
+
+    @Test(
+        "What makes no sense is 400 malformed, with the place",
+        arguments: [
+            (#"not json"#, "line 1"), (#"[]"#, "The body"), (#"{}"#, "operations"),
+            (#"{"operations": 1}"#, "operations"), (#"{"operations": [1]}"#, "operations[0]"),
+            (#"{"operations": [{}]}"#, "operations[0]"),
+            (#"{"operations": [{"insert": "Nobody"}]}"#, "Nobody"),
+            (#"{"operations": [{"insert": 1}]}"#, "operations[0].insert"),
+            (#"{"operations": [{"insert": "Shape"}]}"#, "abstract"),
+            (#"{"operations": [], "extra": 1}"#, "extra"),
+            (#"{"operations": [], "operations": []}"#, "twice"),
+            (#"{"operations": [{"insert": "Person", "x": 1}]}"#, "operations[0].x"),
+            (#"{"operations": [{"insert": "Person", "values": {"x": 1}}]}"#, "\"x\""),
+            (#"{"operations": [{"insert": "Person", "values": {"mood": "x"}}]}"#, "mood"),
+            (#"{"operations": [{"insert": "Person", "id": "ada"}]}"#, "operations[0].id"),
+            (#"{"operations": [{"insert": "Person", "delete": "x"}]}"#, "one of"),
+            (#"{"operations": [{"update": "nowhere"}]}"#, "operations[0].update"),
+            (#"{"operations": [{"delete": "x-tributary://demo/Nobody/p1"}]}"#, "Nobody"),
+            (
+                #"{"operations": [{"delete": "x-tributary://demo/Person/p1", "version": "x"}]}"#,
+                "operations[0].version"
+            ),
+            (#"{"operations": [], "mergePolicy": "never"}"#, "mergePolicy"),
+            (#"{"operations": [], "acknowledgement": 0}"#, "acknowledgement"),
+            (#"{"operations": [], "timeoutSeconds": -1}"#, "timeoutSeconds"),
+            (#"{"operations": [{"insert": "Person", "values": {"ratio": 1e400}}]}"#, "line 1"),
+            (#"{"operations": [{"insert": "Person", "values": {"name": "\ud800"}}]}"#, "line 1"),
+            (#"{"operations": [], "saveID": ""}"#, "1 to 200"),
+        ])
+    func refusesNonsense(body: String, place: String) async throws {
+        try await HTTPTestNode.run { node in
+            let answer = try await node.save(body)
+            #expect(answer.status == 400, "\(body): \(answer.text)")
+            #expect(answer.code == "malformed")
+            #expect(answer.message.contains(place), "\(answer.message)")
+            #expect(try node.coordinator.currentToken.position == 0)
+        }
+    }
+
+    @Test("Deep nesting and a body over the limit are refused, and the connection goes on")
+    func refusesHostileBodies() async throws {
+        try await HTTPTestNode.run { node in
+            let deep = try await node.save(String(repeating: "[", count: 100_000))
+            #expect(deep.status == 400 && deep.code == "malformed")
+            let large = try await node.save(String(repeating: " ", count: 17 << 20))
+            #expect(large.status == 413 && large.code == "bodyTooLarge")
+            let huge = try await node.ask(
+                "POST", "/v1/save", "", headers: [("Expect", "100-continue")])
+            #expect(huge.status == 400)
+            #expect(try await node.ask("GET", "/healthz").status == 200)
+        }
+    }
+
+    @Test("All values that do not fit are told at once, as 422 validationFailed")
+    func collectsFailures() async throws {
+        try await HTTPTestNode.run { node in
+            let answer = try await node.save(
+                """
+                {"operations": [
+                  {"insert": "Person", "id": "@a", "values": {"name": 1, "age": "x", "small": 40000,
+                   "manager": "@nobody", "pass": "x-tributary://demo/Person/p5",
+                   "reports": ["x-tributary://other/Person/p5"], "friends": "x"}}]}
+                """)
+            #expect(answer.status == 422 && answer.code == "validationFailed")
+            let failures = answer["error.failures"]?.array ?? []
+            #expect(
+                failures.compactMap { $0.object?["property"]?.string }
+                    == ["name", "age", "small", "manager", "pass", "reports", "friends"])
+            #expect(failures.allSatisfy { $0.object?["object"]?.string == "@a" })
+            let missing = try await node.save(
+                """
+                {"operations": [{"insert": "Person", "id": "@a", "values": {"age": 1}},
+                  {"insert": "Person", "values": {"name": "\(String(repeating: "x", count: 21))"}}]}
+                """)
+            #expect(missing.status == 422)
+            #expect(missing["error.failures.0.object"] == .string("@a"))
+            #expect(missing["error.failures.0.code"] == .integer(1570))
+            #expect(missing["error.failures.1.object"] == .string("operations[1]"))
+            let dangling = try await node.save(
+                #"{"operations": [{"update": "@x", "values": {}}]}"#)
+            #expect(dangling.status == 422)
+        }
+    }
+
+    @Test("A stale version is 409 mergeConflict with snapshots, and settled by a policy")
+    func tellsMergeConflicts() async throws {
+        try await HTTPTestNode.run { node in
+            let (uri, version) = try await node.insertPerson("Ada")
+            let change = #"{"update": "\#(uri)", "values": {"name": "Eve"}}"#
+            #expect(try await node.save(#"{"operations": [\#(change)]}"#).status == 200)
+            let stale = #"{"update": "\#(uri)", "values": {"name": "X"}, "version": "\#(version)"}"#
+            let answer = try await node.save(#"{"operations": [\#(stale)]}"#)
+            #expect(answer.status == 409 && answer.code == "mergeConflict")
+            #expect(answer["error.conflicts.0.object"] == .string(uri))
+            #expect(answer["error.conflicts.0.property"] == .string("name"))
+            #expect(answer["error.conflicts.0.oldVersion"] == .string(version))
+            #expect(answer["error.conflicts.0.newVersion"]?.string?.hasSuffix("-2") == true)
+            #expect(answer["error.conflicts.0.objectSnapshot"] == .null)
+            #expect(answer["error.conflicts.0.cachedSnapshot.name"] == .string("Eve"))
+            #expect(answer["error.conflicts.0.persistedSnapshot"] == .null)
+            let rolledBack = try await node.save(
+                #"{"operations": [\#(stale)], "mergePolicy": "rollback"}"#)
+            #expect(rolledBack.status == 200 && rolledBack["transaction"] == .null)
+            let gone = #"{"delete": "\#(uri)"}"#
+            #expect(try await node.save(#"{"operations": [\#(gone)]}"#).status == 200)
+            let deleted = try await node.save(#"{"operations": [\#(stale)]}"#)
+            #expect(deleted.status == 409)
+            #expect(deleted["error.conflicts.0.newVersion"] == .null)
+            let lost = try await node.save(#"{"operations": [\#(change)]}"#)
+            #expect(lost.status == 404 && lost.code == "objectNotFound")
+        }
+    }
+
+    @Test("Taken keys and denied deletes are 409 with what is in the way")
+    func tellsConstraintsAndDenials() async throws {
+        try await HTTPTestNode.run { node in
+            let (ada, _) = try await node.insertPerson("Ada")
+            let pass = #"{"operations": [{"insert": "Pass", "values": {"number": "7"}}]}"#
+            #expect(try await node.save(pass).status == 200)
+            let taken = try await node.save(pass)
+            #expect(taken.status == 409 && taken.code == "constraintConflict")
+            #expect(taken["error.conflicts.0.property"] == .string("number"))
+            let note =
+                #"{"operations": [{"insert": "Note", "values": {"owner": "\#(ada)"}}]}"#
+            #expect(try await node.save(note).status == 200)
+            let denied = try await node.save(#"{"operations": [{"delete": "\#(ada)"}]}"#)
+            #expect(denied.status == 409 && denied.code == "deleteDenied")
+        }
+    }
+
+    @Test("A save that too few nodes confirm is 504, names them and says what was saved")
+    func tellsMissingNodes() async throws {
+        try await HTTPTestNode.run { node in
+            let three = try HTTPTestNode.node(3)
+            node.backend.missing.withLock { $0 = [three] }
+            let body = #"{"operations": [{"insert": "Note", "id": "@n"}], "acknowledgement": "#
+            let late = try await node.save(body + #""all", "timeoutSeconds": 1}"#)
+            #expect(late.status == 504 && late.code == "acknowledgementTimeout")
+            #expect(late["error.missing"] == .array([.integer(3)]))
+            #expect(late["error.saved.ids.@n"]?.string != nil)
+            let local = try await node.save(body + #""local"}"#)
+            #expect(local.status == 200)
+            node.backend.missing.withLock { $0 = [] }
+            #expect(try await node.save(body + "2}").status == 200)
+        }
+    }
+}
