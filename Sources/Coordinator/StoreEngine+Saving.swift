@@ -163,7 +163,7 @@ extension StoreEngine {
             if operation.kind == .check { return }
             var kind: SavePlan.Row.Kind = operation.kind == .delete ? .delete : .update
             var values = operation.values
-            if !isAlive, let loaded {
+            if !isAlive, kind == .update, let loaded {
                 kind = .revival
                 let assigned = Set(values.map(\.position))
                 values += loaded.columns.enumerated().filter { !assigned.contains($0.offset) }

@@ -116,8 +116,11 @@ final class StoreEngine {
 
     /// The token of the open group, or of the store where none is open.
     var token: QueryGenerationToken {
-        QueryGenerationToken(
-            store: store, generation: state.generation, position: state.position,
+        // A group that comes to nothing makes no generation.
+        let isEmpty = group.transactions.isEmpty && !group.wroteApart
+        return QueryGenerationToken(
+            store: store, generation: isEmpty ? committed.generation : state.generation,
+            position: state.position,
             versionVector: state.versionVector)
     }
 
