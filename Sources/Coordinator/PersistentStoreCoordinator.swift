@@ -373,5 +373,6 @@ public final class PersistentStoreCoordinator: Sendable {
         writer?.stop(CoordinatorError(.notWritable, "The store was closed."))
         for pin in pins.living { pin.expire() }
         try? writablePool?.close()
+        ownership?.release()
     }
 }

@@ -24,6 +24,11 @@ extension Replicator {
         case .heads(let heads): receiveHeads(heads, from: index, over: channel)
         case .hello(let heads):
             receiveHeads(heads, from: index, over: channel)
+            // It says hello where it does not know us yet, so what we asked it was not heard.
+            if peers[index].isAgreed, peers[index].pulling != nil {
+                peers[index].pulling = nil
+                pullWhatIsMissing()
+            }
             // Refused or not: so the other side learns what differs as well.
             effects.append(.reply(to: envelope.sender, bytes: encoded(.heads(self.heads))))
         case let message:

@@ -1,11 +1,13 @@
 import Foundation
 import Glibc
+import Synchronization
 
 /// The lock file beside a store, held for life, that keeps a second process out.
 ///
 /// It is a lock of the kernel, so it goes with the process however that ends; the file stays.
 final class StoreOwnership: Sendable {
     private let descriptor: Int32
+    private let isHeld = Mutex(true)
 
     /// Takes the lock.
     ///
@@ -24,5 +26,14 @@ final class StoreOwnership: Sendable {
         }
     }
 
-    deinit { close(descriptor) }
+    /// Lets go of the lock; more than once is harmless.
+    func release() {
+        let held = isHeld.withLock { held in
+            defer { held = false }
+            return held
+        }
+        if held { close(descriptor) }
+    }
+
+    deinit { release() }
 }

@@ -15,8 +15,7 @@ struct ConflictRenderer: Sendable {
             "open": .boolean(conflict.isOpen),
             "entity": .string(conflict.id.entity),
             "object": .string(renderer.uri(conflict.object)),
-            "property": ValueRenderer.text(
-                conflict.kind == .link ? nil : conflict.property),
+            "property": ValueRenderer.text(conflict.property),
             "policy": .string(conflict.policy.rawValue),
             "sides": .array(conflict.sides.map { side($0, of: conflict) }),
             "base": base.map { base in

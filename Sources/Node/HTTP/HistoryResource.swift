@@ -9,14 +9,14 @@ struct HistoryResource: Sendable {
 
     enum Limits {
         /// Transactions in an answer, unless the client asks for fewer.
-        static let transactions = 1_000
+        static let transactions = 10_000
         /// Bytes of transactions in an answer; the first always is in it.
         static let bytes = 8 << 20
     }
 
     func get(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
         try request.allowParameters("after", "limit")
-        let limit = min(try request.count("limit", atLeast: 1) ?? 100, Limits.transactions)
+        let limit = min(try request.count("limit", atLeast: 1) ?? .max, Limits.transactions)
         let after = try request.token("after")
         let renderer = TransactionRenderer(renderer: services.renderer)
         return .json(
