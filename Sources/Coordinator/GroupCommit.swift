@@ -20,10 +20,11 @@ public struct ApplyResult: Sendable {
 /// Group commit: saves and foreign transactions that wait are committed together, one SQLite
 /// transaction and one wait for the disk for all of them.
 ///
-/// The engine belongs to the writer connection's queue. Whoever enqueues a job also asks for that
-/// queue; the first to get it works off everything that waits, and those behind find their job
-/// done. So there is no thread of our own, and while one group waits for the disk the next one
-/// gathers.
+/// The engine belongs to the writer connection's queue. Whoever enqueues a job while nobody works
+/// off the waiting ones becomes the leader and does so; the others wait for their completion. So
+/// there is no thread of our own, and while one group waits for the disk the next one gathers.
+/// (Were every caller to take its turn on the queue, a caller whose job was done by another would
+/// still wait in line, and groups would stay at one job.)
 ///
 /// `@unchecked Sendable`: `engine` is touched inside ``drain()`` only, which runs on the writer
 /// queue; everything else is behind a mutex.
@@ -35,6 +36,9 @@ final class GroupCommit: @unchecked Sendable {
         static let jobsInGroup = 512
         /// Operations in a group, for the same reason.
         static let operationsInGroup = 20_000
+        /// Groups that a blocked caller commits for others before it hands over: its own save is
+        /// in the first.
+        static let groupsByCaller = 4
     }
 
     /// What waits to be done.
@@ -76,6 +80,9 @@ final class GroupCommit: @unchecked Sendable {
     private struct Waiting {
         var jobs: [Job] = []
         var stopped: CoordinatorError?
+        /// Whether somebody leads. Whoever sets it works off jobs until there are none, and
+        /// clears it in the same look at the list, so that no job is left behind.
+        var isLed = false
     }
 
     private let engine: StoreEngine
@@ -110,30 +117,38 @@ final class GroupCommit: @unchecked Sendable {
 
     // MARK: Enqueuing
 
-    /// Enqueues a job and works it off on the calling thread, or waits while others do.
+    /// Enqueues a job, and works off what waits where nobody else does; its completion may be
+    /// called on another thread, and later.
     func runBlocking(_ job: Job) {
         guard enqueue(job) else { return }
-        pool.writeWithoutTransaction { _ in drain() }
+        pool.writeWithoutTransaction { _ in drain(atMost: Limits.groupsByCaller) }
     }
 
     /// Enqueues a job; its completion is called on the writer queue.
     func run(_ job: Job) {
         guard enqueue(job) else { return }
-        pool.asyncWriteWithoutTransaction { _ in self.drain() }
+        pool.asyncWriteWithoutTransaction { _ in self.drain(atMost: .max) }
     }
 
+    /// Adds a job to those that wait.
+    ///
+    /// - Returns: whether the caller must lead.
     private func enqueue(_ job: Job) -> Bool {
-        let refusal: CoordinatorError? = waiting.withLock { waiting in
-            if let stopped = waiting.stopped { return stopped }
+        let (refusal, leads): (CoordinatorError?, Bool) = waiting.withLock { waiting in
+            if let stopped = waiting.stopped { return (stopped, false) }
             if waiting.jobs.count >= Limits.waitingJobs {
-                return CoordinatorError(
-                    .limitExceeded, "\(Limits.waitingJobs) saves are waiting already; try later.")
+                return (
+                    CoordinatorError(
+                        .limitExceeded,
+                        "\(Limits.waitingJobs) saves are waiting already; try later."), false
+                )
             }
             waiting.jobs.append(job)
-            return nil
+            defer { waiting.isLed = true }
+            return (nil, !waiting.isLed)
         }
         if let refusal { job.fail(refusal) }
-        return refusal == nil
+        return leads
     }
 
     /// Refuses everything from now on.
@@ -148,18 +163,24 @@ final class GroupCommit: @unchecked Sendable {
 
     // MARK: Working off
 
-    private func drain() {
-        while true {
+    private func drain(atMost groups: Int) {
+        var left = groups
+        while left > 0 {
             let group = takeGroup()
             guard let first = group.first else { return }
             if first.isSave { commitSaves(group) } else { commitOthers(group) }
+            left -= 1
         }
+        pool.asyncWriteWithoutTransaction { _ in self.drain(atMost: .max) }
     }
 
     /// The longest run of jobs of one kind from the front, within bounds.
     private func takeGroup() -> [Job] {
         waiting.withLock { waiting in
-            guard let first = waiting.jobs.first else { return [] }
+            guard let first = waiting.jobs.first else {
+                waiting.isLed = false
+                return []
+            }
             var count = 0
             var size = 0
             for job in waiting.jobs {

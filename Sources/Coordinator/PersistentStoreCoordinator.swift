@@ -219,13 +219,18 @@ public final class PersistentStoreCoordinator: Sendable {
         size: Int, _ make: @escaping @Sendable (StoreEngine) throws -> SaveRequest
     ) throws -> SaveResult {
         let writer = try writableWriter()
-        // Written and read on the writer queue in turn; the queue orders both.
-        nonisolated(unsafe) var outcome: Result<SaveResult, any Error>?
-        writer.runBlocking(.save(make: make, size: size) { outcome = $0 })
-        guard let outcome else {
-            preconditionFailure("A save was neither done nor refused.")
+        return try waitForOutcome { done in
+            writer.runBlocking(.save(make: make, size: size, completion: done))
         }
-        return try outcome.get()
+    }
+
+    /// Starts work and blocks the calling thread until it is completed.
+    private func waitForOutcome<Value: Sendable>(
+        _ start: (@escaping @Sendable (Result<Value, any Error>) -> Void) -> Void
+    ) throws -> Value {
+        let box = OutcomeBox<Value>()
+        start { box.complete($0) }
+        return try box.wait()
     }
 
     func saveWaiting(
@@ -255,12 +260,9 @@ public final class PersistentStoreCoordinator: Sendable {
     ///   in the result instead.
     public func apply(_ transactions: [EncodedTransaction]) throws -> ApplyResult {
         let writer = try writableWriter()
-        nonisolated(unsafe) var outcome: Result<ApplyResult, any Error>?
-        writer.runBlocking(.apply(transactions) { outcome = $0 })
-        guard let outcome else {
-            preconditionFailure("A batch was neither applied nor refused.")
+        return try waitForOutcome { done in
+            writer.runBlocking(.apply(transactions, completion: done))
         }
-        return try outcome.get()
     }
 
     /// The same without blocking; the completion is called on the writer's queue.
@@ -374,5 +376,24 @@ public final class PersistentStoreCoordinator: Sendable {
         for pin in pins.living { pin.expire() }
         try? writablePool?.close()
         ownership?.release()
+    }
+}
+
+/// Where a blocked thread finds its outcome.
+private final class OutcomeBox<Value: Sendable>: Sendable {
+    private let outcome = Mutex<Result<Value, any Error>?>(nil)
+    private let signal = DispatchSemaphore(value: 0)
+
+    func complete(_ result: Result<Value, any Error>) {
+        outcome.withLock { $0 = result }
+        signal.signal()
+    }
+
+    func wait() throws -> Value {
+        signal.wait()
+        guard let outcome = outcome.withLock({ $0 }) else {
+            preconditionFailure("Work was neither done nor refused.")
+        }
+        return try outcome.get()
     }
 }
