@@ -1,0 +1,89 @@
+// The door through which commands read and write: a running node, or a store's file.
+
+import Coordinator
+
+/// An answer of the client interface: its very bytes, and what they mean.
+struct InterfaceAnswer: Sendable {
+    let bytes: [UInt8]
+    let json: JSONValue
+
+    init(bytes: [UInt8]) throws {
+        self.bytes = bytes
+        json = try JSONParser.parse(bytes, maximumBytes: 1 << 30)
+    }
+
+    init(_ json: JSONValue) {
+        bytes = JSONWriter.bytes(of: json)
+        self.json = json
+    }
+}
+
+/// Answers requests of the client interface, version 1.
+protocol ClientInterface: Sendable {
+    /// What the interface is, for messages: a URL or a file.
+    var name: String { get }
+
+    /// Makes a request.
+    ///
+    /// - Parameter path: percent-encoded, with its query; see ``RequestPath``.
+    /// - Throws: ``CommandFailure`` where the answer is no success or there is none.
+    func request(
+        _ method: String, _ path: String, _ body: JSONValue?
+    ) async throws -> InterfaceAnswer
+
+    /// Fetches objects one a line in bounded memory; each line is handed over as JSON.
+    ///
+    /// - Throws: ``CommandFailure``, also where the stream was cut off.
+    func fetchLines(
+        _ body: JSONValue, _ receive: (JSONObject) async throws -> Void
+    ) async throws
+
+    /// Ends connections.
+    func close() async
+}
+
+extension ClientInterface {
+    func get(_ path: String) async throws -> InterfaceAnswer { try await request("GET", path, nil) }
+
+    func post(_ path: String, _ body: JSONValue?) async throws -> InterfaceAnswer {
+        try await request("POST", path, body)
+    }
+}
+
+/// Writes the target of a request.
+struct RequestPath: CustomStringConvertible {
+    private var text = ""
+    private var hasQuery = false
+
+    /// Joins percent-encoded segments after `/v1`.
+    init(_ segments: String...) {
+        text = "/v1"
+        for segment in segments { text += "/" + Self.encode(segment) }
+    }
+
+    /// Adds a parameter, where it has a value.
+    func adding(_ name: String, _ value: String?) -> Self {
+        guard let value else { return self }
+        var path = self
+        path.text += (hasQuery ? "&" : "?") + Self.encode(name) + "=" + Self.encode(value)
+        path.hasQuery = true
+        return path
+    }
+
+    var description: String { text }
+
+    /// Percent-encodes all but what RFC 3986 calls unreserved.
+    static func encode(_ text: String) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var result: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case 48...57, 65...90, 97...122, UInt8(ascii: "-"), UInt8(ascii: "."),
+                UInt8(ascii: "_"), UInt8(ascii: "~"):
+                result.append(byte)
+            default: result += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+}

@@ -1,0 +1,143 @@
+// How a command ends that did not succeed: a sentence for people and a code for scripts.
+//
+// Values only; usable from any thread.
+
+import Coordinator
+import Node
+
+/// A failure with the code the program ends with.
+struct CommandFailure: Error, Hashable, CustomStringConvertible {
+    /// The exit codes of the client interface's contract.
+    enum Code: Int32, CaseIterable {
+        case failed = 1
+        case usage = 2
+        case refused = 3
+        case outcomeUnknown = 4
+        case storeDamaged = 5
+        case storeInUse = 6
+        case notAuthorised = 7
+        case mismatch = 8
+        case noSpace = 9
+        case generationExpired = 10
+        case noAnswer = 11
+        case nodeInUse = 12
+    }
+
+    let code: Code
+    let message: String
+    /// What the node answered, where it did; `--json` prints it.
+    var answer: [UInt8]?
+    /// Whether the node may have done what was asked although there is no answer.
+    var mayHaveHappened = false
+
+    init(_ code: Code, _ message: String, answer: [UInt8]? = nil) {
+        self.code = code
+        self.message = message
+        self.answer = answer
+    }
+
+    var description: String { message }
+
+    /// A wrong flag or argument.
+    static func usage(_ message: String) -> Self { Self(.usage, message) }
+
+    /// Describes what a node answered with a status that is no success.
+    ///
+    /// - Parameters:
+    ///   - status: the status of the answer.
+    ///   - body: its body; what is no error of the interface is told by the status alone.
+    init(status: Int, body: [UInt8]) {
+        let error = (try? JSONParser.parse(body))?.object?["error"]?.object
+        let name = error?["code"]?.string ?? ""
+        let message = error?["message"]?.string ?? "The node answered with status \(status)."
+        let code = Self.code(named: name) ?? Self.code(status: status)
+        self.init(code, Self.advised(message, code, name, error), answer: body)
+    }
+
+    /// Describes any error that a command may meet.
+    init(describing error: any Error) {
+        switch error {
+        case let failure as CommandFailure: self = failure
+        case let error as NodeError:
+            var message = Self.sentence(error.message)
+            if error.isNoAnswer {
+                message += " Is it running? Name another with --node URL or TRIBUTARY_NODE."
+            }
+            self.init(Code(rawValue: error.exitCode) ?? .failed, message)
+            mayHaveHappened = error.code == .connectionReset || error.code == .timedOut
+        case let error as CoordinatorError:
+            let code = Code(rawValue: error.exitCode) ?? .failed
+            self.init(code, Self.advised(error.message, code, error.code.rawValue, nil))
+        case let error as ModelError:
+            self.init(.usage, "The model is wrong at \(error).")
+        case let error as PredicateError: self.init(.usage, "The predicate is wrong: \(error).")
+        case let error as FetchRequestError: self.init(.usage, error.message)
+        case let error as JSONError: self.init(.usage, "That is not JSON: \(error).")
+        case let error as any ExitCodeProviding:
+            self.init(Code(rawValue: error.exitCode) ?? .failed, "\(error)")
+        default: self.init(.failed, "\(error)")
+        }
+    }
+
+    /// The exit code of an error's name; nil where the status must say.
+    static func code(named name: String) -> Code? {
+        switch name {
+        case "mergeConflict", "constraintConflict", "unresolvedConflict", "deleteDenied",
+            "sidesChanged", "validationFailed":
+            .refused
+        case "malformed", "invalidPredicate": .usage
+        case "outcomeUnknown": .outcomeUnknown
+        case "storeDamaged": .storeDamaged
+        case "storeInUse": .storeInUse
+        case "modelMismatch", "storeLayout", "protocolMismatch": .mismatch
+        case "diskFull": .noSpace
+        case "queryGenerationExpired": .generationExpired
+        case "nodeIDInUse": .nodeInUse
+        default: nil
+        }
+    }
+
+    /// The exit code of a status.
+    static func code(status: Int) -> Code {
+        switch status {
+        case 400: .usage
+        case 401, 403: .notAuthorised
+        case 409, 422: .refused
+        case 410: .generationExpired
+        case 507: .noSpace
+        default: .failed
+        }
+    }
+
+    /// A message with what to do about it.
+    private static func advised(
+        _ message: String, _ code: Code, _ name: String, _ error: JSONObject?
+    ) -> String {
+        let advice: String? =
+            switch (code, name) {
+            case (_, "mergeConflict"): "Fetch the object anew and save against its version."
+            case (_, "unresolvedConflict"):
+                "See `tributary conflicts list --state unresolved`, then resolve it."
+            case (_, "sidesChanged"): "Look at it again with `tributary conflicts show`."
+            case (_, "validationFailed"):
+                error?["failures"]?.array.map { failures in
+                    failures.prefix(5).compactMap { $0.object?["message"]?.string }
+                        .map(sentence).joined(separator: " ")
+                }
+            case (.outcomeUnknown, _): "Ask again with the same saveID: it is done at most once."
+            case (.storeDamaged, _): "Run `tributary verify`, or restore a backup."
+            case (.storeInUse, _): "Stop the other process, or ask it with --node."
+            case (.notAuthorised, _): "Give the node's token with --token-file FILE."
+            case (.noSpace, _): "Free space on the node's disk; nothing was saved."
+            case (.generationExpired, _): "Pin a newer generation."
+            default: nil
+            }
+        guard let advice, !advice.isEmpty else { return sentence(message) }
+        return "\(sentence(message)) \(advice)"
+    }
+
+    /// Ends a message with a full stop.
+    static func sentence(_ message: String) -> String {
+        message.hasSuffix(".") || message.hasSuffix("!") ? message : message + "."
+    }
+}

@@ -1,0 +1,93 @@
+// The client interface of a running node, over HTTP.
+
+import Coordinator
+import Node
+
+/// Talks to a node. Usable from any task.
+struct NodeInterface: ClientInterface {
+    let name: String
+    let client: NodeClient
+
+    /// - Throws: ``CommandFailure`` where the URL is none.
+    init(url: String, token: String?) throws {
+        name = url
+        do {
+            client = try NodeClient(url: url, token: token)
+        } catch { throw CommandFailure(describing: error) }
+    }
+
+    func request(
+        _ method: String, _ path: String, _ body: JSONValue?
+    ) async throws -> InterfaceAnswer {
+        let answer: NodeClient.Response
+        do {
+            answer = try await client.request(
+                method, path, body: body.map { JSONWriter.bytes(of: $0) }, headers: Self.json(body),
+                // A save may wait for other nodes for as long as it says; verifying takes long.
+                timeout: path.hasPrefix("/v1/verify") ? .seconds(600) : .seconds(60))
+        } catch { throw CommandFailure(describing: error) }
+        guard (200..<300).contains(answer.status) else {
+            throw CommandFailure(status: answer.status, body: answer.body)
+        }
+        if answer.body.isEmpty { return InterfaceAnswer(.object(JSONObject())) }
+        do {
+            return try InterfaceAnswer(bytes: answer.body)
+        } catch {
+            throw CommandFailure(.failed, "\(name) is no Tributary node: its answer is not JSON.")
+        }
+    }
+
+    func fetchLines(
+        _ body: JSONValue, _ receive: (JSONObject) async throws -> Void
+    ) async throws {
+        do {
+            let stream = try await client.stream(
+                "POST", "/v1/fetch", body: JSONWriter.bytes(of: body),
+                headers: Self.json(body) + [("Accept", "application/x-ndjson")],
+                idleTimeout: .seconds(60))
+            guard stream.status == 200 else {
+                throw CommandFailure(status: stream.status, body: try await Self.whole(stream))
+            }
+            for try await line in stream {
+                guard
+                    let object = try JSONParser.parse(Array(line.utf8), maximumBytes: 1 << 30)
+                        .object
+                else { continue }
+                if object["end"]?.boolean == true { return }
+                try await receive(object)
+            }
+        } catch { throw CommandFailure(describing: error) }
+        throw CommandFailure(.failed, "\(name) cut the answer off; what came is not all.")
+    }
+
+    /// Follows the log; hands over every applied transaction until the closure gives false.
+    func changes(_ receive: (JSONObject) async throws -> Bool) async throws {
+        do {
+            let stream = try await client.stream("GET", "/v1/changes", idleTimeout: .seconds(60))
+            guard stream.status == 200 else {
+                throw CommandFailure(status: stream.status, body: try await Self.whole(stream))
+            }
+            // The head of the answer says that the node follows: nothing is missed from here on.
+            guard try await receive(JSONObject()) else { return }
+            for try await line in stream where line.hasPrefix("data:") {
+                let bytes = Array(line.dropFirst(5).utf8)
+                guard let object = try JSONParser.parse(bytes, maximumBytes: 1 << 30).object
+                else { continue }
+                guard try await receive(object) else { return }
+            }
+        } catch { throw CommandFailure(describing: error) }
+        throw CommandFailure(.noAnswer, "\(name) ended the feed: it has stopped.")
+    }
+
+    func close() async { await client.close() }
+
+    private static func json(_ body: JSONValue?) -> [(String, String)] {
+        body == nil ? [] : [("Content-Type", "application/json")]
+    }
+
+    private static func whole(_ stream: NodeLineStream) async throws -> [UInt8] {
+        var body: [UInt8] = []
+        for try await line in stream where body.count < 1 << 20 { body += Array(line.utf8) }
+        return body
+    }
+}

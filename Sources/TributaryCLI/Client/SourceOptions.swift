@@ -1,0 +1,68 @@
+// The flags that say whom to ask, shared by all commands that ask.
+
+import ArgumentParser
+import Coordinator
+import Foundation
+import Merge
+import Node
+
+/// `--node`, `--token-file`, `--json`.
+struct NodeOptions: ParsableArguments {
+    @Option(help: "The node's address; by default TRIBUTARY_NODE, or http://127.0.0.1:7100.")
+    var node: String?
+
+    @Option(help: "A file, mode 0600, with the node's token; by default TRIBUTARY_TOKEN_FILE.")
+    var tokenFile: String?
+
+    @Flag(help: "Print exactly what the HTTP interface answers.")
+    var json = false
+
+    /// The node to ask.
+    func open() throws -> NodeInterface {
+        let environment = ProcessInfo.processInfo.environment
+        let url = node ?? environment["TRIBUTARY_NODE"] ?? "http://127.0.0.1:7100"
+        let file = tokenFile ?? environment["TRIBUTARY_TOKEN_FILE"]
+        return try NodeInterface(url: url, token: try file.flatMap(Self.token))
+    }
+
+    private static func token(_ file: String) throws -> String? {
+        guard let any = NodeID(1) else { return nil }
+        var configuration = NodeConfiguration(cluster: "", node: any, store: "", model: "")
+        configuration.http.tokenFile = file
+        do {
+            return try configuration.readToken()
+        } catch { throw CommandFailure(describing: error) }
+    }
+}
+
+/// Those, and `--store`.
+struct SourceOptions: ParsableArguments {
+    @OptionGroup var nodeOptions: NodeOptions
+
+    @Option(help: "Read a store's file instead of asking a node.", completion: .file())
+    var store: String?
+
+    var json: Bool { nodeOptions.json }
+
+    func validate() throws {
+        if store != nil, nodeOptions.node != nil {
+            throw ValidationError("--node and --store exclude each other.")
+        }
+    }
+
+    /// The node, or the store's file.
+    func open() throws -> any ClientInterface {
+        if let store { return try StoreInterface(path: store) }
+        return try nodeOptions.open()
+    }
+}
+
+extension ClientInterface {
+    /// Prints an answer as it came, or hands it over to be shown.
+    func show(
+        _ answer: InterfaceAnswer, asJSON: Bool, _ render: (JSONObject, Terminal) -> [String]
+    ) {
+        if asJSON { return Terminal.print(bytes: answer.bytes) }
+        for line in render(answer.json.object ?? JSONObject(), .output) { Terminal.print(line) }
+    }
+}

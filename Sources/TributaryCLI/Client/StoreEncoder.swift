@@ -1,0 +1,225 @@
+// Objects, transactions and conflicts of a store's file as the client interface writes them.
+
+import Coordinator
+import Merge
+
+/// Encodes what a reader reads; to be used within one read.
+struct StoreEncoder {
+    let reader: StoreReader
+    let model: ManagedObjectModel
+    let cluster: String
+    /// The properties wanted; nil for all.
+    var properties: [String]?
+    var includesVersions = false
+
+    static func count(_ number: UInt64) -> JSONValue { .integer(Int64(clamping: number)) }
+
+    static func text(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
+
+    static func vector(_ vector: VersionVector) -> JSONValue {
+        var object = JSONObject()
+        for entry in vector.entries { object[entry.actor.description] = count(entry.sequence) }
+        return .object(object)
+    }
+
+    static func timestamp(_ timestamp: HybridTimestamp?) -> JSONValue {
+        guard let timestamp else { return .null }
+        return [
+            "milliseconds": count(timestamp.milliseconds),
+            "counter": .integer(Int64(timestamp.counter)),
+        ]
+    }
+
+    func uri(_ object: ManagedObjectID) -> String { object.uriRepresentation(cluster: cluster) }
+
+    func value(
+        _ value: PropertyValue, _ content: ManagedObjectModel.Property.Content
+    ) -> JSONValue {
+        guard case .reference(let row) = value, case .toOne(let destination) = content else {
+            return value.jsonValue { $0.description }
+        }
+        // An object has one URI only: that of the entity it really is of.
+        var name = destination
+        if let entity = model.entity(named: destination), entity.familyNames.count > 1,
+            let found = try? reader.row(entity, row)
+        {
+            name = found.objectID.entityName
+        }
+        return value.jsonValue(cluster: cluster, destination: name)
+    }
+
+    func value(_ value: PropertyValue, entity name: String, property: String) -> JSONValue {
+        guard case .reference = value, let entity = model.entity(named: name) else {
+            return value.jsonValue { $0.description }
+        }
+        if let position = entity.position(of: property) {
+            return self.value(value, entity.properties[position].content)
+        }
+        let destination = entity.relationship(named: property)?.destination ?? name
+        return value.jsonValue(cluster: cluster, destination: destination)
+    }
+
+    // MARK: Objects
+
+    func object(_ row: RowSnapshot) throws -> JSONObject {
+        guard let entity = model.entity(named: row.objectID.entityName) else {
+            throw CoordinatorError(
+                .storeDamaged, "The store has an object of entity \(row.objectID.entityName).")
+        }
+        let derived = entity.relationships.map(\.name).filter { entity.position(of: $0) == nil }
+        var values = JSONObject()
+        for name in properties ?? entity.properties.map(\.name) + derived {
+            if let position = entity.position(of: name) {
+                values[name] = value(row.values[position], entity.properties[position].content)
+            } else if let relationship = entity.relationship(named: name) {
+                let members = try reader.members(
+                    of: relationship, entity: entity, row: row.objectID.row)
+                values[name] =
+                    relationship.isToMany
+                    ? .array(members.map { .string(uri($0)) })
+                    : Self.text(members.first.map(uri))
+            }
+        }
+        var object: JSONObject = [
+            "id": .string(uri(row.objectID)), "entity": .string(entity.name),
+            "version": .string(row.version.description),
+            "conflicted": .boolean(row.isConflicted), "values": .object(values),
+        ]
+        if includesVersions { object["versions"] = try versions(row, entity) }
+        return object
+    }
+
+    private func versions(
+        _ row: RowSnapshot, _ entity: ManagedObjectModel.Entity
+    ) throws -> JSONValue {
+        guard let state = try reader.registers(entity, row.objectID.row) else { return .null }
+        var result = JSONObject()
+        for (position, property) in entity.properties.enumerated() {
+            if let properties, !properties.contains(property.name) { continue }
+            guard let visible = state.visible(position, entity.policies) else { continue }
+            var siblings: [(Stamp, PropertyValue)] = []
+            if entity.policies.isRowGrained {
+                for sibling in state.existence.siblings {
+                    guard case .whole(let values) = sibling.value, position < values.count
+                    else { continue }
+                    siblings.append((sibling.stamp, values[position]))
+                }
+            } else {
+                siblings = state.properties[position].siblings.map { ($0.stamp, $0.value) }
+            }
+            result[property.name] = [
+                "dot": .string(visible.dot.description),
+                "timestamp": Self.timestamp(visible.stamp.timestamp),
+                "siblings": .array(
+                    siblings.map { stamp, value in
+                        [
+                            "dot": .string(stamp.dot.description),
+                            "timestamp": Self.timestamp(stamp.timestamp),
+                            "value": self.value(value, property.content),
+                        ]
+                    }),
+            ]
+        }
+        return .object(result)
+    }
+
+    // MARK: Transactions
+
+    func transaction(_ transaction: Transaction) -> JSONObject {
+        [
+            "dot": .string(transaction.dot.description),
+            "timestamp": Self.timestamp(transaction.timestamp),
+            "seen": Self.vector(transaction.seen), "author": Self.text(transaction.author),
+            "context": Self.text(transaction.contextName),
+            "saveID": Self.text(transaction.saveID),
+            "changes": .array(
+                transaction.changes.map { .object(change($0, transaction.shapes[$0.shape])) }),
+        ]
+    }
+
+    private func change(_ change: Change, _ shape: ChangeShape) -> JSONObject {
+        if let target = change.target { return link(change, target, shape.entity) }
+        var values = JSONObject()
+        for (name, value) in zip(shape.assigned + shape.carried, change.values) {
+            values[name] = self.value(value, entity: shape.entity, property: name)
+        }
+        let kind =
+            switch change.kind {
+            case .insert, .revival: "insert"
+            case .delete: "delete"
+            case .update, .link, .unlink: "update"
+            }
+        var result: JSONObject = [
+            "object": .string(uri(ManagedObjectID(entityName: shape.entity, row: change.row))),
+            "kind": .string(kind), "values": .object(values),
+        ]
+        if change.kind == .revival { result["revival"] = .boolean(true) }
+        return result
+    }
+
+    /// A link made or taken away, told as an update of the object on the side that sorts first.
+    private func link(_ change: Change, _ target: RowID, _ name: String) -> JSONObject {
+        let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
+        let link = model.link(named: name)
+        let object = ManagedObjectID(
+            entityName: link?.source ?? parts.first ?? name, row: change.row)
+        let member = ManagedObjectID(entityName: link?.target ?? object.entityName, row: target)
+        var members = JSONObject()
+        members[parts.last ?? name] = .array([.string(uri(member))])
+        return [
+            "object": .string(uri(object)), "kind": .string("update"),
+            "values": .object(JSONObject()),
+            change.kind == .link ? "add" : "remove": .object(members),
+        ]
+    }
+
+    // MARK: Conflicts
+
+    func conflict(_ conflict: Conflict) throws -> JSONObject {
+        let base = try reader.base(of: conflict)
+        return [
+            "id": .string(conflict.id.description), "kind": .string(conflict.kind.rawValue),
+            "state": .string(conflict.state.rawValue), "open": .boolean(conflict.isOpen),
+            "entity": .string(conflict.id.entity), "object": .string(uri(conflict.object)),
+            "property": Self.text(conflict.property), "policy": .string(conflict.policy.rawValue),
+            "sides": .array(conflict.sides.map { .object(side($0, conflict)) }),
+            "base": base.map { base in
+                [
+                    "dot": .string(base.dot.description),
+                    "value": value(
+                        base.value, entity: conflict.id.entity,
+                        property: conflict.property ?? ""),
+                ]
+            } ?? .null,
+            "reason": [
+                "rule": .string(conflict.explanation.rule.rawValue),
+                "text": .string(conflict.explanation.text),
+            ],
+            "closedBy": Self.text(conflict.closedBy?.description),
+        ]
+    }
+
+    private func side(_ side: ConflictSide, _ conflict: Conflict) -> JSONObject {
+        var value = JSONValue.null
+        if let own = side.value {
+            value = self.value(
+                own, entity: conflict.id.entity, property: conflict.property ?? "")
+        } else if !side.isDeleted {
+            var row = JSONObject()
+            for entry in side.row {
+                row[entry.name] = self.value(
+                    entry.value, entity: conflict.id.entity, property: entry.name)
+            }
+            value = .object(row)
+        }
+        var result: JSONObject = [
+            "dot": Self.text(side.dot?.description),
+            "node": side.dot.map { .integer(Int64($0.actor.node.rawValue)) } ?? .null,
+            "author": Self.text(side.author), "context": Self.text(side.contextName),
+            "timestamp": Self.timestamp(side.timestamp), "value": value,
+            "visible": .boolean(side.isVisible),
+        ]
+        if side.isDeleted { result["deleted"] = .boolean(true) }
+        return result
+    }
+}

@@ -1,0 +1,97 @@
+import ArgumentParser
+import Coordinator
+import Merge
+
+/// `tributary conflicts watch`.
+struct ConflictsWatchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "watch",
+        abstract: "Print conflicts as they arise and close, until interrupted.")
+
+    @Option(help: "End after so many lines; for scripts.")
+    var count: Int?
+
+    @Option(help: "unresolved, settled or all.")
+    var state = "all"
+
+    @OptionGroup var options: NodeOptions
+
+    /// More open conflicts than this are not told apart from new ones; the interface's own bound.
+    private static let maximum = 10_000
+
+    func validate() throws {
+        if let count, count < 1 { throw ValidationError("--count is at least 1.") }
+    }
+
+    func run() async throws {
+        let node = try options.open()
+        var known: [String: JSONObject]?
+        var printed = 0
+        try await node.changes { _ in
+            let open = try await Self.open(node, state)
+            guard let before = known else {
+                known = Dictionary(open.map { ($0.id, $0.conflict) }) { first, _ in first }
+                return true
+            }
+            var after: [String: JSONObject] = [:]
+            for found in open.reversed() {
+                after[found.id] = found.conflict
+                if before[found.id] == nil {
+                    show("new", found.conflict)
+                    printed += 1
+                    if printed == count { return false }
+                }
+            }
+            for (id, conflict) in before.sorted(by: { $0.key < $1.key }) where after[id] == nil {
+                let last = try await Self.closed(id, conflict, node)
+                show("closed", last)
+                printed += 1
+                if printed == count { return false }
+            }
+            known = after
+            return true
+        }
+        await node.close()
+    }
+
+    private func show(_ event: String, _ conflict: JSONObject) {
+        if options.json {
+            let line: JSONValue = ["event": .string(event), "conflict": .object(conflict)]
+            return Terminal.print(bytes: JSONWriter.bytes(of: line))
+        }
+        let terminal = Terminal.output
+        let id = DisplayText.line(conflict["id"]?.string ?? "")
+        let sides = (conflict["sides"]?.array ?? []).compactMap(\.object)
+        let values = sides.map { side in
+            let isDeleted = side["deleted"]?.boolean ?? false
+            let mark = side["visible"]?.boolean ?? false ? "*" : ""
+            return mark + (isDeleted ? "deleted" : JSONRendering.brief(side["value"]))
+        }
+        let text = DisplayText.line(values.joined(separator: " | "))
+        let label = terminal.style.paint(event, event == "new" ? .red : .green)
+        let line = "\(conflict["kind"]?.string ?? "") \(conflict["state"]?.string ?? "")"
+        Terminal.print("\(label)\t\(id)\t\(line)\t\(text)")
+    }
+
+    private static func open(
+        _ node: NodeInterface, _ state: String
+    ) async throws -> [(id: String, conflict: JSONObject)] {
+        let path = RequestPath("conflicts").adding("state", state).adding("open", "true")
+            .adding("limit", String(maximum))
+        let answer = try await node.get(path.description)
+        return (answer.json.object?["conflicts"]?.array ?? []).compactMap(\.object).compactMap {
+            conflict in conflict["id"]?.string.map { ($0, conflict) }
+        }
+    }
+
+    /// The journal's last word on a conflict that is open no more.
+    private static func closed(
+        _ id: String, _ conflict: JSONObject, _ node: NodeInterface
+    ) async throws -> JSONObject {
+        let path = RequestPath("conflicts").adding("object", conflict["object"]?.string)
+            .adding("open", "false").adding("state", "all").adding("limit", "100")
+        let answer = try await node.get(path.description)
+        let found = (answer.json.object?["conflicts"]?.array ?? []).compactMap(\.object)
+        return found.first { $0["id"]?.string?.hasPrefix(id + "@") ?? false } ?? conflict
+    }
+}

@@ -1,0 +1,130 @@
+import ArgumentParser
+import Coordinator
+
+/// What to fetch, as flags.
+struct FetchOptions: ParsableArguments {
+    @Argument(help: "The entity, such as Person.")
+    var entity: String
+
+    @Option(name: .customLong("where"), help: "A predicate, such as \"age > 30 AND name != nil\".")
+    var predicate: String?
+
+    @Option(help: "NAME=VALUE for $NAME in the predicate; VALUE as JSON, or else as text.")
+    var substitution: [String] = []
+
+    /// The members of a fetch that the flags fill.
+    func body() throws -> JSONObject {
+        var body: JSONObject = ["entity": .string(entity)]
+        if let predicate { body["predicate"] = .string(predicate) }
+        guard !substitution.isEmpty else { return body }
+        var substitutions = JSONObject()
+        for text in substitution {
+            let sides = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard sides.count == 2, !sides[0].isEmpty else {
+                throw CommandFailure.usage("--substitution is NAME=VALUE, not \(text).")
+            }
+            let json = try? JSONParser.parse(Array(sides[1].utf8))
+            substitutions[String(sides[0])] = json ?? .string(String(sides[1]))
+        }
+        body["substitutions"] = .object(substitutions)
+        return body
+    }
+}
+
+/// `tributary fetch`.
+struct FetchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fetch", abstract: "Show objects of an entity.")
+
+    @OptionGroup var fetch: FetchOptions
+
+    @Option(help: "A key path to sort by; descending with --sort=-KEY. May be repeated.")
+    var sort: [String] = []
+
+    @Option(help: "At most so many objects.")
+    var limit: Int?
+
+    @Option(help: "Leave out so many of the first.")
+    var offset: Int?
+
+    @Option(help: "The properties to show, separated by commas.")
+    var properties: String?
+
+    @Flag(help: "Show every property's dot, and all siblings of a conflict.")
+    var versions = false
+
+    @Option(help: "Read a generation that was pinned.")
+    var generation: String?
+
+    @Option(help: "Wait until this token's changes are there.")
+    var after: String?
+
+    @OptionGroup var source: SourceOptions
+
+    func validate() throws {
+        if let limit, limit < 1 { throw ValidationError("--limit is at least 1.") }
+        if let offset, offset < 0 { throw ValidationError("--offset is at least 0.") }
+    }
+
+    func run() async throws {
+        var body = try fetch.body()
+        if !sort.isEmpty { body["sort"] = .array(sort.map { .string($0) }) }
+        if let limit { body["limit"] = .integer(Int64(limit)) }
+        if let offset { body["offset"] = .integer(Int64(offset)) }
+        if let properties {
+            body["properties"] = .array(
+                properties.split(separator: ",").map { .string(String($0)) })
+        }
+        if versions { body["versions"] = .boolean(true) }
+        if let generation { body["generation"] = .string(generation) }
+        if let after { body["after"] = .string(after) }
+        let interface = try source.open()
+        let answer = try await interface.post("/v1/fetch", .object(body))
+        interface.show(answer, asJSON: source.json) { answer, terminal in
+            let objects = (answer["objects"]?.array ?? []).compactMap(\.object)
+            guard versions else { return Self.table(objects).lines(terminal) }
+            return objects.flatMap { Self.registers($0, terminal.style) }
+        }
+        await interface.close()
+    }
+
+    private static func table(_ objects: [JSONObject]) -> Table {
+        // Objects of entities that inherit may have more properties than the first.
+        var names: [String] = []
+        var known = Set<String>()
+        for object in objects {
+            for member in object["values"]?.object?.members ?? []
+            where known.insert(member.key).inserted {
+                names.append(member.key)
+            }
+        }
+        var table = Table(["ID"] + names.map { Table.Column($0) })
+        for object in objects {
+            let values = object["values"]?.object ?? JSONObject()
+            let isConflicted = object["conflicted"]?.boolean ?? false
+            let id = JSONRendering.brief(object["id"]) + (isConflicted ? " !" : "")
+            table.add(
+                [Table.Cell(id, isConflicted ? .red : .cyan)]
+                    + names.map { Table.Cell(JSONRendering.brief(values[$0])) })
+        }
+        return table
+    }
+
+    private static func registers(_ object: JSONObject, _ style: Style) -> [String] {
+        let values = object["values"]?.object ?? JSONObject()
+        var lines = [style.paint(JSONRendering.brief(object["id"]), .cyan)]
+        for member in values.members {
+            let register = object["versions"]?.object?[member.key]?.object
+            let dot = register?["dot"]?.string ?? ""
+            let value = DisplayText.line(JSONRendering.brief(member.value))
+            lines.append("  \(member.key) = \(value)  \(style.paint(dot, .dim))")
+            let siblings = register?["siblings"]?.array ?? []
+            for sibling in siblings.compactMap(\.object) where sibling["dot"]?.string != dot {
+                let other = DisplayText.line(JSONRendering.brief(sibling["value"]))
+                let line = "    beside it: \(other)  \(sibling["dot"]?.string ?? "")"
+                lines.append(style.paint(line, .yellow))
+            }
+        }
+        return lines
+    }
+}

@@ -1,0 +1,160 @@
+import ArgumentParser
+import Coordinator
+import Foundation
+
+/// `tributary import`.
+struct ImportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Import CSV, JSON lines or Debian control files.",
+        discussion: """
+            Columns whose name is an attribute's fill it; --map says otherwise. With --key an \
+            object with that value is updated, and made where there is none. References are \
+            found by a key of their own, and made where there are none:
+
+              tributary import Packages --entity Package --key name --map Package=name \\
+                --reference 'Depends=dependencies:Package.name'
+
+            Batches are saved so that a repeated one is done once. Ends with 1 where records were \
+            left out as malformed or refused.
+            """)
+
+    @Argument(help: "The file, or - for standard input.", completion: .file())
+    var file: String
+
+    @Option(help: "The entity of the objects.")
+    var entity: String
+
+    @Option(help: "csv, jsonl or control; guessed from the file's name.")
+    var format: String?
+
+    @Option(help: "COLUMN=PROPERTY. May be repeated.")
+    var map: [String] = []
+
+    @Option(help: "The attribute by which objects are found, to be updated.")
+    var key: String?
+
+    @Option(help: "COLUMN=RELATIONSHIP:ENTITY.KEY. May be repeated.")
+    var reference: [String] = []
+
+    @Flag(help: "Leave out references to what does not exist, instead of making it.")
+    var existingOnly = false
+
+    @Option(name: .customLong("where"), help: "COLUMN=REGEX: only records that match.")
+    var conditions: [String] = []
+
+    @Option(help: "INDEX/COUNT, such as 1/3: only the records whose key hashes to it.")
+    var part: String?
+
+    @Option(help: "Records a save.")
+    var batch = 500
+
+    @OptionGroup var options: NodeOptions
+
+    func validate() throws {
+        guard (1...10_000).contains(batch) else {
+            throw ValidationError("--batch is 1 to 10000.")
+        }
+        guard part == nil || key != nil else { throw ValidationError("--part needs --key.") }
+    }
+
+    func run() async throws {
+        guard
+            let format = format.map({ RecordFormat(rawValue: $0) })
+                ?? RecordFormat(guessing: file)
+        else {
+            throw CommandFailure.usage("Say the format with --format csv, jsonl or control.")
+        }
+        let rules = try reference.map { try ReferenceRule($0) }
+        let filter = try RecordFilter(conditions: conditions, part: part)
+        let source = try ByteSource(path: file)
+        let node = try options.open()
+        let model = try ManagedObjectModel(json: try await node.get("/v1/model").json)
+        let plan = try ImportPlan(
+            model: model, entity: entity, maps: map, key: key, references: rules,
+            isControl: format == .control)
+        var importer = Importer(
+            node: node, plan: plan, onlyExisting: existingOnly, batchSize: batch,
+            runID: "import-\(UUID().uuidString)")
+        var progress = Progress()
+        do {
+            var reader = try format.reader(source)
+            try await read(&reader, source, filter, plan, &importer, &progress)
+        } catch let error as RecordError {
+            progress.end()
+            throw CommandFailure.usage("\(source.name), \(error).")
+        }
+        progress.end()
+        var report = importer.report
+        report.seconds = progress.seconds
+        await node.close()
+        try tell(report)
+    }
+
+    private func read(
+        _ reader: inout any RecordReader, _ source: ByteSource, _ filter: RecordFilter,
+        _ plan: ImportPlan, _ importer: inout Importer, _ progress: inout Progress
+    ) async throws {
+        while true {
+            do {
+                guard let record = try reader.next() else { break }
+                importer.countRead()
+                if try filter.takes(record, plan) {
+                    try await importer.add(record)
+                } else {
+                    importer.skip(ImportReport.notSelected)
+                }
+            } catch let error as RecordError {
+                importer.countRead()
+                importer.skip("malformed", example: "\(error)")
+                guard reader.canResume else {
+                    // What was read before is good, and is kept.
+                    try await importer.flush()
+                    throw error
+                }
+            }
+            progress.update(records: importer.report.read, fraction: source.fraction)
+        }
+        try await importer.flush()
+    }
+
+    private func tell(_ report: ImportReport) throws {
+        if options.json {
+            Terminal.print(bytes: JSONWriter.bytes(of: report.json))
+        } else {
+            for line in report.lines { Terminal.print(line) }
+        }
+        for example in report.examples { Terminal.complain("\(DisplayText.line(example))\n") }
+        guard report.hasFailures else { return }
+        throw CommandFailure(
+            .failed, "Not all records were imported; correct them and import again with --key.")
+    }
+}
+
+/// Which records are wanted.
+struct RecordFilter {
+    private let conditions: [(column: String, pattern: Regex<AnyRegexOutput>)]
+    private let part: ImportPart?
+
+    /// - Throws: ``CommandFailure`` for what is no condition.
+    init(conditions: [String], part: String?) throws {
+        self.conditions = try conditions.map { text in
+            let sides = text.split(separator: "=", maxSplits: 1).map(String.init)
+            guard sides.count == 2, let pattern = try? Regex(sides[1]) else {
+                throw CommandFailure.usage("--where is COLUMN=REGEX, not \(text).")
+            }
+            return (sides[0], pattern)
+        }
+        self.part = try part.map { try ImportPart($0) }
+    }
+
+    /// Whether a record is wanted.
+    func takes(_ record: ImportRecord, _ plan: ImportPlan) throws -> Bool {
+        for condition in conditions {
+            let text = JSONRendering.brief(record.fields[condition.column])
+            guard text.firstMatch(of: condition.pattern) != nil else { return false }
+        }
+        guard let part, let key = plan.key else { return true }
+        return part.contains(JSONRendering.brief(try plan.values(of: record)[key.name]))
+    }
+}

@@ -1,0 +1,43 @@
+import ArgumentParser
+import Coordinator
+
+/// `tributary sql`.
+struct SQLCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sql",
+        abstract: "Read a store's file with SQL.",
+        discussion: """
+            A table an entity, a column a property; the system's tables begin with an underscore. \
+            Statements that write are refused.
+            """)
+
+    @Argument(help: "A SELECT.")
+    var statement: String
+
+    @Option(help: "The store's file.", completion: .file())
+    var store: String
+
+    @Option(help: "At most so many rows.")
+    var limit = 10_000
+
+    @Flag(help: "Print {\"columns\": [...], \"rows\": [[...]]}.")
+    var json = false
+
+    func run() async throws {
+        // Opened by the coordinator first: it says clearly what is no store.
+        try await StoreInterface(path: store).close()
+        let file = try SQLiteFile(path: store)
+        let (columns, rows) = try file.rows(statement, limit: limit)
+        if json {
+            let answer: JSONValue = [
+                "columns": .array(columns.map { .string($0) }),
+                "rows": .array(rows.map { .array($0) }),
+            ]
+            return Terminal.print(bytes: JSONWriter.bytes(of: answer))
+        }
+        guard !columns.isEmpty else { return }
+        var table = Table(columns.map { Table.Column($0) })
+        for row in rows { table.add(row.map { Table.Cell(JSONRendering.brief($0)) }) }
+        for line in table.lines(.output) { Terminal.print(line) }
+    }
+}

@@ -1,0 +1,83 @@
+import ArgumentParser
+import Coordinator
+import Foundation
+import Node
+
+/// `tributary save`.
+struct SaveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "save",
+        abstract: "Save one atomic transaction, described as JSON.",
+        discussion: """
+            The JSON is the body of POST /v1/save: {"operations": [{"insert": "Person", "values": \
+            {"name": "Ada"}}]}. Without a saveID it is given one, so that a lost answer can be \
+            asked for.
+            """)
+
+    @Argument(help: "A file with JSON, or - for standard input.", completion: .file())
+    var file: String
+
+    @OptionGroup var options: NodeOptions
+
+    func run() async throws {
+        let bytes = try ByteSource.whole(file, maximumBytes: 1 << 30)
+        var body: JSONObject
+        do {
+            let json = try JSONParser.parse(bytes, maximumBytes: 1 << 30)
+            guard let object = json.object else {
+                throw CommandFailure.usage("\(file) holds \(json.kind), not an object.")
+            }
+            body = object
+        } catch let error as JSONError {
+            throw CommandFailure.usage("\(file) is not JSON: \(error).")
+        }
+        let saveID = body["saveID"]?.string ?? "save-\(UUID().uuidString)"
+        body["saveID"] = .string(saveID)
+        let node = try options.open()
+        let answer = try await node.save(.object(body), saveID: saveID)
+        node.show(answer, asJSON: options.json) { answer, terminal in
+            guard let dot = answer["transaction"]?.string else {
+                return ["Nothing was left to save: the merge policy decided for the store."]
+            }
+            var lines = ["Saved as \(terminal.style.paint(dot, .green))."]
+            for id in answer["ids"]?.object?.members ?? [] {
+                lines.append("\(id.key)\t\(JSONRendering.brief(id.value))")
+            }
+            let conflicts = answer["conflicts"]?.array ?? []
+            if !conflicts.isEmpty {
+                lines.append("Conflicts on the way: \(JSONRendering.brief(.array(conflicts)))")
+            }
+            return lines
+        }
+        await node.close()
+    }
+}
+
+extension NodeInterface {
+    /// Saves, and asks what became of it where the answer is lost.
+    ///
+    /// - Throws: ``CommandFailure`` with `outcomeUnknown` where nobody could be asked.
+    func save(
+        _ body: JSONValue, saveID: String, path: String = "/v1/save"
+    ) async throws -> InterfaceAnswer {
+        do {
+            return try await post(path, body)
+        } catch let failure as CommandFailure where failure.mayHaveHappened {
+            // The node does it at most once under that ID, so to ask again does no harm.
+            for _ in 0..<5 {
+                try await Task.sleep(for: .milliseconds(500))
+                do {
+                    return try await post(path, body)
+                } catch let again as CommandFailure
+                    where again.mayHaveHappened || again.code == .noAnswer
+                {
+                    continue
+                }
+            }
+            throw CommandFailure(
+                .outcomeUnknown,
+                "The node's answer was lost: \(failure.message) Whether save \(saveID) was done is "
+                    + "told by GET /v1/saves/\(RequestPath.encode(saveID)) when it is back.")
+        }
+    }
+}

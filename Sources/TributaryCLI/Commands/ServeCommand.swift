@@ -1,0 +1,63 @@
+import ArgumentParser
+import Foundation
+import Node
+
+/// `tributary serve`.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Run a node in the foreground until SIGTERM or SIGINT.",
+        discussion: """
+            Prints one line with its HTTP address when it is ready. Flags go before the \
+            environment (TRIBUTARY_HTTP_LISTEN and so on), which goes before the file.
+            """)
+
+    @Option(help: "The configuration, YAML.", completion: .file())
+    var config: String
+
+    @Option(help: "The cluster's name.")
+    var cluster: String?
+
+    @Option(help: "This node's number.")
+    var nodeNumber: String?
+
+    @Option(help: "The store's file.", completion: .file())
+    var store: String?
+
+    @Option(help: "The model's file.", completion: .file())
+    var model: String?
+
+    @Option(help: "Where HTTP listens, such as 127.0.0.1:7100; port 0 takes a free one.")
+    var listen: String?
+
+    @Option(help: "Where this node publishes, such as tcp://127.0.0.1:7101.")
+    var publish: String?
+
+    @Option(help: "Where this node takes questions, such as tcp://127.0.0.1:7102.")
+    var exchange: String?
+
+    @Flag(help: "Allow addresses off loopback without keys.")
+    var insecure = false
+
+    @Flag(help: "Read the configuration, say whether it is right, and end.")
+    var check = false
+
+    func run() async throws {
+        var overrides = NodeConfiguration.Overrides()
+        overrides.cluster = cluster
+        overrides.node = nodeNumber
+        overrides.store = store
+        overrides.model = model
+        overrides.listen = listen
+        overrides.publish = publish
+        overrides.exchange = exchange
+        if insecure { overrides.insecure = true }
+        let configuration = try NodeConfiguration.read(
+            file: config, environment: ProcessInfo.processInfo.environment, overrides: overrides)
+        if check {
+            _ = try NodeProcess.readModel(configuration.model)
+            return Terminal.print("\(config) is right.")
+        }
+        try await NodeProcess(configuration).run()
+    }
+}

@@ -1,0 +1,136 @@
+// Bytes of a file or of standard input, read in pieces: imports are larger than memory.
+
+import Foundation
+
+/// Reads bytes and lines in order. Used by one task; reading blocks.
+final class ByteSource {
+    /// A record longer than this is not data but a mistake, such as a quote that never ends.
+    static let maximumRecordBytes = 16 << 20
+
+    /// What the source is called in messages.
+    let name: String
+    /// How many bytes there are in all; nil for a pipe.
+    let totalBytes: Int?
+    /// How many bytes were taken.
+    private(set) var position = 0
+    /// The line that the next byte belongs to, from 1.
+    private(set) var line = 1
+
+    private var buffer: [UInt8]
+    private var next = 0
+    private let descriptor: Int32?
+
+    /// Opens a file, or standard input for `-`.
+    ///
+    /// - Throws: ``CommandFailure`` where it cannot be read.
+    init(path: String) throws {
+        buffer = []
+        guard path != "-" else {
+            name = "standard input"
+            totalBytes = nil
+            descriptor = STDIN_FILENO
+            return
+        }
+        name = path
+        let opened = open(path, O_RDONLY | O_CLOEXEC)
+        guard opened >= 0 else { throw Self.failure(path) }
+        var status = stat()
+        let isFile = fstat(opened, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        totalBytes = isFile ? Int(status.st_size) : nil
+        descriptor = opened
+    }
+
+    /// Reads from bytes that are there already.
+    init(bytes: [UInt8], name: String = "input") {
+        self.name = name
+        buffer = bytes
+        totalBytes = bytes.count
+        descriptor = nil
+    }
+
+    deinit {
+        if let descriptor, descriptor != STDIN_FILENO { close(descriptor) }
+    }
+
+    /// The share that was read, 0...1; nil where the end is not known.
+    var fraction: Double? {
+        totalBytes.map { $0 == 0 ? 1 : min(1, Double(position) / Double($0)) }
+    }
+
+    /// The next byte, without taking it; nil at the end.
+    func peek() throws -> UInt8? {
+        if next < buffer.count { return buffer[next] }
+        guard let descriptor else { return nil }
+        // 64 KiB: a pipe's capacity, and enough that system calls cost nothing.
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = read(descriptor, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Self.failure(name) }
+            buffer = Array(chunk.prefix(count))
+            next = 0
+            return buffer.first
+        }
+    }
+
+    /// Takes the next byte; nil at the end.
+    func take() throws -> UInt8? {
+        guard let byte = try peek() else { return nil }
+        next += 1
+        position += 1
+        if byte == 0x0A { line += 1 }
+        return byte
+    }
+
+    /// Takes a line without its end, LF or CR LF; nil at the end of the input.
+    ///
+    /// - Throws: ``RecordError`` for one over ``maximumRecordBytes``.
+    func takeLine() throws -> [UInt8]? {
+        guard try peek() != nil else { return nil }
+        let first = line
+        var result: [UInt8] = []
+        while let byte = try take() {
+            if byte == 0x0A { break }
+            result.append(byte)
+            guard result.count <= Self.maximumRecordBytes else {
+                throw RecordError(line: first, "the line is over 16 MiB long")
+            }
+        }
+        if result.last == 0x0D { result.removeLast() }
+        return result
+    }
+
+    /// Reads a whole file, or standard input for `-`.
+    ///
+    /// - Throws: ``CommandFailure`` where it cannot be read or is longer.
+    static func whole(_ path: String, maximumBytes: Int) throws -> [UInt8] {
+        let source = try ByteSource(path: path)
+        var result: [UInt8] = []
+        while try source.peek() != nil {
+            result += source.buffer[source.next...]
+            source.next = source.buffer.count
+            guard result.count <= maximumBytes else {
+                throw CommandFailure.usage("\(source.name) is over \(maximumBytes) bytes long.")
+            }
+        }
+        return result
+    }
+
+    private static func failure(_ path: String) -> CommandFailure {
+        .usage("\(path) cannot be read: \(String(cString: strerror(errno))).")
+    }
+}
+
+/// A record that cannot be read, and where it begins.
+struct RecordError: Error, Hashable, CustomStringConvertible {
+    /// From 1.
+    let line: Int
+    let reason: String
+
+    init(line: Int, _ reason: String) {
+        self.line = line
+        self.reason = reason
+    }
+
+    var description: String { "line \(line): \(reason)" }
+}

@@ -1,0 +1,58 @@
+// Text of a file as a value of an attribute.
+
+import Coordinator
+import Merge
+
+/// Converts what is read.
+enum ImportValue {
+    /// A field as a value of an attribute; an empty text is no value, unless it must be a string.
+    ///
+    /// - Throws: ``JSONConversionError`` where it is none of the attribute's type.
+    static func json(
+        _ value: JSONValue, _ attribute: AttributeDescription
+    ) throws(JSONConversionError) -> JSONValue {
+        if value == .string(""), attribute.type != .string || attribute.isOptional { return .null }
+        return try json(value, attribute.type)
+    }
+
+    /// A field as a value of a type, checked.
+    static func json(
+        _ value: JSONValue, _ type: AttributeType
+    ) throws(JSONConversionError) -> JSONValue {
+        let converted = value.string.map { text(ControlReader.trimmed($0), type, $0) } ?? value
+        _ = try PropertyValue(json: converted, type: type)
+        return converted
+    }
+
+    private static func text(_ text: String, _ type: AttributeType, _ whole: String) -> JSONValue {
+        switch type {
+        case .integer16, .integer32, .integer64:
+            if let number = Int64(text) { return .integer(number) }
+        case .double, .float:
+            if let number = Double(text), number.isFinite { return .double(number) }
+        case .boolean:
+            switch text.lowercased() {
+            case "true", "yes", "1": return .boolean(true)
+            case "false", "no", "0": return .boolean(false)
+            default: break
+            }
+        case .string: return .string(whole)
+        default: return .string(text)
+        }
+        return .string(whole)
+    }
+
+    /// The elements of a list that is separated by commas.
+    ///
+    /// - Parameter strippingVersions: of `a (>= 1) | b, c:any [amd64]` gives `a` and `c`: the
+    ///   first alternative of each, without version, architecture and profile.
+    static func list(_ text: String, strippingVersions: Bool) -> [String] {
+        text.split(whereSeparator: { $0 == "," || $0 == "\n" }).map { part in
+            guard strippingVersions else { return ControlReader.trimmed(part) }
+            let first = part.prefix { $0 != "|" }
+            return ControlReader.trimmed(first.prefix { !"([<".contains($0) }).split(
+                separator: ":"
+            ).first.map { ControlReader.trimmed($0) } ?? ""
+        }.filter { !$0.isEmpty }
+    }
+}

@@ -1,0 +1,193 @@
+// An import: reads records, looks up what is there, saves batch by batch.
+//
+// Memory is bounded by one batch and by the cache of references. Used by one task.
+
+import Coordinator
+
+/// Saves records into a node.
+struct Importer {
+    enum Limits {
+        /// A save's values stay well under the node's bound of 16 MiB for a request.
+        static let batchBytes = 4 << 20
+        /// Keys asked for at once.
+        static let keys = 500
+        /// References remembered between batches; each costs about 200 bytes.
+        static let rememberedReferences = 100_000
+    }
+
+    let node: NodeInterface
+    let plan: ImportPlan
+    let onlyExisting: Bool
+    let batchSize: Int
+    /// The name of this run: with the batch's number it makes a save that is done at most once.
+    let runID: String
+    private(set) var report = ImportReport()
+
+    private var batch: [PreparedRecord] = []
+    private var batchKeys = Set<JSONValue>()
+    private var batchBytes = 0
+    private var batchNumber = 0
+    private var remembered: [[JSONValue: String]]
+
+    init(
+        node: NodeInterface, plan: ImportPlan, onlyExisting: Bool, batchSize: Int, runID: String
+    ) {
+        self.node = node
+        self.plan = plan
+        self.onlyExisting = onlyExisting
+        self.batchSize = batchSize
+        self.runID = runID
+        remembered = plan.references.map { _ in [:] }
+    }
+
+    /// Notes a record that was left out before it came here.
+    mutating func skip(_ reason: String, example: String? = nil) {
+        report.skip(reason, example: example)
+    }
+
+    /// Notes a record that was read.
+    mutating func countRead() { report.read += 1 }
+
+    /// Takes a record; saves when a batch is full.
+    mutating func add(_ record: ImportRecord) async throws {
+        let prepared: PreparedRecord
+        do {
+            prepared = try prepare(record)
+        } catch let error as RecordError {
+            return report.skip("malformed", example: "\(error)")
+        }
+        if let key = prepared.key {
+            guard key != .null else {
+                return report.skip("no key", example: "line \(record.line): the key is empty")
+            }
+            // The second record of a key must find the object the first one made.
+            if batchKeys.contains(key) { try await flush() }
+            batchKeys.insert(key)
+        }
+        batch.append(prepared)
+        batchBytes += JSONWriter.bytes(of: .object(prepared.values)).count
+        if batch.count >= batchSize || batchBytes >= Limits.batchBytes { try await flush() }
+    }
+
+    /// Saves what waits.
+    mutating func flush() async throws {
+        guard !batch.isEmpty else { return }
+        let records = batch
+        batch = []
+        batchKeys = []
+        batchBytes = 0
+        batchNumber += 1
+        do {
+            try await save(records, saveID: "\(runID)-\(batchNumber)")
+        } catch let failure as CommandFailure where Self.isAboutRecords(failure) {
+            guard records.count > 1 else { return refuse(records[0], failure) }
+            // One record spoils the batch: each by itself, so that only that one is left out.
+            for (index, record) in records.enumerated() {
+                do {
+                    try await save([record], saveID: "\(runID)-\(batchNumber)-\(index)")
+                } catch let failure as CommandFailure where Self.isAboutRecords(failure) {
+                    refuse(record, failure)
+                }
+            }
+        }
+    }
+
+    private static func isAboutRecords(_ failure: CommandFailure) -> Bool {
+        failure.code == .refused
+    }
+
+    private mutating func refuse(_ record: PreparedRecord, _ failure: CommandFailure) {
+        report.skip("refused", example: "line \(record.line): \(failure.message)")
+    }
+
+    private func prepare(_ record: ImportRecord) throws -> PreparedRecord {
+        let values = try plan.values(of: record)
+        let key = plan.key.map { values[$0.name] ?? .null }
+        return PreparedRecord(
+            line: record.line, values: values, key: key,
+            references: try plan.references.map { try plan.keys(of: record, $0) })
+    }
+
+    private mutating func save(_ records: [PreparedRecord], saveID: String) async throws {
+        let existing = try await lookUp(records)
+        let composed = ImportBatch(
+            records, plan: plan, existing: existing, onlyExisting: onlyExisting)
+        if !composed.operations.isEmpty {
+            _ = try await node.save(
+                [
+                    "operations": .array(composed.operations), "saveID": .string(saveID),
+                    "author": .string("import"),
+                ], saveID: saveID)
+        }
+        report.inserted += composed.report.inserted
+        report.updated += composed.report.updated
+        report.unchanged += composed.report.unchanged
+        report.referenced += composed.report.referenced
+        report.referencesSkipped += composed.report.referencesSkipped
+    }
+
+    // MARK: Looking up
+
+    private mutating func lookUp(_ records: [PreparedRecord]) async throws -> ExistingObjects {
+        var existing = ExistingObjects()
+        if let key = plan.key {
+            var properties = [key.name]
+            for record in records {
+                for member in record.values.members where !properties.contains(member.key) {
+                    properties.append(member.key)
+                }
+            }
+            for reference in plan.references
+            where !properties.contains(reference.rule.relationship) {
+                properties.append(reference.rule.relationship)
+            }
+            for object in try await fetch(
+                plan.entity.name, key.name, records.compactMap(\.key), properties)
+            {
+                guard let value = object["values"]?.object?[key.name] else { continue }
+                if existing.records[value] == nil { existing.records[value] = object }
+            }
+        }
+        for (position, reference) in plan.references.enumerated() {
+            var known = remembered[position]
+            if known.count > Limits.rememberedReferences { known = [:] }
+            var asked = Set<JSONValue>()
+            var unknown: [JSONValue] = []
+            for key in records.flatMap({ $0.references[position] })
+            where known[key] == nil && asked.insert(key).inserted {
+                unknown.append(key)
+            }
+            let rule = reference.rule
+            for object in try await fetch(rule.entity, rule.key, unknown, [rule.key]) {
+                guard let value = object["values"]?.object?[rule.key],
+                    let uri = object["id"]?.string
+                else { continue }
+                if known[value] == nil { known[value] = uri }
+            }
+            remembered[position] = known
+            existing.references.append(known)
+        }
+        return existing
+    }
+
+    /// The objects whose key is one of some, oldest first.
+    private func fetch(
+        _ entity: String, _ key: String, _ keys: [JSONValue], _ properties: [String]
+    ) async throws -> [JSONObject] {
+        var result: [JSONObject] = []
+        var first = 0
+        while first < keys.count {
+            let part = Array(keys[first..<min(first + Limits.keys, keys.count)])
+            first += part.count
+            let answer = try await node.post(
+                "/v1/fetch",
+                [
+                    "entity": .string(entity), "predicate": .string("\(key) IN $keys"),
+                    "substitutions": ["keys": .array(part)],
+                    "properties": .array(properties.map { .string($0) }),
+                ])
+            result += (answer.json.object?["objects"]?.array ?? []).compactMap(\.object)
+        }
+        return result
+    }
+}

@@ -1,0 +1,59 @@
+// What the program writes to: a terminal with a width, or something that wants plain text.
+
+import Foundation
+
+/// Where output goes, and how it may look there.
+struct Terminal: Sendable {
+    /// Whether a person looks at standard output.
+    let isInteractive: Bool
+    /// Columns; without a terminal there is no bound.
+    let width: Int
+    /// How text is painted.
+    let style: Style
+
+    /// Standard output as it is now.
+    static var output: Terminal { Terminal(descriptor: STDOUT_FILENO) }
+    /// Standard error as it is now.
+    static var error: Terminal { Terminal(descriptor: STDERR_FILENO) }
+
+    init(isInteractive: Bool, width: Int, isColoured: Bool) {
+        self.isInteractive = isInteractive
+        self.width = width
+        style = Style(isEnabled: isColoured)
+    }
+
+    private init(descriptor: Int32) {
+        let environment = ProcessInfo.processInfo.environment
+        let isTerminal = isatty(descriptor) == 1
+        var size = winsize()
+        let columns =
+            isTerminal && ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
+            ? Int(size.ws_col) : 80
+        // https://no-color.org: any value that is not empty.
+        let refuses = environment["NO_COLOR"].map { !$0.isEmpty } ?? false
+        self.init(
+            isInteractive: isTerminal, width: columns,
+            isColoured: isTerminal && !refuses && environment["TERM"] != "dumb")
+    }
+
+    /// Writes a line to standard output.
+    static func print(_ text: String) { write(Array((text + "\n").utf8), to: STDOUT_FILENO) }
+
+    /// Writes bytes and the end of a line to standard output.
+    static func print(bytes: [UInt8]) { write(bytes + [0x0A], to: STDOUT_FILENO) }
+
+    /// Writes text to standard error as it is.
+    static func complain(_ text: String) { write(Array(text.utf8), to: STDERR_FILENO) }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else {
+                if count < 0, errno == EINTR { continue }
+                return
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// A conflict as a person looks at it: what it was before, what each side made of it, and why one
+// of them is seen.
+
+import Coordinator
+
+/// Shows one conflict of the client interface three-way.
+struct ThreeWay {
+    let conflict: JSONObject
+    let style: Style
+
+    init(_ conflict: JSONValue, style: Style) {
+        self.conflict = conflict.object ?? JSONObject()
+        self.style = style
+    }
+
+    /// The whole view.
+    func lines() -> [String] {
+        var lines = heading()
+        let base = conflict["base"]?.object
+        lines.append("")
+        if let base {
+            let dot = base["dot"]?.string ?? ""
+            lines.append(style.paint("base", .bold) + "      \(dot)")
+            lines += values(base["value"], isDeleted: false, base: nil)
+        } else {
+            lines.append(style.paint("base", .bold) + "      not known: no write came before, ")
+            lines[lines.count - 1] += "or history no longer has it"
+        }
+        for (index, side) in (conflict["sides"]?.array ?? []).compactMap(\.object).enumerated() {
+            lines.append("")
+            lines += self.side(index, side, base: base?["value"])
+        }
+        lines.append("")
+        lines.append(style.paint("why", .bold) + "       \(text("reason", "text"))")
+        return lines + advice()
+    }
+
+    private func heading() -> [String] {
+        let id = text("id")
+        let state = text("state")
+        let isOpen = conflict["open"]?.boolean ?? false
+        let colour: Colour = state == "unresolved" ? .red : state == "settled" ? .yellow : .green
+        var lines = [
+            style.paint(DisplayText.line(id), .bold) + "  "
+                + style.paint(state, colour) + (isOpen ? "" : ", closed")
+        ]
+        lines.append("kind      \(text("kind"))")
+        lines.append("object    \(DisplayText.line(text("object")))")
+        if let property = conflict["property"]?.string {
+            lines.append("property  \(DisplayText.line(property))")
+        }
+        lines.append("policy    \(text("policy"))")
+        if let dot = conflict["closedBy"]?.string { lines.append("closed by \(dot)") }
+        return lines
+    }
+
+    private func side(_ index: Int, _ side: JSONObject, base: JSONValue?) -> [String] {
+        let isVisible = side["visible"]?.boolean ?? false
+        var title = style.paint("side \(index + 1)", .bold) + "    " + (side["dot"]?.string ?? "-")
+        if isVisible { title += style.paint("  ◀ visible", .green) }
+        var origin: [String] = []
+        if let node = side["node"]?.integer { origin.append("node \(node)") }
+        if let author = side["author"]?.string { origin.append("author \(author)") }
+        if let context = side["context"]?.string { origin.append("context \(context)") }
+        let time = JSONRendering.time(side["timestamp"])
+        if !time.isEmpty { origin.append(time) }
+        var lines = [title]
+        if !origin.isEmpty {
+            let line = DisplayText.line(origin.joined(separator: ", "))
+            lines.append("          " + style.paint(line, .dim))
+        }
+        return lines
+            + values(side["value"], isDeleted: side["deleted"]?.boolean ?? false, base: base)
+    }
+
+    /// A value, a line each property where it is a row, a comparison where it is long.
+    private func values(_ value: JSONValue?, isDeleted: Bool, base: JSONValue?) -> [String] {
+        if isDeleted { return ["          " + style.paint("deleted", .red)] }
+        if let row = value?.object {
+            let members = row["object"]?.string != nil ? row["values"]?.object ?? row : row
+            return members.members.flatMap { member in
+                named(DisplayText.line(member.key), member.value, base?.object?[member.key])
+            }
+        }
+        return named(nil, value ?? .null, base)
+    }
+
+    private func named(_ name: String?, _ value: JSONValue, _ base: JSONValue?) -> [String] {
+        let label = name.map { "\($0): " } ?? ""
+        if let text = value.string, LineDifference.isLong(text) {
+            if let old = base?.string, let difference = LineDifference.lines(from: old, to: text) {
+                return (name.map { ["          \($0):"] } ?? [])
+                    + difference.map { mark, line in
+                        let colour: Colour? = mark == "+" ? .green : mark == "-" ? .red : nil
+                        return "        "
+                            + style.paint("\(mark) \(DisplayText.line(line))", colour)
+                    }
+            }
+            return (name.map { ["          \($0):"] } ?? [])
+                + text.split(separator: "\n", omittingEmptySubsequences: false).map {
+                    "          \(DisplayText.line(String($0)))"
+                }
+        }
+        // Text in quotes, so that an empty one and the word nil can be told from nothing.
+        let shown =
+            value.string.map { ObjectURI($0) == nil ? JSONWriter.text(of: value) : $0 }
+            ?? JSONRendering.brief(value)
+        return ["          \(label)\(DisplayText.line(shown))"]
+    }
+
+    private func advice() -> [String] {
+        guard conflict["open"]?.boolean ?? false else { return [] }
+        let id = DisplayText.line(text("id"))
+        let dots = (conflict["sides"]?.array ?? []).compactMap { $0.object?["dot"]?.string }
+        guard let last = dots.last else { return [] }
+        let verb = text("state") == "unresolved" ? "resolve" : "change "
+        return [
+            style.paint("\(verb)", .bold)
+                + "   tributary conflicts resolve '\(id)' --side \(last)"
+        ]
+    }
+
+    private func text(_ key: String) -> String { conflict[key]?.string ?? "" }
+
+    private func text(_ key: String, _ inner: String) -> String {
+        DisplayText.line(conflict[key]?.object?[inner]?.string ?? "")
+    }
+}

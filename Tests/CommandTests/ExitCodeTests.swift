@@ -1,0 +1,50 @@
+import Coordinator
+import Node
+import Testing
+
+@testable import TributaryCLI
+
+@Suite("Exit codes")
+struct ExitCodeTests {
+    @Test(
+        "An answer's code decides, else its status",
+        arguments: [
+            (409, "mergeConflict", 3), (409, "sidesChanged", 3), (422, "validationFailed", 3),
+            (409, "somethingNew", 3), (400, "malformed", 2), (400, "invalidPredicate", 2),
+            (500, "outcomeUnknown", 4), (500, "storeDamaged", 5), (401, "", 7), (403, "", 7),
+            (500, "modelMismatch", 8), (507, "diskFull", 9), (410, "queryGenerationExpired", 10),
+            (404, "objectNotFound", 1), (500, "internal", 1), (503, "recovering", 1),
+        ])
+    func statuses(_ status: Int, _ code: String, _ expected: Int32) {
+        let body: JSONValue = ["error": ["code": .string(code), "message": "No."]]
+        let failure = CommandFailure(status: status, body: JSONWriter.bytes(of: body))
+        #expect(failure.code.rawValue == expected)
+        #expect(failure.message.hasPrefix("No."))
+    }
+
+    @Test("An answer that is no error of the interface is told by its status")
+    func otherServer() {
+        let failure = CommandFailure(status: 404, body: Array("<html>".utf8))
+        #expect(failure.code == .failed)
+        #expect(failure.message == "The node answered with status 404.")
+    }
+
+    @Test(
+        "A node's and a store's errors have theirs",
+        arguments: [
+            (NodeError(.connectionRefused, "x") as any Error, 11 as Int32), (NodeError(.timedOut, "x"), 11),
+            (NodeError(.configurationInvalid, "x"), 2), (NodeError(.nodeIDInUse, "x"), 12),
+            (CoordinatorError(.storeInUse, "x"), 6), (CoordinatorError(.storeDamaged, "x"), 5),
+            (CoordinatorError(.storeLayout, "x"), 8), (ModelError("a", "b"), 2),
+        ])
+    func errors(_ error: any Error, _ expected: Int32) {
+        #expect(CommandFailure(describing: error).code.rawValue == expected)
+    }
+
+    @Test("Only a request that was sent may have been done")
+    func lostAnswers() {
+        #expect(CommandFailure(describing: NodeError(.connectionReset, "x")).mayHaveHappened)
+        #expect(CommandFailure(describing: NodeError(.timedOut, "x")).mayHaveHappened)
+        #expect(!CommandFailure(describing: NodeError(.connectionRefused, "x")).mayHaveHappened)
+    }
+}

@@ -1,0 +1,127 @@
+public import Coordinator
+import Testing
+
+@testable import TributaryCLI
+
+@Suite("A batch of an import")
+struct ImportBatchTests {
+    private func plan() throws -> ImportPlan {
+        let json = """
+            {"entities": [{"name": "Package",
+              "attributes": [{"name": "name", "type": "string"}, {"name": "size", "type": "integer64"}],
+              "relationships": [
+                {"name": "dependencies", "destination": "Package", "inverse": "users",
+                 "toMany": true, "deleteRule": "nullify"},
+                {"name": "users", "destination": "Package", "inverse": "dependencies",
+                 "toMany": true, "deleteRule": "nullify"}]}]}
+            """
+        return try ImportPlan(
+            model: try ManagedObjectModel(json: Array(json.utf8)), entity: "Package",
+            maps: ["Package=name", "Size=size"], key: "name",
+            references: [try ReferenceRule("Depends=dependencies:Package.name")], isControl: true)
+    }
+
+    private func prepared(_ plan: ImportPlan, _ fields: JSONObject) throws -> PreparedRecord {
+        let record = ImportRecord(line: 1, fields: fields)
+        let values = try plan.values(of: record)
+        return PreparedRecord(
+            line: 1, values: values, key: values["name"],
+            references: try plan.references.map { try plan.keys(of: record, $0) })
+    }
+
+    @Test("New records refer to each other in any order, and to what is made for them")
+    func inserts() throws {
+        let plan = try plan()
+        let records = [
+            try prepared(plan, ["Package": "a", "Size": "5", "Depends": "b (>= 1), c | d"]),
+            try prepared(plan, ["Package": "b"]),
+        ]
+        let batch = ImportBatch(
+            records, plan: plan, existing: ExistingObjects(references: [[:]]), onlyExisting: false)
+        #expect(
+            batch.operations == [
+                ["insert": "Package", "id": "@c2", "values": ["name": "c"]],
+                [
+                    "insert": "Package", "id": "@r0",
+                    "values": [
+                        "name": "a", "size": 5, "dependencies": .array(["@r1", "@c2"]),
+                    ],
+                ],
+                ["insert": "Package", "id": "@r1", "values": ["name": "b"]],
+            ])
+        #expect(batch.report.inserted == 2)
+        #expect(batch.report.referenced == 1)
+    }
+
+    @Test("Of what is there, only what differs is written")
+    func updates() throws {
+        let plan = try plan()
+        let existing = ExistingObjects(
+            records: [
+                "a": [
+                    "id": "U/a",
+                    "values": ["name": "a", "size": 5, "dependencies": .array(["U/b"])],
+                ]
+            ], references: [["b": "U/b", "e": "U/e"]])
+        let same = ImportBatch(
+            [try prepared(plan, ["Package": "a", "Size": "5", "Depends": "b"])], plan: plan,
+            existing: existing, onlyExisting: false)
+        #expect(same.operations == [])
+        #expect(same.report.unchanged == 1)
+        let other = ImportBatch(
+            [try prepared(plan, ["Package": "a", "Size": "6", "Depends": "b, e, gone"])],
+            plan: plan, existing: existing, onlyExisting: true)
+        #expect(
+            other.operations == [
+                [
+                    "update": "U/a", "values": ["size": 6],
+                    "add": ["dependencies": .array(["U/e"])],
+                ]
+            ])
+        #expect(other.report.referencesSkipped == 1)
+    }
+
+    @Test("A value that is none of its attribute's type is told with line and column")
+    func wrongType() throws {
+        let plan = try plan()
+        #expect(throws: RecordError(line: 1, "Size: expected an integer, not \"big\"")) {
+            try prepared(plan, ["Package": "a", "Size": "big"])
+        }
+    }
+
+    @Test(
+        "Flags that the model does not know are refused",
+        arguments: [
+            "Depends", "Depends=dependencies", "Depends=nothing:Package.name",
+            "Depends=dependencies:Package.nothing", "Depends=dependencies:Other.name",
+        ])
+    func wrongReference(_ text: String) throws {
+        #expect(throws: CommandFailure.self) {
+            let model = try ManagedObjectModel(
+                json: [UInt8](
+                    """
+                    {"entities": [{"name": "Package", "attributes": [{"name": "name", "type": "string"}],
+                      "relationships": [{"name": "dependencies", "destination": "Package",
+                      "toMany": true, "inverse": "dependencies", "deleteRule": "nullify"}]}]}
+                    """.utf8))
+            _ = try ImportPlan(
+                model: model, entity: "Package", maps: [], key: nil,
+                references: [try ReferenceRule(text)], isControl: false)
+        }
+    }
+}
+
+extension JSONValue: ExpressibleByStringLiteral {
+    public init(stringLiteral text: String) { self = .string(text) }
+}
+
+extension JSONValue: ExpressibleByUnicodeScalarLiteral {}
+extension JSONValue: ExpressibleByExtendedGraphemeClusterLiteral {}
+
+extension JSONValue: ExpressibleByIntegerLiteral {
+    public init(integerLiteral number: Int64) { self = .integer(number) }
+}
+
+extension JSONValue: ExpressibleByBooleanLiteral {
+    public init(booleanLiteral truth: Bool) { self = .boolean(truth) }
+}

@@ -1,0 +1,142 @@
+import Coordinator
+import Foundation
+import Merge
+import Testing
+
+@Suite("The program")
+struct ProgramTests {
+    private let program: TestProgram
+
+    init() throws {
+        program = try #require(TestProgram.find(), "Build the product tributary first.")
+    }
+
+    @Test(
+        "Wrong flags end with 2 and say what is wrong",
+        arguments: [
+            (["--nonsense"], "--nonsense"), (["fetch"], "<entity>"), (["frobnicate"], "frobnicate"),
+            (["fetch", "Person", "--limit", "0"], "--limit is at least 1"),
+            (["fetch", "Person", "--store", "a", "--node", "b"], "exclude each other"),
+            (["conflicts", "resolve", "Person.p1.name"], "Give one of"),
+            (["import", "x.unknown", "--entity", "A"], "--format"),
+            (["fetch", "Person", "--node", "ftp://x"], "is not http://host:port"),
+            (["serve", "--config", "/nonexistent.yaml"], "/nonexistent.yaml"),
+            (["model", "/nonexistent.json"], "cannot be read"),
+        ])
+    func usage(_ arguments: [String], _ message: String) async throws {
+        let outcome = try await program.run(arguments)
+        #expect(outcome.exitCode == 2)
+        #expect(outcome.errors.contains(message))
+        #expect(outcome.output == "")
+    }
+
+    @Test("Help goes to standard output and ends with 0; it lists every command")
+    func help() async throws {
+        let outcome = try await program.run(["--help"])
+        #expect(outcome.exitCode == 0)
+        for name in ["serve", "save", "fetch", "conflicts", "import", "export", "verify", "demo"] {
+            #expect(outcome.output.contains("  \(name) "))
+        }
+        #expect(outcome.errors == "")
+    }
+
+    @Test("Without a node it ends with 11 and says how to name another")
+    func noNode() async throws {
+        // Port 1 is never listened on.
+        let outcome = try await program.run(
+            ["status"], environment: ["TRIBUTARY_NODE": "http://127.0.0.1:1"])
+        #expect(outcome.exitCode == 11)
+        #expect(
+            outcome.errors
+                == "Error: No node listens at 127.0.0.1:1. Is it running? Name another with "
+                + "--node URL or TRIBUTARY_NODE.\n")
+    }
+
+    @Test("With --json it prints the very bytes of the answer")
+    func verbatim() async throws {
+        let body = "{ \"conflicts\":[ ],\"more\" : 1.50 }"
+        let node = try CannedNode(status: 200, body: body)
+        let outcome = try await program.run(["conflicts", "list", "--json", "--node", node.url])
+        #expect(outcome.exitCode == 0)
+        #expect(outcome.output == body + "\n")
+        #expect(node.requests == ["GET /v1/conflicts?state=all&limit=100 HTTP/1.1"])
+    }
+
+    @Test(
+        "A refusal ends with the contract's code and one line on standard error",
+        arguments: [
+            (409, "mergeConflict", 3), (422, "validationFailed", 3), (401, "unauthorized", 7),
+            (410, "queryGenerationExpired", 10), (507, "diskFull", 9),
+        ])
+    func refusals(_ status: Int, _ code: String, _ expected: Int32) async throws {
+        let body = "{\"error\":{\"code\":\"\(code)\",\"message\":\"It was refused\"}}"
+        let node = try CannedNode(status: status, body: body)
+        let outcome = try await program.run(
+            ["save", "-", "--node", node.url], input: "{\"operations\":[]}")
+        #expect(outcome.exitCode == expected)
+        #expect(outcome.errors.hasPrefix("Error: It was refused. "))
+        #expect(outcome.errors.count { $0 == "\n" } == 1)
+    }
+
+    @Test("A store's file is read as a node is, and what writes is refused")
+    func store() async throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tributary-command-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("n1.sqlite").path
+        try Self.makeStore(path)
+        let fetch = try await program.run(
+            [
+                "fetch", "Person", "--where", "age > $least", "--substitution", "least=30",
+                "--sort=-age", "--store", path,
+            ])
+        #expect(fetch.exitCode == 0)
+        let lines = fetch.output.split(separator: "\n").map { $0.split(separator: "\t") }
+        #expect(lines.map { $0.dropFirst().joined(separator: ",") } == ["age,name", "36,Ada"])
+        let count = try await program.run(["count", "Person", "--store", path])
+        #expect(count.output == "2\n")
+        let sql = try await program.run(
+            ["sql", "SELECT name FROM Person ORDER BY name", "--store", path])
+        #expect(sql.output == "name\nAda\nBob\n")
+        let write = try await program.run(["sql", "DELETE FROM Person", "--store", path])
+        #expect(write.exitCode == 2)
+        let export = try await program.run(
+            [
+                "export", "Person", "--format", "csv", "--properties", "name", "--sort", "name",
+                "--store", path,
+            ])
+        #expect(
+            export.output.split(separator: "\n").map { $0.split(separator: ",").last }
+                == ["name", "Ada", "Bob"])
+        let verify = try await program.run(["verify", "--store", path])
+        #expect(verify.exitCode == 0)
+        #expect(verify.output.hasPrefix("Sound."))
+        let missing = try await program.run(["fetch", "Person", "--store", path + "x"])
+        #expect(missing.exitCode == 1)
+        let wrong = try await program.run(
+            ["fetch", "Person", "--where", "age >", "--store", path])
+        #expect(wrong.exitCode == 2)
+    }
+
+    private static func makeStore(_ path: String) throws {
+        let json = """
+            {"entities": [{"name": "Person", "attributes": [
+              {"name": "name", "type": "string"}, {"name": "age", "type": "integer64"}]}]}
+            """
+        let model = try ManagedObjectModel(json: Array(json.utf8))
+        let coordinator = try PersistentStoreCoordinator(
+            storeAt: path, model: model, cluster: "demo", node: try #require(NodeID(1)))
+        let person = try #require(model.entity(named: "Person"))
+        let people: [(String, Int64)] = [("Ada", 36), ("Bob", 12)]
+        // Positions are in canonical order: age, name.
+        _ = try coordinator.save(
+            SaveRequest(
+                operations: people.enumerated().map { index, entry in
+                    SaveOperation(
+                        kind: .insert, entity: person, row: RowID(-1 - Int64(index)),
+                        values: [(0, .integer(entry.1)), (1, .string(entry.0))])
+                }))
+        coordinator.close()
+    }
+}

@@ -1,0 +1,127 @@
+import Coordinator
+import Testing
+
+@testable import TributaryCLI
+
+@Suite("Tables")
+struct TableTests {
+    private var table: Table {
+        var table = Table(["NAME", Table.Column("AGE", isNumeric: true), "NOTE"])
+        table.add([Table.Cell("Ada", .cyan), "36", "wrote the first program for a machine"])
+        table.add(["Grace\u{1B}[31m", "7", "東京"])
+        return table
+    }
+
+    @Test("On a terminal columns are aligned and the widest is cut to fit")
+    func terminal() {
+        let lines = table.lines(Terminal(isInteractive: true, width: 40, isColoured: false))
+        #expect(
+            lines == [
+                "NAME            AGE  NOTE",
+                "Ada              36  wrote the first pr…",
+                "Grace\\u{1b}[31m    7  東京",
+            ])
+    }
+
+    @Test("Elsewhere columns are separated by tabs, whole and without colour")
+    func plain() {
+        let lines = table.lines(Terminal(isInteractive: false, width: 10, isColoured: false))
+        #expect(
+            lines == [
+                "NAME\tAGE\tNOTE", "Ada\t36\twrote the first program for a machine",
+                "Grace\\u{1b}[31m\t7\t東京",
+            ])
+    }
+
+    @Test("Colours do not count as columns")
+    func colours() {
+        let lines = table.lines(Terminal(isInteractive: true, width: 80, isColoured: true))
+        #expect(lines[1].hasPrefix("\u{1B}[36mAda\u{1B}[0m             36  wrote"))
+    }
+
+    @Test("No line is wider than the terminal", arguments: [20, 25, 33, 60, 200])
+    func width(_ columns: Int) {
+        let lines = table.lines(Terminal(isInteractive: true, width: columns, isColoured: false))
+        #expect(lines.allSatisfy { DisplayText.width($0) <= columns })
+    }
+}
+
+@Suite("The three-way view")
+struct ThreeWayTests {
+    private func conflict(base: String, values: [String], state: String = "unresolved") -> JSONValue
+    {
+        [
+            "id": "Person.p17.name", "kind": "update", "state": .string(state), "open": true,
+            "entity": "Person", "object": "x-tributary://demo/Person/p17", "property": "name",
+            "policy": "error",
+            "sides": .array(
+                values.enumerated().map { index, value in
+                    [
+                        "dot": .string("\(index + 1).00000000000000aa-5"),
+                        "node": .integer(Int64(index + 1)), "author": "import", "context": .null,
+                        "timestamp": ["milliseconds": 1_795_000_000_000, "counter": 0],
+                        "value": .string(value), "visible": .boolean(index == 0),
+                    ]
+                }),
+            "base": ["dot": "1.00000000000000aa-2", "value": .string(base)],
+            "reason": ["rule": "earliest", "text": "The earliest write is shown."],
+            "closedBy": .null,
+        ]
+    }
+
+    @Test("It shows the base, every side with its origin, and why one is visible")
+    func whole() {
+        let lines = ThreeWay(
+            conflict(base: "Augusta", values: ["Ada", "Eve"]), style: Style(isEnabled: false)
+        ).lines()
+        #expect(
+            lines == [
+                "Person.p17.name  unresolved", "kind      update",
+                "object    x-tributary://demo/Person/p17", "property  name", "policy    error", "",
+                "base      1.00000000000000aa-2", "          \"Augusta\"", "",
+                "side 1    1.00000000000000aa-5  ◀ visible",
+                "          node 1, author import, 2026-11-18T11:06:40.000Z", "          \"Ada\"",
+                "", "side 2    2.00000000000000aa-5",
+                "          node 2, author import, 2026-11-18T11:06:40.000Z", "          \"Eve\"",
+                "", "why       The earliest write is shown.",
+                "resolve   tributary conflicts resolve 'Person.p17.name' "
+                    + "--side 2.00000000000000aa-5",
+            ])
+    }
+
+    @Test("Long texts are compared line by line with the base")
+    func longTexts() {
+        let lines = ThreeWay(
+            conflict(base: "one\ntwo\nthree", values: ["one\n2\nthree", "one\ntwo\nthree\nfour"]),
+            style: Style(isEnabled: false)
+        ).lines()
+        let first = lines.firstIndex { $0.hasPrefix("side 1") } ?? 0
+        #expect(
+            Array(lines[(first + 2)...(first + 5)]) == [
+                "          one", "        - two", "        + 2", "          three",
+            ])
+        let second = lines.firstIndex { $0.hasPrefix("side 2") } ?? 0
+        #expect(lines[second + 5] == "        + four")
+    }
+
+    @Test("A stored text cannot control the terminal")
+    func control() {
+        let lines = ThreeWay(
+            conflict(base: "\u{1B}]0;x", values: ["\u{1B}[2J\n\u{7}", "b"]),
+            style: Style(isEnabled: false)
+        ).lines()
+        #expect(lines.allSatisfy { line in line.unicodeScalars.allSatisfy { $0.value >= 0x20 } })
+    }
+}
+
+@Suite("Progress")
+struct ProgressTests {
+    @Test("The line tells rate, share and time left")
+    func line() {
+        #expect(
+            Progress.line(records: 500, seconds: 10, fraction: 0.1)
+                == "500 records, 50/s, 10 %, 1 min 30 s left")
+        #expect(Progress.line(records: 0, seconds: 0, fraction: nil) == "0 records, 0/s")
+        #expect(Progress.duration(3_725) == "1 h 02 min")
+    }
+}
