@@ -15,21 +15,15 @@ struct DemoError: Error, CustomStringConvertible {
 ///
 /// Whatever happens, ``stop()`` ends what was started.
 final class DemoCluster {
-    struct Node {
-        let number: Int
-        let url: String
-        let client: NodeClient
-        let process: Process
-    }
-
     let folder: URL
-    private(set) var nodes: [Node] = []
+    private(set) var nodes: [DemoNode] = []
+    private var processes: [Process] = []
     private var links: [LinkProxy] = []
-    private let program: URL
+    let program: DemoProgram
 
     init(folder: URL) throws {
         self.folder = folder
-        program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        program = DemoProgram()
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         try Data(DemoModel.json.utf8).write(to: folder.appendingPathComponent("model.json"))
     }
@@ -73,7 +67,7 @@ final class DemoCluster {
 
     private func startNode(_ number: Int, _ configuration: URL, url: String) throws {
         let process = Process()
-        process.executableURL = program
+        process.executableURL = program.url
         process.arguments = ["serve", "--config", configuration.path]
         let log = folder.appendingPathComponent("n\(number).log")
         try Data().write(to: log)
@@ -82,18 +76,18 @@ final class DemoCluster {
         process.standardError = handle
         process.standardInput = FileHandle.nullDevice
         try process.run()
-        nodes.append(
-            Node(number: number, url: url, client: try NodeClient(url: url), process: process))
+        processes.append(process)
+        nodes.append(DemoNode(number: number, url: url, client: try NodeClient(url: url)))
     }
 
-    private func waitUntilReady(_ node: Node) async throws {
+    private func waitUntilReady(_ node: DemoNode) async throws {
         for _ in 0..<300 {
             if let answer = try? await node.client.request("GET", "/readyz", timeout: .seconds(2)),
                 answer.status == 200
             {
                 return
             }
-            guard node.process.isRunning else { break }
+            guard processes[node.number - 1].isRunning else { break }
             try await Task.sleep(for: .milliseconds(50))
         }
         let log = folder.appendingPathComponent("n\(node.number).log")
@@ -107,10 +101,29 @@ final class DemoCluster {
     /// Mends every link.
     func heal() async { for link in links { await link.heal() } }
 
+    /// Ends the nodes and the links, gently first.
+    func stop() async {
+        for node in nodes { await node.client.close() }
+        for process in processes where process.isRunning { process.terminate() }
+        for process in processes {
+            for _ in 0..<100 where process.isRunning {
+                try? await Task.sleep(for: .milliseconds(50))
+            }
+            if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        }
+        for link in links { await link.shutdown() }
+        links = []
+    }
+}
+
+/// This program, to be run with other arguments.
+struct DemoProgram: Sendable {
+    let url = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+
     /// Runs this program with other arguments and waits for it.
     func run(_ arguments: [String]) async throws -> (status: Int32, output: String) {
         let process = Process()
-        process.executableURL = program
+        process.executableURL = url
         process.arguments = arguments
         let output = Pipe()
         process.standardOutput = output
@@ -129,22 +142,6 @@ final class DemoCluster {
                 } catch { continuation.resume(throwing: error) }
             }
         }
-    }
-
-    /// Ends the nodes and the links, gently first.
-    func stop() async {
-        for node in nodes {
-            await node.client.close()
-            if node.process.isRunning { node.process.terminate() }
-        }
-        for node in nodes {
-            for _ in 0..<100 where node.process.isRunning {
-                try? await Task.sleep(for: .milliseconds(50))
-            }
-            if node.process.isRunning { kill(node.process.processIdentifier, SIGKILL) }
-        }
-        for link in links { await link.shutdown() }
-        links = []
     }
 }
 

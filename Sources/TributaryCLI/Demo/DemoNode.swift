@@ -3,8 +3,14 @@ import Foundation
 import Merge
 import Node
 
-/// What the demo asks of a node, over the same HTTP interface as everybody.
-extension DemoCluster.Node {
+/// A node of the demo, and what the demo asks of it over the same HTTP interface as everybody.
+struct DemoNode: Sendable {
+    let number: Int
+    let url: String
+    let client: NodeClient
+}
+
+extension DemoNode {
     func ask(_ method: String, _ path: String, _ body: JSONValue? = nil) async throws -> JSONObject
     {
         let answer = try await client.request(

@@ -107,28 +107,29 @@ struct DemoStory {
         return saves
     }
 
-    private func onAll(_ arguments: (DemoCluster.Node) -> [String]) async throws {
+    private func onAll(_ arguments: (DemoNode) -> [String]) async throws {
+        let program = cluster.program
+        let path = data.path
         try await withThrowingTaskGroup(of: Void.self) { group in
             for node in cluster.nodes {
                 let arguments = arguments(node)
-                let url = node.url
                 group.addTask {
-                    try await Self.runImport(cluster, url, data.path, arguments)
+                    try await Self.runImport(program, node.url, path, arguments)
                 }
             }
             try await group.waitForAll()
         }
     }
 
-    private func runImport(_ node: DemoCluster.Node, _ arguments: [String]) async throws {
-        try await Self.runImport(cluster, node.url, data.path, arguments)
+    private func runImport(_ node: DemoNode, _ arguments: [String]) async throws {
+        try await Self.runImport(cluster.program, node.url, data.path, arguments)
     }
 
     private static func runImport(
-        _ cluster: DemoCluster, _ url: String, _ path: String, _ arguments: [String]
+        _ program: DemoProgram, _ url: String, _ path: String, _ arguments: [String]
     ) async throws {
         let all = ["import", path, "--format", "control", "--node", url, "--json"] + arguments
-        let (status, output) = try await cluster.run(all)
+        let (status, output) = try await program.run(all)
         guard status == 0 else {
             throw DemoError("An import failed (exit code \(status)): \(output)")
         }
@@ -142,7 +143,7 @@ struct DemoStory {
     // MARK: Pins
 
     private struct Pin {
-        let node: DemoCluster.Node
+        let node: DemoNode
         let token: String
         let packages: Int
     }
@@ -199,7 +200,7 @@ struct DemoStory {
     }
 
     private static func write(
-        _ node: DemoCluster.Node, _ packages: [JSONObject], _ maintainers: [JSONObject],
+        _ node: DemoNode, _ packages: [JSONObject], _ maintainers: [JSONObject],
         _ sections: [JSONObject]
     ) async throws -> Int {
         let author = ["ada", "ben", "cleo"][node.number - 1]
@@ -323,7 +324,7 @@ struct DemoStory {
         guard let id = unresolved.last?.text("id") else {
             throw DemoError("There is no unresolved conflict to show.")
         }
-        let shown = try await cluster.run(["conflicts", "show", id, "--node", node.url])
+        let shown = try await cluster.program.run(["conflicts", "show", id, "--node", node.url])
         for line in shown.output.split(separator: "\n", omittingEmptySubsequences: false) {
             say("   \(line)")
         }
@@ -333,7 +334,7 @@ struct DemoStory {
             throw DemoError("The conflict \(id) has no sides.")
         }
         say("   $ tributary conflicts resolve \(id) --side \(chosen)")
-        let (status, output) = try await cluster.run([
+        let (status, output) = try await cluster.program.run([
             "conflicts", "resolve", id, "--side", chosen, "--node", node.url,
         ])
         guard status == 0 else { throw DemoError("It could not be resolved: \(output)") }
