@@ -1,0 +1,70 @@
+import Coordinator
+import Foundation
+import Testing
+
+extension EndToEnd {
+    @Suite("A node with an empty store")
+    struct EmptyNodeTests {}
+}
+
+extension EndToEnd.EmptyNodeTests {
+    @Test("a node that starts late catches up with thousands of transactions")
+    func catchesUp() async throws {
+        try await TestCluster.with(nodes: 3, starting: [1, 2]) { cluster in
+            let loads = try [1, 2].map {
+                try Load(on: cluster.node($0), prefix: "n\($0)", clients: 4, limit: 300)
+            }
+            var saved = 0
+            for load in loads { saved += await load.finish().acknowledged.count }
+            #expect(saved == 2400)
+            try await cluster.waitForConvergence(among: [1, 2])
+            try await cluster.node(3).start()
+            // It takes part while it catches up.
+            try await cluster.node(3).save([
+                TestModel.insert("Latest", ["name": "newcomer's"])
+            ])
+            try await cluster.waitForConvergence()
+            #expect(try await cluster.node(3).count("Latest") == 3 * saved + 1)
+            try await expectEqualContents(cluster)
+        }
+    }
+
+    @Test("it gets what the others have through whoever it reaches")
+    func catchesUpThroughOne() async throws {
+        try await TestCluster.with(nodes: 3, starting: [1, 2]) { cluster in
+            let outcome = try await Load(
+                on: cluster.node(1), prefix: "n1", clients: 2, limit: 100
+            ).finish()
+            try await cluster.waitForConvergence(among: [1, 2])
+            #expect(try await cluster.node(1).terminate() == 0)
+            try await cluster.node(3).start()
+            try await cluster.waitForConvergence(among: [2, 3])
+            #expect(
+                try await cluster.node(3).count("Latest") == 3 * outcome.acknowledged.count)
+        }
+    }
+
+    @Test("a node that lost its store gets its own saves back, and uses no dot twice")
+    func recoversLostStore() async throws {
+        try await TestCluster.with { cluster in
+            let lost = cluster.node(3)
+            let outcome = try await Load(on: lost, prefix: "own", clients: 2, limit: 50).finish()
+            try await cluster.waitForConvergence()
+            let earlier = try await lost.position().vector
+            try await lost.kill()
+            for suffix in ["", "-wal", "-shm"] {
+                let file = URL(fileURLWithPath: lost.store.path + suffix)
+                if FileManager.default.fileExists(atPath: file.path) {
+                    try FileManager.default.removeItem(at: file)
+                }
+            }
+            try await lost.start()
+            let answer = try await lost.save([TestModel.insert("Latest", ["name": "after"])])
+            try await cluster.waitForConvergence()
+            #expect(try await lost.count("Latest") == 3 * outcome.acknowledged.count + 1)
+            let actor = answer.transaction.split(separator: "-").first.map(String.init)
+            #expect(earlier[actor ?? ""] == nil, "\(answer.transaction) is an old incarnation's")
+            try await expectEqualContents(cluster)
+        }
+    }
+}

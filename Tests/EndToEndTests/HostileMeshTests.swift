@@ -1,0 +1,256 @@
+import Coordinator
+import Foundation
+import Testing
+
+extension EndToEnd {
+    @Suite("Against strangers and mistakes")
+    struct HostileMeshTests {}
+}
+
+extension EndToEnd.HostileMeshTests {
+    // MARK: - The mesh's ports
+
+    @Test("garbage on the mesh's ports disturbs nobody")
+    func garbageIsIgnored() async throws {
+        try await TestCluster.with { cluster in
+            let load = try Load(on: cluster.node(2), prefix: "load", clients: 1)
+            try await load.waitForAcknowledged(3)
+            var generator = SeededGenerator(seed: 11)
+            var held: [RawConnection] = []
+            for node in cluster.nodes {
+                for port in [node.publishPort, node.exchangePort] {
+                    for bytes in garbage(&generator) {
+                        let connection = try RawConnection(port: port)
+                        // The node may close before all is sent, and is right to.
+                        try? connection.send(bytes)
+                        held.append(connection)
+                    }
+                }
+            }
+            try await load.waitForAcknowledged(load.outcome.acknowledged.count + 20)
+            let outcome = await load.stop()
+            #expect(outcome.refusals == [] && outcome.unanswered == [])
+            withExtendedLifetime(held) {}
+            try await expectServing(cluster)
+        }
+    }
+
+    @Test("a frame that claims to be enormous costs no memory")
+    func enormousFrames() async throws {
+        try await TestCluster.with(nodes: 2) { cluster in
+            try await cluster.waitForConvergence()
+            let node = cluster.node(1)
+            let before = node.residentBytes
+            var held: [RawConnection] = []
+            for port in [node.publishPort, node.exchangePort] {
+                for socketType in ["SUB", "DEALER"] {
+                    for _ in 0..<8 {
+                        let connection = try RawConnection(port: port)
+                        try? connection.send(Greeting.bytes + Greeting.ready(socketType))
+                        // A long frame of 2^56 bytes, of which a few thousand come.
+                        try? connection.send([0x02, 0x01] + [UInt8](repeating: 0, count: 7))
+                        try? connection.send([UInt8](repeating: 0xAA, count: 8192))
+                        held.append(connection)
+                    }
+                }
+            }
+            try await expectServing(cluster)
+            #expect(node.residentBytes - before < 100 << 20)
+            withExtendedLifetime(held) {}
+        }
+    }
+
+    @Test("frames that are whole but mean nothing are refused, and the peers go on")
+    func meaninglessFrames() async throws {
+        try await TestCluster.with(nodes: 2) { cluster in
+            var generator = SeededGenerator(seed: 12)
+            let node = cluster.node(1)
+            for _ in 0..<10 {
+                let connection = try RawConnection(port: node.exchangePort)
+                try? connection.send(Greeting.bytes + Greeting.ready("DEALER"))
+                for length in [0, 1, 7, 200] {
+                    let body = (0..<length).map { _ in UInt8.random(in: 0...255, using: &generator)
+                    }
+                    try? connection.send([0x00, UInt8(length)] + body)
+                }
+                _ = connection.hasBytes(within: .milliseconds(20))
+            }
+            try await expectServing(cluster)
+        }
+    }
+
+    /// What a port scanner, a browser, a broken peer and an attacker may send.
+    private func garbage(_ generator: inout SeededGenerator) -> [[UInt8]] {
+        let random = (0..<65_536).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        return [
+            [], [0], Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8), random,
+            Array(Greeting.bytes.prefix(20)), Greeting.bytes,
+            Greeting.bytes + random, Greeting.bytes + Greeting.ready("PUB"),
+            Greeting.bytes + Greeting.ready("SUB") + random,
+            [UInt8](repeating: 0xFF, count: 100_000),
+        ]
+    }
+
+    // MARK: - A second process, and stores of others
+
+    @Test("a second process on one store ends with code 6, and the first goes on")
+    func storeInUse() async throws {
+        try await TestCluster.with(nodes: 1) { cluster in
+            let ports = try FreePorts.take(1)
+            let file = try write(
+                "second.yaml", alone(store: "n1.sqlite", port: ports[0]), cluster)
+            let result = try await TestProcess.run(
+                ["serve", "--config", file.path], in: cluster.folder)
+            #expect(result.code == 6, "\(result.errors)")
+            #expect(result.errors.contains("n1.sqlite"))
+            try await expectServing(cluster)
+        }
+    }
+
+    @Test("a database of another program is refused and left as it is")
+    func foreignStore() async throws {
+        try await TestCluster.with(nodes: 1, starting: []) { cluster in
+            let store = cluster.folder.appendingPathComponent("foreign.sqlite")
+            let bytes = Data(foreignDatabase())
+            try bytes.write(to: store)
+            let ports = try FreePorts.take(1)
+            let file = try write(
+                "foreign.yaml", alone(store: "foreign.sqlite", port: ports[0]), cluster)
+            let result = try await TestProcess.run(
+                ["serve", "--config", file.path], in: cluster.folder)
+            #expect([1, 5, 8].contains(result.code), "\(result.code) \(result.errors)")
+            #expect(result.errors.contains("foreign.sqlite"), "\(result.errors)")
+            #expect(try Data(contentsOf: store) == bytes)
+        }
+    }
+
+    @Test("a store that is no database is called damaged: code 5")
+    func damagedStore() async throws {
+        try await TestCluster.with(nodes: 1, starting: []) { cluster in
+            let store = cluster.folder.appendingPathComponent("damaged.sqlite")
+            try Data(repeating: 0x55, count: 40_960).write(to: store)
+            let ports = try FreePorts.take(1)
+            let file = try write(
+                "damaged.yaml", alone(store: "damaged.sqlite", port: ports[0]), cluster)
+            let result = try await TestProcess.run(
+                ["serve", "--config", file.path], in: cluster.folder)
+            #expect(result.code == 5, "\(result.code) \(result.errors)")
+            #expect(result.errors.contains("damaged.sqlite"), "\(result.errors)")
+        }
+    }
+
+    // MARK: - Settings and signals
+
+    @Test(
+        "a wrong setting ends the start with code 2, naming file and key",
+        arguments: [
+            (line: "node: zero", key: "node"), (line: "stoer: x", key: "stoer"),
+            (line: "model: missing.json", key: "model"),
+        ])
+    func brokenConfiguration(line: String, key: String) async throws {
+        try await TestCluster.with(nodes: 1, starting: []) { cluster in
+            let ports = try FreePorts.take(1)
+            let text = alone(store: "x.sqlite", port: ports[0]).split(separator: "\n")
+                .filter { !$0.hasPrefix("\(key):") }.joined(separator: "\n")
+            let file = try write("broken.yaml", "\(text)\n\(line)\n", cluster)
+            let result = try await TestProcess.run(
+                ["serve", "--config", file.path], in: cluster.folder)
+            #expect(result.code == 2, "\(result.errors)")
+            let names = key == "model" ? "missing.json" : "broken.yaml"
+            #expect(result.errors.contains(names), "\(result.errors)")
+            #expect(result.errors.contains(key), "\(result.errors)")
+            let store = cluster.folder.appendingPathComponent("x.sqlite")
+            #expect(!FileManager.default.fileExists(atPath: store.path))
+        }
+    }
+
+    @Test("SIGTERM ends a node with code 0, in the middle of saves, and it starts again")
+    func stopsCleanly() async throws {
+        try await TestCluster.with(nodes: 2) { cluster in
+            let node = cluster.node(1)
+            let load = try Load(on: node, prefix: "term", clients: 2)
+            try await load.waitForAcknowledged(20)
+            #expect(try await node.terminate() == 0)
+            let outcome = await load.stop()
+            try await node.start()
+            for saveID in outcome.acknowledged.suffix(10) {
+                let answer = try await node.expect("GET", "/v1/saves/\(saveID)")
+                #expect(answer.text("outcome") == "saved")
+            }
+            try await expectServing(cluster)
+        }
+    }
+
+    // MARK: - Helpers
+
+    /// Expects that every node takes saves, and that all nodes get them.
+    private func expectServing(_ cluster: TestCluster) async throws {
+        for node in cluster.nodes {
+            #expect(node.process?.isRunning == true)
+            try await node.save([
+                TestModel.insert("Rollback", ["name": .string("served by \(node.number)")])
+            ])
+        }
+        try await cluster.waitForConvergence()
+        for node in cluster.nodes {
+            #expect(try await node.count("Rollback") == cluster.nodes.count)
+        }
+    }
+
+    /// The settings of a node without a mesh.
+    private func alone(store: String, port: Int) -> String {
+        """
+        cluster: test
+        node: 1
+        store: \(store)
+        model: model.json
+        http:
+          listen: 127.0.0.1:\(port)
+        """
+    }
+
+    private func write(_ name: String, _ text: String, _ cluster: TestCluster) throws -> URL {
+        let file = cluster.folder.appendingPathComponent(name)
+        try Data(text.utf8).write(to: file)
+        return file
+    }
+}
+
+/// How a ZMTP 3.0 connection begins, with the mechanism that needs no keys.
+private enum Greeting {
+    static let bytes: [UInt8] = {
+        var bytes: [UInt8] = [0xFF] + [UInt8](repeating: 0, count: 8) + [0x7F, 3, 0]
+        bytes += Array("NULL".utf8) + [UInt8](repeating: 0, count: 16)
+        // Not as server, and 31 bytes of filling.
+        return bytes + [UInt8](repeating: 0, count: 32)
+    }()
+
+    /// The command that tells what kind of socket speaks.
+    static func ready(_ socketType: String) -> [UInt8] {
+        let name = Array("Socket-Type".utf8)
+        var body = [5] + Array("READY".utf8) + [UInt8(name.count)] + name
+        body += [0, 0, 0, UInt8(socketType.utf8.count)] + Array(socketType.utf8)
+        return [0x04, UInt8(body.count)] + body
+    }
+}
+
+/// A valid SQLite database without tables, which bears some other program's mark.
+private func foreignDatabase() -> [UInt8] {
+    var page = [UInt8](repeating: 0, count: 4096)
+    func put(_ bytes: [UInt8], at offset: Int) {
+        page.replaceSubrange(offset..<(offset + bytes.count), with: bytes)
+    }
+    put(Array("SQLite format 3\0".utf8), at: 0)
+    // Page size 4096, rollback journal, nothing reserved, fixed fractions of the payload.
+    put([0x10, 0x00, 1, 1, 0, 64, 32, 32], at: 16)
+    // Change counter 1, one page, no free pages, schema cookie 1, schema format 4.
+    put([0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 4], at: 24)
+    // UTF-8; user_version 77; application_id of nobody.
+    put([0, 0, 0, 1, 0, 0, 0, 77], at: 56)
+    put([0x7E, 0x57, 0x0F, 0x01], at: 68)
+    // Valid for change 1, written by SQLite 3.40.1.
+    put([0, 0, 0, 1, 0x00, 0x2E, 0x5F, 0x21], at: 92)
+    // The schema's page: a leaf without cells, its content beginning at the page's end.
+    put([0x0D, 0, 0, 0, 0, 0x10, 0x00, 0], at: 100)
+    return page
+}

@@ -1,0 +1,115 @@
+import Coordinator
+import Testing
+
+extension EndToEnd {
+    @Suite("A pinned generation")
+    struct PinTests {}
+}
+
+extension EndToEnd.PinTests {
+    @Test("what is read through it stays the same while saves and merges go on")
+    func staysTheSame() async throws {
+        try await TestCluster.with { cluster in
+            var uris: [String] = []
+            for index in 0..<30 {
+                let answer = try await cluster.node(1).save([
+                    TestModel.insert(
+                        "Latest", id: "@x", ["name": .string("o\(index)"), "a": "old"])
+                ])
+                uris.append(try answer.uri("@x"))
+            }
+            try await cluster.waitForConvergence()
+            var pins: [(node: NodeHandle, token: String, rows: [JSONObject])] = []
+            for node in cluster.nodes {
+                let pin = try await node.expect(
+                    "POST", "/v1/generations", .object(["leaseSeconds": 120]))
+                let token = pin.text("token")
+                pins.append((node, token, try await node.objects("Latest", generation: token)))
+            }
+            #expect(pins.allSatisfy { $0.rows.count == 30 })
+            let targets = uris
+            let loads = try cluster.nodes.map { node in
+                try Load(on: node, prefix: "n\(node.number)", clients: 1) { saveID, index in
+                    [
+                        TestModel.insert("Latest", ["name": .string(saveID)]),
+                        TestModel.update(targets[index % 30], ["a": .string(saveID)]),
+                    ]
+                }
+            }
+            for load in loads { try await load.waitForAcknowledged(5) }
+            for _ in 0..<12 {
+                for pin in pins {
+                    #expect(try await pin.node.count("Latest", generation: pin.token) == 30)
+                    let rows = try await pin.node.objects("Latest", generation: pin.token)
+                    #expect(rows == pin.rows)
+                }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            for load in loads { #expect(await load.stop().refusals == []) }
+            for pin in pins {
+                #expect(try await pin.node.count("Latest") > 30)
+                #expect(try await pin.node.objects("Latest", generation: pin.token) == pin.rows)
+                _ = try await pin.node.expect("DELETE", "/v1/generations/\(pin.token)")
+                try await expectExpired(pin.token, on: pin.node)
+            }
+            try await cluster.waitForConvergence()
+            try await expectVerified(cluster)
+        }
+    }
+
+    @Test("a token that nobody pins, or whose lease has ended, is refused and never answered anew")
+    func expires() async throws {
+        try await TestCluster.with(nodes: 1) { cluster in
+            let node = cluster.node(1)
+            try await node.save([TestModel.insert("Latest", ["name": "one"])])
+            let unpinned = try await node.status().text("token")
+            try await node.save([TestModel.insert("Latest", ["name": "two"])])
+            try await expectExpired(unpinned, on: node)
+            let pin = try await node.expect(
+                "POST", "/v1/generations", .object(["leaseSeconds": 1]))
+            let token = pin.text("token")
+            #expect(try await node.count("Latest", generation: token) == 2)
+            try await node.save([TestModel.insert("Latest", ["name": "three"])])
+            try await Task.sleep(for: .milliseconds(2500))
+            try await expectExpired(token, on: node)
+            // Tokens of a process end with it.
+            let last = try await node.expect("POST", "/v1/generations").text("token")
+            #expect(try await node.terminate() == 0)
+            try await node.start()
+            try await expectExpired(last, on: node)
+            #expect(try await node.count("Latest") == 3)
+        }
+    }
+
+    @Test("a fetch after a token waits on any node until that node has what the token names")
+    func travels() async throws {
+        try await TestCluster.with { cluster in
+            for index in 0..<20 {
+                let node = cluster.node(index % 3 + 1)
+                let other = cluster.node((index + 1) % 3 + 1)
+                let saved = try await node.save([
+                    TestModel.insert("Latest", ["name": .string("o\(index)")])
+                ])
+                let answer = try await other.expect(
+                    "POST", "/v1/fetch",
+                    .object([
+                        "entity": "Latest", "predicate": .string("name == 'o\(index)'"),
+                        "after": .string(saved.body.text("token")),
+                    ]))
+                #expect(answer["objects"]?.array?.count == 1)
+            }
+        }
+    }
+
+    private func expectExpired(
+        _ token: String, on node: NodeHandle, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let (status, body) = try await node.ask(
+            "POST", "/v1/fetch",
+            .object(["entity": "Latest", "generation": .string(token), "resultType": "count"]))
+        #expect(status == 410, sourceLocation: sourceLocation)
+        #expect(
+            body["error"]?.object?.text("code") == "queryGenerationExpired",
+            sourceLocation: sourceLocation)
+    }
+}

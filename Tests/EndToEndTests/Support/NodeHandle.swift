@@ -1,0 +1,232 @@
+import Coordinator
+import Foundation
+import Node
+import Synchronization
+
+/// One node of a cluster under test: its files, its process while it runs, and what it answers.
+final class NodeHandle: Sendable {
+    let number: Int
+    let folder: URL
+    let httpPort: Int
+    let publishPort: Int
+    let exchangePort: Int
+    private let running = Mutex<TestProcess?>(nil)
+    private let client: NodeClient
+
+    init(number: Int, folder: URL, ports: [Int]) throws {
+        self.number = number
+        self.folder = folder
+        httpPort = ports[0]
+        publishPort = ports[1]
+        exchangePort = ports[2]
+        client = try NodeClient(url: "http://127.0.0.1:\(ports[0])")
+    }
+
+    var url: String { "http://127.0.0.1:\(httpPort)" }
+    var configuration: URL { folder.appendingPathComponent("n\(number).yaml") }
+    var store: URL { folder.appendingPathComponent("n\(number).sqlite") }
+    var process: TestProcess? { running.withLock { $0 } }
+    var residentBytes: Int { process?.residentBytes ?? 0 }
+
+    /// A client with a connection of its own, for requests beside others.
+    func makeClient() throws -> NodeClient { try NodeClient(url: url) }
+
+    // MARK: - The process
+
+    /// Starts the node and waits until it says that it is ready.
+    func start() async throws {
+        let output = folder.appendingPathComponent("n\(number).out")
+        try Data().write(to: output)
+        let process = try TestProcess(
+            ["serve", "--config", configuration.path], output: output,
+            errors: folder.appendingPathComponent("n\(number).err"))
+        running.withLock { $0 = process }
+        try await waitUntil {
+            "node \(number) was ready. It says: \(process.lastErrors)"
+        } _: {
+            let said = (try? String(contentsOf: output, encoding: .utf8)) ?? ""
+            if said.split(separator: "\n").contains(where: { $0.contains(":\(httpPort)") }) {
+                return true
+            }
+            guard process.isRunning else {
+                throw EndToEndError(
+                    "Node \(number) ended at its start. It says: \(process.lastErrors)")
+            }
+            return false
+        }
+    }
+
+    /// Ends the process without warning, and waits until it is gone.
+    func kill() async throws {
+        process?.send(SIGKILL)
+        _ = try await process?.waitForExit()
+    }
+
+    /// Asks the process to end; gives its exit code.
+    func terminate() async throws -> Int32 {
+        guard let process else { return 0 }
+        process.send(SIGTERM)
+        return try await process.waitForExit()
+    }
+
+    /// Stops the process where it stands, as if its machine had been suspended.
+    func suspend() { process?.send(SIGSTOP) }
+
+    /// Lets a stopped process go on.
+    func resume() { process?.send(SIGCONT) }
+
+    func end() async {
+        await client.close()
+        await process?.end()
+    }
+
+    // MARK: - What it answers
+
+    /// Asks, and gives status and answer, whatever the status.
+    func ask(
+        _ method: String, _ path: String, _ body: JSONValue? = nil,
+        timeout: Duration = .seconds(30), using other: NodeClient? = nil
+    ) async throws -> (status: Int, body: JSONObject) {
+        let answer = try await (other ?? client).request(
+            method, path, body: body.map { JSONWriter.bytes(of: $0) }, timeout: timeout)
+        let value =
+            answer.body.isEmpty
+            ? nil
+            : try? JSONParser.parse(
+                answer.body, maximumBytes: 256 << 20)
+        return (answer.status, value?.object ?? [:])
+    }
+
+    /// Asks, and throws where the answer is an error.
+    func expect(
+        _ method: String, _ path: String, _ body: JSONValue? = nil,
+        timeout: Duration = .seconds(30), using other: NodeClient? = nil
+    ) async throws -> JSONObject {
+        let (status, answer) = try await ask(method, path, body, timeout: timeout, using: other)
+        guard (200..<300).contains(status) else {
+            throw EndToEndError(
+                "Node \(number) answered \(method) \(path) with \(status): "
+                    + JSONWriter.text(of: .object(answer)).prefix(1000))
+        }
+        return answer
+    }
+
+    /// Saves operations; gives the answer.
+    @discardableResult
+    func save(
+        _ operations: [JSONValue], saveID: String? = nil, using other: NodeClient? = nil
+    ) async throws -> SaveAnswerText {
+        var request: JSONObject = ["operations": .array(operations)]
+        if let saveID { request["saveID"] = .string(saveID) }
+        return SaveAnswerText(
+            try await expect("POST", "/v1/save", .object(request), using: other))
+    }
+
+    /// All objects of an entity by name; `generation` reads a pinned one.
+    func objects(_ entity: String, generation: String? = nil) async throws -> [JSONObject] {
+        var request: JSONObject = [
+            "entity": .string(entity), "sort": .array([.string("name")]),
+        ]
+        if let generation { request["generation"] = .string(generation) }
+        let answer = try await expect("POST", "/v1/fetch", .object(request))
+        return (answer["objects"]?.array ?? []).compactMap(\.object)
+    }
+
+    func count(_ entity: String, generation: String? = nil) async throws -> Int {
+        var request: JSONObject = [
+            "entity": .string(entity), "resultType": .string("count"),
+        ]
+        if let generation { request["generation"] = .string(generation) }
+        let answer = try await expect("POST", "/v1/fetch", .object(request))
+        guard let count = answer["count"]?.integer else {
+            throw EndToEndError("A count without a count: \(answer)")
+        }
+        return Int(count)
+    }
+
+    /// The conflicts that nobody has resolved, lowest ID first.
+    func unresolvedConflicts() async throws -> [JSONObject] {
+        let answer = try await expect("GET", "/v1/conflicts?state=unresolved&limit=1000")
+        return (answer["conflicts"]?.array ?? []).compactMap(\.object)
+            .sorted { $0.text("id") < $1.text("id") }
+    }
+
+    func status() async throws -> JSONObject { try await expect("GET", "/v1/status") }
+
+    /// What must be equal where the same was applied.
+    func position() async throws -> Position { Position(try await status()) }
+
+    /// Whether the digest fits the rows here, and the peers' at the same vector.
+    func verify() async throws -> JSONObject {
+        try await expect("POST", "/v1/verify", timeout: .seconds(60))
+    }
+}
+
+/// Vector and digest of a node.
+struct Position: Hashable, Sendable, CustomStringConvertible {
+    let vector: [String: Int64]
+    let digest: String
+
+    init(_ status: JSONObject) {
+        vector = status.vector("vector")
+        digest = status.text("digest")
+    }
+
+    var description: String {
+        let entries = vector.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+        return "\(digest) at \(entries.joined(separator: ", "))"
+    }
+}
+
+/// What a node answered to a save.
+struct SaveAnswerText: Sendable {
+    /// Orders writes as their policies do.
+    struct Stamp: Comparable, Sendable {
+        let milliseconds: Int64
+        let counter: Int64
+        let node: Int64
+
+        static func < (left: Stamp, right: Stamp) -> Bool {
+            (left.milliseconds, left.counter, left.node)
+                < (right.milliseconds, right.counter, right.node)
+        }
+    }
+
+    let body: JSONObject
+
+    init(_ body: JSONObject) { self.body = body }
+
+    /// The dot; empty where nothing was left to save.
+    var transaction: String { body.text("transaction") }
+
+    var stamp: Stamp {
+        let timestamp = body["timestamp"]?.object ?? [:]
+        return Stamp(
+            milliseconds: timestamp["milliseconds"]?.integer ?? 0,
+            counter: timestamp["counter"]?.integer ?? 0,
+            node: Int64(transaction.split(separator: ".").first ?? "") ?? 0)
+    }
+
+    /// The URI of an object that the request named.
+    func uri(_ name: String) throws -> String {
+        guard let uri = body["ids"]?.object?[name]?.string else {
+            throw EndToEndError("The save's answer does not say what became of \(name)")
+        }
+        return uri
+    }
+}
+
+extension JSONObject {
+    func text(_ key: String) -> String { self[key]?.string ?? "" }
+
+    func vector(_ key: String) -> [String: Int64] {
+        var result: [String: Int64] = [:]
+        for member in self[key]?.object?.members ?? [] {
+            result[member.key] = member.value.integer ?? -1
+        }
+        return result
+    }
+
+    /// A property of an object as a fetch gives it.
+    func value(_ property: String) -> JSONValue? { self["values"]?.object?[property] }
+}

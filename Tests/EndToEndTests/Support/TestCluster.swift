@@ -1,0 +1,176 @@
+import Coordinator
+import Foundation
+import LinkProxy
+import Synchronization
+
+/// Real nodes as processes, every directed link of their mesh through proxies that can be cut.
+final class TestCluster: Sendable {
+    /// The way from one node to another: what it subscribes to there, and what it asks there.
+    struct Link: Sendable {
+        let from: Int
+        let to: Int
+        let proxies: [LinkProxy]
+    }
+
+    let folder: URL
+    let nodes: [NodeHandle]
+    private let links: [Link]
+
+    /// Starts a cluster, hands it to the test, and ends all of it, whatever happens.
+    ///
+    /// - Parameters:
+    ///   - size: how many nodes are configured.
+    ///   - starting: which of them are started; nil for all.
+    ///   - model: the model as JSON.
+    static func with(
+        nodes size: Int = 3, starting: [Int]? = nil, model: String = TestModel.json,
+        _ body: (TestCluster) async throws -> Void
+    ) async throws {
+        let cluster = try await TestCluster(size: size, model: model)
+        do {
+            for number in starting ?? Array(1...size) { try await cluster.node(number).start() }
+            try await body(cluster)
+        } catch {
+            let logs = cluster.nodes.map {
+                "node \($0.number): \($0.process?.lastErrors.suffix(1500) ?? "never started")"
+            }
+            await cluster.end()
+            throw EndToEndError("\(error)\n\(logs.joined(separator: "\n"))")
+        }
+        await cluster.end()
+    }
+
+    private init(size: Int, model: String) async throws {
+        folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tributary-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try Data(model.utf8).write(to: folder.appendingPathComponent("model.json"))
+        var nodes: [NodeHandle] = []
+        for number in 1...size {
+            nodes.append(
+                try NodeHandle(number: number, folder: folder, ports: try FreePorts.take(3)))
+        }
+        var links: [Link] = []
+        for node in nodes {
+            for peer in nodes where peer.number != node.number {
+                links.append(
+                    Link(
+                        from: node.number, to: peer.number,
+                        proxies: [
+                            try await LinkProxy(targetPort: peer.publishPort),
+                            try await LinkProxy(targetPort: peer.exchangePort),
+                        ]))
+            }
+        }
+        self.nodes = nodes
+        self.links = links
+        for node in nodes { try configuration(of: node).write(to: node.configuration) }
+    }
+
+    private func configuration(of node: NodeHandle) -> Data {
+        var lines = [
+            "cluster: test", "node: \(node.number)", "store: n\(node.number).sqlite",
+            "model: model.json", "http:", "  listen: 127.0.0.1:\(node.httpPort)", "mesh:",
+            "  publish: tcp://127.0.0.1:\(node.publishPort)",
+            "  exchange: tcp://127.0.0.1:\(node.exchangePort)", "  peers:",
+        ]
+        for link in links where link.from == node.number {
+            lines.append("    - node: \(link.to)")
+            lines.append("      publish: tcp://127.0.0.1:\(link.proxies[0].port)")
+            lines.append("      exchange: tcp://127.0.0.1:\(link.proxies[1].port)")
+        }
+        return Data((lines.joined(separator: "\n") + "\n").utf8)
+    }
+
+    private func end() async {
+        for node in nodes { await node.end() }
+        for link in links { for proxy in link.proxies { await proxy.shutdown() } }
+        if ProcessInfo.processInfo.environment["TRIBUTARY_KEEP"] == nil {
+            try? FileManager.default.removeItem(at: folder)
+        }
+    }
+
+    /// A node by its number, from 1.
+    func node(_ number: Int) -> NodeHandle { nodes[number - 1] }
+
+    // MARK: - Partitions
+
+    /// Cuts every link between nodes that are not in one group.
+    func partition(_ groups: [[Int]]) async {
+        for proxy in proxies(across: groups) { await proxy.cut() }
+    }
+
+    /// Lets no byte pass between nodes that are not in one group, without closing a connection.
+    func stall(_ groups: [[Int]]) async {
+        for proxy in proxies(across: groups) { await proxy.stall() }
+    }
+
+    private func proxies(across groups: [[Int]]) -> [LinkProxy] {
+        let across = links.filter { link in
+            !groups.contains { $0.contains(link.from) && $0.contains(link.to) }
+        }
+        return across.flatMap(\.proxies)
+    }
+
+    /// Mends every link.
+    func heal() async {
+        for link in links { for proxy in link.proxies { await proxy.heal() } }
+    }
+
+    // MARK: - Agreement
+
+    /// Waits until nodes have applied the same, and show the same.
+    ///
+    /// - Parameter among: the numbers of the nodes; nil for all.
+    func waitForConvergence(
+        among numbers: [Int]? = nil, timeout: Duration = .seconds(60)
+    ) async throws {
+        let nodes = numbers.map { $0.map(node) } ?? self.nodes
+        let last = Mutex<[String]>([])
+        try await waitUntil(timeout: timeout, every: .milliseconds(100)) {
+            "the nodes agreed:\n" + last.withLock { $0.joined(separator: "\n") }
+        } _: {
+            var positions: [Position] = []
+            for node in nodes { positions.append(try await node.position()) }
+            last.withLock { $0 = positions.map(\.description) }
+            return Set(positions).count == 1
+        }
+    }
+
+    /// Everything by which nodes that agree can be compared, as text: all objects of entities, and
+    /// the conflicts nobody has resolved.
+    func contents(of node: NodeHandle, entities: [String] = TestModel.entities) async throws
+        -> [String]
+    {
+        var lines: [String] = []
+        for entity in entities {
+            for object in try await node.objects(entity) {
+                lines.append(JSONWriter.text(of: .object(object)))
+            }
+        }
+        for conflict in try await node.unresolvedConflicts() {
+            let sides = JSONWriter.text(of: conflict["sides"] ?? .null)
+            lines.append("\(conflict.text("id")) \(conflict.text("kind")) \(sides)")
+        }
+        return lines
+    }
+}
+
+/// Free ports of loopback, below those that the system deals out by itself: a port of those could
+/// be some other connection's by the time it is bound.
+enum FreePorts {
+    private static let next = Mutex(Int(getpid()) % 10_000)
+
+    static func take(_ count: Int) throws -> [Int] {
+        var ports: [Int] = []
+        for _ in 0..<20_000 where ports.count < count {
+            let port = next.withLock { next in
+                next = (next + 1) % 10_000
+                return 20_000 + next
+            }
+            if LoopbackListener.isFree(port) { ports.append(port) }
+        }
+        guard ports.count == count else { throw EndToEndError("There are no free ports") }
+        return ports
+    }
+}

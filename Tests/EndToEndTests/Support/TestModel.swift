@@ -1,0 +1,71 @@
+public import Coordinator
+
+/// One entity for every policy, alike in everything else.
+enum TestModel {
+    /// The entities and their policies' names.
+    static let policies = [
+        "Errors": "error", "Rows": "errorByRow", "Earliest": "mergeByPropertyStoreTrump",
+        "Latest": "mergeByPropertyObjectTrump", "Rollback": "rollback", "Overwrite": "overwrite",
+    ]
+
+    static let entities = policies.keys.sorted()
+
+    static let json: String = {
+        let texts = entities.map { entity in
+            """
+            {"name": "\(entity)", "mergePolicy": "\(policies[entity] ?? "error")",
+             "attributes": [
+               {"name": "name", "type": "string", "optional": false},
+               {"name": "a", "type": "string"}, {"name": "b", "type": "string"},
+               {"name": "number", "type": "integer64"}],
+             "relationships": [
+               {"name": "parent", "destination": "\(entity)", "inverse": "children"},
+               {"name": "children", "destination": "\(entity)", "inverse": "parent",
+                "toMany": true},
+               {"name": "friends", "destination": "\(entity)", "inverse": "friendOf",
+                "toMany": true},
+               {"name": "friendOf", "destination": "\(entity)", "inverse": "friends",
+                "toMany": true}]}
+            """
+        }
+        return "{\"entities\": [\(texts.joined(separator: ",\n"))]}"
+    }()
+
+    // MARK: - Operations of a save
+
+    static func insert(
+        _ entity: String, id: String? = nil, _ values: JSONObject
+    ) -> JSONValue {
+        var operation: JSONObject = ["insert": .string(entity), "values": .object(values)]
+        if let id { operation["id"] = .string(id) }
+        return .object(operation)
+    }
+
+    static func update(_ uri: String, _ values: JSONObject) -> JSONValue {
+        .object(["update": .string(uri), "values": .object(values)])
+    }
+
+    static func link(_ uri: String, add: [String] = [], remove: [String] = []) -> JSONValue {
+        var operation: JSONObject = ["update": .string(uri)]
+        if !add.isEmpty { operation["add"] = friends(add) }
+        if !remove.isEmpty { operation["remove"] = friends(remove) }
+        return .object(operation)
+    }
+
+    static func delete(_ uri: String) -> JSONValue { .object(["delete": .string(uri)]) }
+
+    private static func friends(_ uris: [String]) -> JSONValue {
+        .object(["friends": .array(uris.map { .string($0) })])
+    }
+}
+
+// Literals keep the operations above legible.
+extension JSONValue: ExpressibleByStringLiteral {
+    /// A string.
+    public init(stringLiteral text: String) { self = .string(text) }
+}
+
+extension JSONValue: ExpressibleByIntegerLiteral {
+    /// An integer.
+    public init(integerLiteral number: Int64) { self = .integer(number) }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import Synchronization
+
+/// One run of the `tributary` program, as a process of its own.
+///
+/// Whoever starts one ends it; ``end()`` does so whatever state the process is in.
+final class TestProcess: Sendable {
+    /// Where the program is: TRIBUTARY_PROGRAM, or beside the test bundle.
+    static func program() throws -> URL {
+        if let path = ProcessInfo.processInfo.environment["TRIBUTARY_PROGRAM"] {
+            return URL(fileURLWithPath: path)
+        }
+        // On Linux the test bundle is an executable beside the package's other products.
+        var places = [Bundle.main.bundleURL]
+        places += CommandLine.arguments.prefix(1).map { URL(fileURLWithPath: $0) }
+        if let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") {
+            places.append(URL(fileURLWithPath: path))
+        }
+        for place in places {
+            for folder in [place, place.deletingLastPathComponent()] {
+                let program = folder.appendingPathComponent("tributary")
+                if FileManager.default.isExecutableFile(atPath: program.path) { return program }
+            }
+        }
+        throw EndToEndError(
+            "The program is missing: build the product tributary, or name it by TRIBUTARY_PROGRAM")
+    }
+
+    let output: URL
+    let errors: URL
+    let pid: Int32
+    private let process: Process
+
+    /// Starts the program; what it says is appended to two files.
+    init(_ arguments: [String], output: URL, errors: URL) throws {
+        self.output = output
+        self.errors = errors
+        process = Process()
+        process.executableURL = try Self.program()
+        process.arguments = arguments
+        process.standardOutput = try Self.appending(output)
+        process.standardError = try Self.appending(errors)
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        pid = process.processIdentifier
+    }
+
+    private static func appending(_ file: URL) throws -> FileHandle {
+        if !FileManager.default.fileExists(atPath: file.path) {
+            try Data().write(to: file)
+        }
+        let handle = try FileHandle(forWritingTo: file)
+        try handle.seekToEnd()
+        return handle
+    }
+
+    var isRunning: Bool { process.isRunning }
+
+    /// Sends a signal, if the process is still there.
+    func send(_ signal: Int32) {
+        if process.isRunning { kill(pid, signal) }
+    }
+
+    /// Waits for the end; gives the exit code, or minus the signal that ended it.
+    func waitForExit(timeout: Duration = .seconds(30)) async throws -> Int32 {
+        try await waitUntil(timeout: timeout, every: .milliseconds(10)) {
+            "process \(pid) had ended"
+        } _: {
+            !process.isRunning
+        }
+        let status = process.terminationStatus
+        return process.terminationReason == .uncaughtSignal ? -status : status
+    }
+
+    /// Ends the process for certain: gently, then not.
+    func end() async {
+        send(SIGCONT)
+        send(SIGTERM)
+        if (try? await waitForExit(timeout: .seconds(8))) == nil {
+            send(SIGKILL)
+            _ = try? await waitForExit(timeout: .seconds(5))
+        }
+    }
+
+    /// The memory that the process holds, in bytes; 0 when it is gone.
+    var residentBytes: Int {
+        let text = (try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)) ?? ""
+        for line in text.split(separator: "\n") where line.hasPrefix("VmRSS:") {
+            let number = line.split(whereSeparator: { !$0.isNumber }).first
+            return (number.flatMap { Int($0) } ?? 0) * 1024
+        }
+        return 0
+    }
+
+    /// The end of what it said on standard error.
+    var lastErrors: String {
+        String(((try? String(contentsOf: errors, encoding: .utf8)) ?? "").suffix(3000))
+    }
+
+    /// Runs the program to its end; gives its exit code and what it said.
+    static func run(
+        _ arguments: [String], in folder: URL, timeout: Duration = .seconds(20)
+    ) async throws -> (code: Int32, output: String, errors: String) {
+        let output = folder.appendingPathComponent("run.out")
+        let errors = folder.appendingPathComponent("run.err")
+        try Data().write(to: output)
+        try Data().write(to: errors)
+        let process = try TestProcess(arguments, output: output, errors: errors)
+        let code: Int32
+        do {
+            code = try await process.waitForExit(timeout: timeout)
+        } catch {
+            await process.end()
+            throw error
+        }
+        return (
+            code, try String(contentsOf: output, encoding: .utf8),
+            try String(contentsOf: errors, encoding: .utf8)
+        )
+    }
+}
