@@ -37,7 +37,7 @@ extension StoreReader {
 /// A save's answer as bytes, without the rows, which mean something only to the context that
 /// saved.
 ///
-/// Layout: [dot, timestamp, seen, token, [temporary, row ...], [conflict ...]].
+/// Layout: [dot, timestamp, seen, token, [temporary, row, entity, name ...], [conflict ...]].
 enum SaveAnswer {
     static func encode(_ result: SaveResult) -> [UInt8] {
         var writer = CBORWriter(capacity: 256)
@@ -46,10 +46,12 @@ enum SaveAnswer {
         writer.write(result.timestamp?.rawValue ?? 0)
         writer.write(result.seen)
         writer.write(result.token.text)
-        writer.beginArray(result.insertedRows.count * 2)
+        writer.beginArray(result.insertedRows.count * 4)
         for inserted in result.insertedRows {
             writer.write(inserted.temporary.rawValue)
             writer.write(inserted.row.rawValue)
+            writer.write(inserted.entityName)
+            writer.write(inserted.name)
         }
         writer.beginArray(result.conflicts.count)
         for conflict in result.conflicts { writer.write(conflict.description) }
@@ -67,9 +69,14 @@ enum SaveAnswer {
                 throw DecodingFailure("no token", offset: reader.offset)
             }
             var inserted: [SaveResult.InsertedRow] = []
-            for _ in 0..<(try reader.array() / 2) {
+            for _ in 0..<(try reader.array() / 4) {
                 let temporary = RowID(try reader.signed())
-                inserted.append(.init(temporary: temporary, row: RowID(try reader.signed())))
+                let row = RowID(try reader.signed())
+                let entity = try reader.text()
+                inserted.append(
+                    .init(
+                        temporary: temporary, row: row, entityName: entity,
+                        name: try reader.optionalText()))
             }
             var conflicts: [ConflictID] = []
             for _ in 0..<(try reader.array()) {

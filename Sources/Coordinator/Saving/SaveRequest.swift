@@ -60,13 +60,16 @@ public struct SaveOperation: Sendable {
     public var snapshot: [PropertyValue]?
     /// Whether the write resolves unresolved conflicts of what it writes.
     public var resolves: Bool
+    /// What the caller calls an inserted object, to find it in the answer; kept with the answer
+    /// of a save that has an ID.
+    public var name: String?
 
     /// Describes an operation.
     public init(
         kind: Kind, entity: ManagedObjectModel.Entity, row: RowID,
         values: [(position: Int, value: PropertyValue)] = [],
         relationships: [RelationshipOperation] = [], version: RowVersion? = nil,
-        snapshot: [PropertyValue]? = nil, resolves: Bool = false
+        snapshot: [PropertyValue]? = nil, resolves: Bool = false, name: String? = nil
     ) {
         self.kind = kind
         self.entity = entity
@@ -76,6 +79,7 @@ public struct SaveOperation: Sendable {
         self.version = version
         self.snapshot = snapshot
         self.resolves = resolves
+        self.name = name
     }
 }
 
@@ -130,6 +134,10 @@ public struct SaveResult: Hashable, Sendable {
         public let temporary: RowID
         /// The number from now on.
         public let row: RowID
+        /// The object's entity.
+        public let entityName: String
+        /// What the caller called it.
+        public let name: String?
     }
 
     /// A row after the save.

@@ -133,7 +133,9 @@ struct SaveRequestReader {
                 throw HTTPError.malformed("\(entity.name) is abstract: insert a sub-entity.")
             }
             return try changes(
-                of: SaveOperation(kind: .insert, entity: entity, row: RowID(Int64(-index) - 1)),
+                of: SaveOperation(
+                    kind: .insert, entity: entity, row: RowID(Int64(-index) - 1),
+                    name: object["id"]?.string),
                 fields)
         case "update":
             let fields = try JSONFields(json, path: path, allowed: Self.updateFields)

@@ -88,29 +88,18 @@ struct SaveResource: Sendable {
     // MARK: What became of a save
 
     func get(_ saveID: String) async throws -> HTTPAnswer {
-        let found = try await services.read { reader -> (SaveResult, [RowID: String])? in
-            guard let result = try reader.savedAnswer(saveID) else { return nil }
-            var entities: [RowID: String] = [:]
-            if !result.insertedRows.isEmpty, let dot = result.transaction,
-                let transaction = try reader.transaction(dot)?.transaction
-            {
-                for change in transaction.changes where change.kind == .insert {
-                    entities[change.row] = transaction.shapes[change.shape].entity
-                }
-            }
-            return (result, entities)
-        }
-        guard let (result, entities) = found else {
+        let found = try await services.read { try $0.savedAnswer(saveID) }
+        guard let result = found else {
             // A writer that died while it wrote cannot say what is on its disk.
             let isUnknown = services.writerStopped?.code == .outcomeUnknown
             return .json(["outcome": .string(isUnknown ? "unknown" : "notSaved")])
         }
         var ids = JSONObject()
         for inserted in result.insertedRows {
-            guard let entity = entities[inserted.row] else { continue }
-            // The store keeps the place in the request, not the name; inserts count from 1.
-            ids["@\(-inserted.temporary.rawValue)"] = .string(
-                services.renderer.uri(ManagedObjectID(entityName: entity, row: inserted.row)))
+            guard let name = inserted.name else { continue }
+            ids[name] = .string(
+                services.renderer.uri(
+                    ManagedObjectID(entityName: inserted.entityName, row: inserted.row)))
         }
         var object: JSONObject = ["outcome": .string("saved")]
         for member in Self.members(of: result, ids: ids).members {
