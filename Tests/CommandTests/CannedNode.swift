@@ -18,23 +18,24 @@ final class CannedNode: Sendable {
     var requests: [String] { asked.all }
 
     init(status: Int, body: String) throws {
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let opened = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let bound = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(listener, address, length) == 0 && listen(listener, 16) == 0
-                    && getsockname(listener, address, &length) == 0
+                bind(opened, address, length) == 0 && listen(opened, 16) == 0
+                    && getsockname(opened, address, &length) == 0
             }
         }
         guard bound else { throw POSIXError(.EADDRNOTAVAIL) }
         url = "http://127.0.0.1:\(UInt16(bigEndian: address.sin_port))"
-        let (listener, asked) = (listener, asked)
+        listener = opened
+        let asked = asked
         Thread.detachNewThread {
             while true {
-                let connection = accept(listener, nil, nil)
+                let connection = accept(opened, nil, nil)
                 guard connection >= 0 else { return }
                 Self.serve(connection, status, body, asked)
                 close(connection)

@@ -32,11 +32,11 @@ struct ExitCodeTests {
     @Test(
         "A node's and a store's errors have theirs",
         arguments: [
-            (NodeError(.connectionRefused, "x") as any Error, 11 as Int32), (NodeError(.timedOut, "x"), 11),
+            (NodeError(.connectionRefused, "x"), 11), (NodeError(.timedOut, "x"), 11),
             (NodeError(.configurationInvalid, "x"), 2), (NodeError(.nodeIDInUse, "x"), 12),
             (CoordinatorError(.storeInUse, "x"), 6), (CoordinatorError(.storeDamaged, "x"), 5),
             (CoordinatorError(.storeLayout, "x"), 8), (ModelError("a", "b"), 2),
-        ])
+        ] as [(any Error, Int32)])
     func errors(_ error: any Error, _ expected: Int32) {
         #expect(CommandFailure(describing: error).code.rawValue == expected)
     }

@@ -112,6 +112,7 @@ struct ImportBatchTests {
 }
 
 extension JSONValue: ExpressibleByStringLiteral {
+    /// A string.
     public init(stringLiteral text: String) { self = .string(text) }
 }
 
@@ -119,9 +120,11 @@ extension JSONValue: ExpressibleByUnicodeScalarLiteral {}
 extension JSONValue: ExpressibleByExtendedGraphemeClusterLiteral {}
 
 extension JSONValue: ExpressibleByIntegerLiteral {
+    /// An integer.
     public init(integerLiteral number: Int64) { self = .integer(number) }
 }
 
 extension JSONValue: ExpressibleByBooleanLiteral {
+    /// A truth value.
     public init(booleanLiteral truth: Bool) { self = .boolean(truth) }
 }

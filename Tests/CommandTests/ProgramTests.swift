@@ -34,7 +34,7 @@ struct ProgramTests {
     func help() async throws {
         let outcome = try await program.run(["--help"])
         #expect(outcome.exitCode == 0)
-        for name in ["serve", "save", "fetch", "conflicts", "import", "export", "verify", "demo"] {
+        for name in ["serve", "save", "fetch", "conflicts", "import", "export", "verify"] {
             #expect(outcome.output.contains("  \(name) "))
         }
         #expect(outcome.errors == "")
@@ -74,7 +74,7 @@ struct ProgramTests {
         let outcome = try await program.run(
             ["save", "-", "--node", node.url], input: "{\"operations\":[]}")
         #expect(outcome.exitCode == expected)
-        #expect(outcome.errors.hasPrefix("Error: It was refused. "))
+        #expect(outcome.errors.hasPrefix("Error: It was refused."))
         #expect(outcome.errors.count { $0 == "\n" } == 1)
     }
 

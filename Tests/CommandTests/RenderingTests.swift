@@ -17,8 +17,8 @@ struct TableTests {
         let lines = table.lines(Terminal(isInteractive: true, width: 40, isColoured: false))
         #expect(
             lines == [
-                "NAME            AGE  NOTE",
-                "Ada              36  wrote the first pr…",
+                "NAME             AGE  NOTE",
+                "Ada               36  wrote the first p…",
                 "Grace\\u{1b}[31m    7  東京",
             ])
     }
@@ -36,7 +36,7 @@ struct TableTests {
     @Test("Colours do not count as columns")
     func colours() {
         let lines = table.lines(Terminal(isInteractive: true, width: 80, isColoured: true))
-        #expect(lines[1].hasPrefix("\u{1B}[36mAda\u{1B}[0m             36  wrote"))
+        #expect(lines[1].hasPrefix("\u{1B}[36mAda\u{1B}[0m               36  wrote"))
     }
 
     @Test("No line is wider than the terminal", arguments: [20, 25, 33, 60, 200])

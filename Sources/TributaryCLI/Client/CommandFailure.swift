@@ -129,7 +129,6 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
             case (.storeInUse, _): "Stop the other process, or ask it with --node."
             case (.notAuthorised, _): "Give the node's token with --token-file FILE."
             case (.noSpace, _): "Free space on the node's disk; nothing was saved."
-            case (.generationExpired, _): "Pin a newer generation."
             default: nil
             }
         guard let advice, !advice.isEmpty else { return sentence(message) }

@@ -57,9 +57,10 @@ struct StatusCommand: AsyncParsableCommand {
 
     /// `2 unresolved (update 2), 1 settled (delete 1)`, or `none`.
     static func conflicts(_ value: JSONValue?) -> String {
-        let parts = (value?.object?.members ?? []).map { state in
+        let parts = (value?.object?.members ?? []).compactMap { state -> String? in
             let kinds = state.value.object?.members ?? []
             let total = kinds.reduce(0) { $0 + ($1.value.integer ?? 0) }
+            guard total > 0 else { return nil }
             let names = kinds.map { "\($0.key) \(JSONRendering.brief($0.value))" }
             return "\(total) \(state.key) (\(names.joined(separator: ", ")))"
         }
