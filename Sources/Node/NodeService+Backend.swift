@@ -1,6 +1,6 @@
 // What the HTTP interface asks of a node.
 
-internal import Coordinator
+public import Coordinator
 internal import Merge
 internal import Replication
 internal import Synchronization
@@ -22,6 +22,22 @@ extension NodeService: NodeBackend {
                 NodeStatus.Held(transaction: $0.dot, reason: $0.reason.text)
             })
     }
+
+    /// Saves, and counts how long it took.
+    public func save(_ request: SaveRequest) async throws -> SaveResult {
+        let begun = MonotonicClock.microseconds
+        do {
+            let result = try await coordinator.save(request)
+            counters.countSave(seconds: Double(MonotonicClock.microseconds - begun) / 1_000_000)
+            return result
+        } catch {
+            counters.countFailedSave()
+            throw error
+        }
+    }
+
+    /// Counts an answer of the HTTP interface.
+    public func countRequest(status: Int) { counters.countRequest(status: status) }
 
     /// The node's metrics in Prometheus' text format; empty where the store cannot be read.
     public func metricsText() async -> String {

@@ -15,7 +15,7 @@ extension NodeService {
     ///   than there are, both with nothing saved, and `acknowledgementTimeout`, where it is saved
     ///   here but not yet on enough others, whom the context names under `missing`.
     public func save(
-        _ request: SaveRequest, acknowledgement: Acknowledgement = .local,
+        _ request: SaveRequest, acknowledgement: Acknowledgement,
         timeout: Duration = .seconds(10)
     ) async throws -> SaveResult {
         guard !isStopping else {
@@ -28,15 +28,7 @@ extension NodeService {
                 "\(needed + 1) nodes cannot acknowledge a save: the cluster has \(members.count)",
                 context: ["members": "\(members.count)"])
         }
-        let begun = MonotonicClock.microseconds
-        let result: SaveResult
-        do {
-            result = try await coordinator.save(request)
-        } catch {
-            counters.countFailedSave()
-            throw error
-        }
-        counters.countSave(seconds: Double(MonotonicClock.microseconds - begun) / 1_000_000)
+        let result = try await save(request)
         guard needed > 0, let dot = result.transaction else { return result }
         let missing = await waitForAcknowledgements(
             of: dot, level: acknowledgement, timeout: timeout)

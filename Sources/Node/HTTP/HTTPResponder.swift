@@ -43,6 +43,7 @@ struct HTTPResponder: Sendable {
         var headers = HTTPFields()
         headers[.contentType] = answer.contentType
         headers[.cacheControl] = "no-store"
+        router.services.backend.countRequest(status: answer.status)
         if answer.status == 401 { headers[.wwwAuthenticate] = "Bearer" }
         if !allowed.isEmpty { headers[.allow] = allowed.joined(separator: ", ") }
         if !isBodyRead { headers[.connection] = "close" }

@@ -11,6 +11,12 @@ public protocol NodeBackend: Sendable {
     var coordinator: PersistentStoreCoordinator { get }
     /// Whether the store is open and the mesh has started.
     var isReady: Bool { get }
+    /// Saves on this node, and counts it.
+    ///
+    /// - Throws: ``CoordinatorError``.
+    func save(_ request: SaveRequest) async throws -> SaveResult
+    /// Counts an answer that was given.
+    func countRequest(status: Int)
     /// What replication knows of itself and its peers.
     func status() async -> NodeStatus
     /// What is measured, in Prometheus' text format.
@@ -35,6 +41,14 @@ public protocol NodeBackend: Sendable {
 }
 
 extension NodeBackend {
+    /// Saves through the coordinator, uncounted.
+    public func save(_ request: SaveRequest) async throws -> SaveResult {
+        try await coordinator.save(request)
+    }
+
+    /// Counts nothing.
+    public func countRequest(status: Int) {}
+
     /// Refuses, as a node does that keeps no count of what is stable.
     public func purgeHistory(before token: QueryGenerationToken) async throws -> Int {
         throw NotSupported("This node cannot purge its history.")

@@ -13,7 +13,7 @@ struct SaveResource: Sendable {
             cluster: services.cluster)
         let result: SaveResult
         do {
-            result = try await services.coordinator.save(save.request)
+            result = try await services.backend.save(save.request)
         } catch let error as CoordinatorError where !error.failures.isEmpty {
             throw named(error, save)
         }
