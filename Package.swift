@@ -89,6 +89,7 @@ let package = Package(
             name: "TributaryCLI",
             dependencies: [
                 "Merge", "Coordinator", "Node", "LinkProxy",
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

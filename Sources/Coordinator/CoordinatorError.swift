@@ -28,6 +28,9 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let invalidPredicate = Code(rawValue: "invalidPredicate")
         /// The pinned generation was given up.
         public static let queryGenerationExpired = Code(rawValue: "queryGenerationExpired")
+        /// The part of the history after a token was purged
+        /// (NSPersistentHistoryTokenExpiredError).
+        public static let historyTokenExpired = Code(rawValue: "historyTokenExpired")
         /// A token's vector was not covered in time.
         public static let generationTimeout = Code(rawValue: "generationTimeout")
         /// Saved here, but not yet at enough other nodes.
@@ -70,6 +73,7 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
             case .modelMismatch: 134_100
             case .storeLayout: 134_000
             case .inputOutput: 134_030
+            case .historyTokenExpired: 134_301
             default: 0
             }
         }

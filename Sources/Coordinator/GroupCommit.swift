@@ -49,13 +49,16 @@ final class GroupCommit: @unchecked Sendable {
         case apply(
             [EncodedTransaction], completion: @Sendable (Result<ApplyResult, any Error>) -> Void)
         case makeDurable(completion: @Sendable (Result<Void, any Error>) -> Void)
+        case maintain(
+            @Sendable (StoreEngine) throws -> Int,
+            completion: @Sendable (Result<Int, any Error>) -> Void)
 
         var size: Int {
             switch self {
             case .save(_, let size, _): size
             case .apply(let transactions, _):
                 transactions.reduce(0) { $0 + $1.transaction.changes.count }
-            case .makeDurable: 1
+            case .makeDurable, .maintain: 1
             }
         }
 
@@ -66,6 +69,7 @@ final class GroupCommit: @unchecked Sendable {
             case .save(_, _, let completion): completion(.failure(error))
             case .apply(_, let completion): completion(.failure(error))
             case .makeDurable(let completion): completion(.failure(error))
+            case .maintain(_, let completion): completion(.failure(error))
             }
         }
     }
@@ -252,6 +256,7 @@ final class GroupCommit: @unchecked Sendable {
             [(rejected: [(dot: Dot, reason: String)], (Result<ApplyResult, any Error>) -> Void)] =
                 []
         var durable: [(Result<Void, any Error>) -> Void] = []
+        var maintained: [(Int, (Result<Int, any Error>) -> Void)] = []
         let notice: CommitNotice?
         do {
             try engine.begin(isDurable: false)
@@ -259,6 +264,8 @@ final class GroupCommit: @unchecked Sendable {
                 switch job {
                 case .save: continue
                 case .makeDurable(let completion): durable.append(completion)
+                case .maintain(let work, let completion):
+                    maintained.append((try work(engine), completion))
                 case .apply(let transactions, let completion):
                     var rejected: [(dot: Dot, reason: String)] = []
                     for transaction in transactions {
@@ -291,6 +298,7 @@ final class GroupCommit: @unchecked Sendable {
                         rejected: rejected)))
         }
         for completion in durable { completion(.success(())) }
+        for (count, completion) in maintained { completion(.success(count)) }
         if let notice { onCommit(notice) }
     }
 

@@ -287,6 +287,16 @@ public final class PersistentStoreCoordinator: Sendable {
         writer.run(.makeDurable(completion: completion))
     }
 
+    /// Runs work of upkeep on the writer queue.
+    func maintain(
+        _ work: @escaping @Sendable (StoreEngine) throws -> Int
+    ) async throws -> Int {
+        let writer = try writableWriter()
+        return try await withCheckedThrowingContinuation { continuation in
+            writer.run(.maintain(work) { continuation.resume(with: $0) })
+        }
+    }
+
     // MARK: Reading
 
     /// Reads a consistent state: the newest, or a pinned one.

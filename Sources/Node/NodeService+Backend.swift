@@ -48,6 +48,17 @@ extension NodeService: NodeBackend {
         ).text
     }
 
+    /// Forgets history that every member has on disk, as far as their heads tell.
+    public func purgeHistory(before token: QueryGenerationToken) async throws -> Int {
+        var stable = coordinator.durableVector
+        let peers = shared.report.withLock { $0.replicator }?.peers ?? []
+        for member in members where member != coordinator.node {
+            let durable = peers.first { $0.node == member }?.durable ?? VersionVector()
+            stable = stable.meet(durable)
+        }
+        return try await coordinator.purgeHistory(before: token, stable: stable)
+    }
+
     /// What each peer last told of its vector and digest, by number.
     public func peerDigests() async -> [PeerDigest] {
         shared.report.withLock { $0.digests }

@@ -18,10 +18,22 @@ extension StoreReader {
     ///   - position: 0 for the beginning.
     ///   - limit: the most transactions, at least 1.
     ///   - byteLimit: no more are read once so many bytes have been; the first always is.
-    /// - Throws: ``CoordinatorError`` (`storeDamaged`) where a checksum does not match.
+    /// - Throws: ``CoordinatorError``: `storeDamaged` where a checksum does not match,
+    ///   `historyTokenExpired` where what comes after the position was purged.
     public func history(
         afterPosition position: UInt64, limit: Int, byteLimit: Int = .max
     ) throws -> [PersistentHistoryTransaction] {
+        if position > 0 {
+            let first = try database.prepared("SELECT min(position) FROM _transaction")
+            _ = try first.step()
+            let start = UInt64(bitPattern: first.integer(0))
+            first.reset()
+            guard position + 1 >= start else {
+                throw CoordinatorError(
+                    .historyTokenExpired,
+                    "History before position \(start) was purged; begin without a token.")
+            }
+        }
         let statement = try database.prepared(
             """
             SELECT position, generation, checksum, bytes FROM _transaction

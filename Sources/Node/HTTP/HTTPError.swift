@@ -69,7 +69,7 @@ struct HTTPError: Error {
         case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
             .sidesChanged:
             409
-        case .queryGenerationExpired: 410
+        case .queryGenerationExpired, .historyTokenExpired: 410
         case .validationFailed: 422
         case .clockDrift, .notWritable, .limitExceeded: 503
         case .generationTimeout, .acknowledgementTimeout: 504
