@@ -26,7 +26,10 @@ extension StoreEngine {
     }
 
     private static func isEmpty(_ database: Database) throws -> Bool {
+        // A file that somebody has marked as theirs is not ours to fill, though it have no tables.
         try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_master") == 0
+            && Int32.fetchOne(database, sql: "PRAGMA application_id") == 0
+            && Int32.fetchOne(database, sql: "PRAGMA user_version") == 0
     }
 
     /// Checks that a file is a store of this layout, and sound.
