@@ -107,11 +107,17 @@ extension EndToEnd.HostileMeshTests {
         }
     }
 
-    @Test("a database of another program is refused and left as it is")
-    func foreignStore() async throws {
+    @Test(
+        "a database of another program is refused and left as it is",
+        arguments: [
+            (mark: [0x7E, 0x57, 0x0F, 0x01] as [UInt8], hasTable: true),
+            (mark: [0, 0, 0, 0], hasTable: true),
+            (mark: [0x7E, 0x57, 0x0F, 0x01], hasTable: false),
+        ])
+    func foreignStore(mark: [UInt8], hasTable: Bool) async throws {
         try await TestCluster.with(nodes: 1, starting: []) { cluster in
             let store = cluster.folder.appendingPathComponent("foreign.sqlite")
-            let bytes = Data(foreignDatabase())
+            let bytes = Data(foreignDatabase(mark: mark, hasTable: hasTable))
             try bytes.write(to: store)
             let ports = try FreePorts.take(1)
             let file = try write(
@@ -234,23 +240,34 @@ private enum Greeting {
     }
 }
 
-/// A valid SQLite database without tables, which bears some other program's mark.
-private func foreignDatabase() -> [UInt8] {
-    var page = [UInt8](repeating: 0, count: 4096)
+/// A valid SQLite database of some other program: its mark, or a table of its own, or both.
+private func foreignDatabase(mark: [UInt8], hasTable: Bool) -> [UInt8] {
+    var pages = [UInt8](repeating: 0, count: 8192)
     func put(_ bytes: [UInt8], at offset: Int) {
-        page.replaceSubrange(offset..<(offset + bytes.count), with: bytes)
+        pages.replaceSubrange(offset..<(offset + bytes.count), with: bytes)
     }
     put(Array("SQLite format 3\0".utf8), at: 0)
     // Page size 4096, rollback journal, nothing reserved, fixed fractions of the payload.
     put([0x10, 0x00, 1, 1, 0, 64, 32, 32], at: 16)
-    // Change counter 1, one page, no free pages, schema cookie 1, schema format 4.
-    put([0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 4], at: 24)
-    // UTF-8; user_version 77; application_id of nobody.
-    put([0, 0, 0, 1, 0, 0, 0, 77], at: 56)
-    put([0x7E, 0x57, 0x0F, 0x01], at: 68)
+    // Change counter 1, two pages, none free, schema cookie 1, schema format 4.
+    put([0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 4], at: 24)
+    // UTF-8; the mark as application_id.
+    put([0, 0, 0, 1], at: 56)
+    put(mark, at: 68)
     // Valid for change 1, written by SQLite 3.40.1.
     put([0, 0, 0, 1, 0x00, 0x2E, 0x5F, 0x21], at: 92)
-    // The schema's page: a leaf without cells, its content beginning at the page's end.
+    // Pages without cells, their content beginning at the page's end; the second is the table's,
+    // or a free one that nobody misses.
     put([0x0D, 0, 0, 0, 0, 0x10, 0x00, 0], at: 100)
-    return page
+    put([0x0D, 0, 0, 0, 0, 0x10, 0x00, 0], at: 4096)
+    guard hasTable else { return pages }
+    // The schema's one row: type, name, table, root page and SQL, with the lengths before them.
+    let sql = Array("CREATE TABLE t(x)".utf8)
+    let record = [6, 23, 15, 15, 1, UInt8(13 + 2 * sql.count)] + Array("tablett".utf8) + [2] + sql
+    let cell = [UInt8(record.count), 1] + record
+    let start = 4096 - cell.count
+    put(cell, at: start)
+    let place = [UInt8(start >> 8), UInt8(start & 0xFF)]
+    put([0x0D, 0, 0, 0, 1] + place + [0] + place, at: 100)
+    return pages
 }

@@ -72,8 +72,9 @@ final class TestCluster: Sendable {
             "cluster: test", "node: \(node.number)", "store: n\(node.number).sqlite",
             "model: model.json", "http:", "  listen: 127.0.0.1:\(node.httpPort)", "mesh:",
             "  publish: tcp://127.0.0.1:\(node.publishPort)",
-            "  exchange: tcp://127.0.0.1:\(node.exchangePort)", "  peers:",
+            "  exchange: tcp://127.0.0.1:\(node.exchangePort)",
         ]
+        if nodes.count > 1 { lines.append("  peers:") }
         for link in links where link.from == node.number {
             lines.append("    - node: \(link.to)")
             lines.append("      publish: tcp://127.0.0.1:\(link.proxies[0].port)")
