@@ -1,0 +1,31 @@
+import ArgumentParser
+
+/// Measures what the product promises about speed and size, and prints it as Markdown.
+///
+/// Every figure stands beside something real of the same run: a bare SQLite loop, the disk's own
+/// latency. Nothing is asserted: a machine that others use as well says little in one run.
+@main
+struct TributaryBenchmark: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tributary-benchmark",
+        abstract: "Measures Tributary and prints Markdown tables.",
+        subcommands: [
+            InsertCommand.self, SaversCommand.self, HTTPCommand.self, LatencyCommand.self,
+            CatchUpCommand.self, GrowthCommand.self, IdleCommand.self, AllCommand.self,
+        ])
+}
+
+/// What all benchmarks take.
+struct CommonOptions: ParsableArguments {
+    @Option(help: "The folder for stores; everything made in it is removed again.")
+    var directory = ".build/benchmark"
+
+    @Option(help: "How often each measurement is repeated, interleaved; medians are printed.")
+    var rounds = 3
+
+    func validate() throws {
+        guard (1...100).contains(rounds) else {
+            throw ValidationError("--rounds is 1 to 100.")
+        }
+    }
+}
