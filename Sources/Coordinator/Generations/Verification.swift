@@ -31,9 +31,13 @@ extension PersistentStoreCoordinator {
             let digest = try reader.digest
             let (recomputed, damages) = try reader.recomputeDigest()
             var differences = damages
-            if recomputed != digest { differences += try reader.rowsUnlikeTheLog(limit: 100) }
+            let logDamages = try reader.damagesOfTheLog(limit: 100)
+            differences += logDamages
+            if recomputed != digest, logDamages.isEmpty {
+                differences += try reader.rowsUnlikeTheLog(limit: 100)
+            }
             return VerificationReport(
-                isOK: recomputed == digest && damages.isEmpty,
+                isOK: recomputed == digest && damages.isEmpty && logDamages.isEmpty,
                 versionVector: token.versionVector, generation: token.generation,
                 digest: digest, recomputed: recomputed, differences: differences)
         }
@@ -65,7 +69,7 @@ extension StoreReader {
         }
         for link in catalog.model.links {
             let statement = try database.prepared(
-                "SELECT source, target, _siblings FROM \(EntityTable.quote(link.name))")
+                "SELECT source, target, _siblings, _alive FROM \(EntityTable.quote(link.name))")
             while try statement.step() {
                 let source = RowID(statement.integer(0))
                 let target = RowID(statement.integer(1))
@@ -73,6 +77,12 @@ extension StoreReader {
                     let register = try LinkCoding.decode(statement.bytes(2), actors: actors)
                     if let hash = StoreEngine.hash(link, source, target, register) {
                         digest.add(hash)
+                    }
+                    let isAlive = LinkCoding.isAlive(register, policy: link.policy)
+                    if (statement.integer(3) != 0) != isAlive, damages.count < 100 {
+                        damages.append(
+                            "\(link.name) \(source) \(target) is \(isAlive ? "not " : "")shown, "
+                                + "against its siblings")
                     }
                 } catch let error as CoordinatorError {
                     if damages.count < 100 {
@@ -102,20 +112,45 @@ extension StoreReader {
         return RowDigest.hash(table, row: row, state: state, columns: columns)
     }
 
+    /// Places of the log whose bytes are not those that were written.
+    func damagesOfTheLog(limit: Int) throws -> [String] {
+        var damages: [String] = []
+        let statement = try database.prepared(
+            "SELECT position, checksum, bytes FROM _transaction ORDER BY position")
+        while try statement.step() {
+            let isSound =
+                Transaction.checksum(statement.bytes(2))
+                == UInt64(bitPattern: statement.integer(1))
+            if !isSound, damages.count < limit {
+                damages.append("transaction \(statement.integer(0)) of the log is damaged")
+            }
+        }
+        return damages
+    }
+
     /// Rows whose values are not those of the log's last write to them, which narrows a
     /// difference down. Only rows with one writer for every property can be judged so.
     func rowsUnlikeTheLog(limit: Int) throws -> [String] {
         var written: [RowID: [String: (Dot, PropertyValue)]] = [:]
         var entities: [RowID: String] = [:]
         var position: UInt64 = 0
+        var isLogWhole = false
         while true {
             let page = try history(afterPosition: position, limit: 1000)
             for logged in page {
+                if logged.position == 1 { isLogWhole = true }
                 position = logged.position
                 let transaction = logged.encoded.transaction
                 for change in transaction.changes where change.target == nil {
                     let shape = transaction.shapes[change.shape]
                     entities[change.row] = shape.entity
+                    if change.kind == .insert || change.kind == .revival {
+                        for property in catalog.model.entity(named: shape.entity)?.properties ?? []
+                        {
+                            written[change.row, default: [:]][property.name] =
+                                (transaction.dot, .null)
+                        }
+                    }
                     for (name, value) in zip(shape.assigned + shape.carried, change.values) {
                         written[change.row, default: [:]][name] = (transaction.dot, value)
                     }
@@ -126,18 +161,45 @@ extension StoreReader {
         var differences: [String] = []
         for (row, values) in written.sorted(by: { $0.key < $1.key }) {
             guard differences.count < limit, let name = entities[row],
-                let entity = catalog.model.entity(named: name),
-                let state = try registers(entity, row), let snapshot = try self.row(entity, row)
+                let entity = catalog.model.entity(named: name)
             else { continue }
+            guard let state = try registers(entity, row), let snapshot = try self.row(entity, row)
+            else {
+                if try !hasTombstone(row) {
+                    differences.append("\(name)/\(row) is gone without having been deleted")
+                }
+                continue
+            }
             for (position, property) in entity.properties.enumerated() {
                 guard let (dot, value) = values[property.name],
                     state.visible(position, entity.policies)?.dot == dot,
-                    snapshot.values[position] != value, !property.isReference
+                    snapshot.values[position] != value,
+                    // A reference may be projected to nil, but never to another row.
+                    !property.isReference || !snapshot.values[position].isNull
                 else { continue }
                 differences.append(
                     "\(name)/\(row).\(property.name) is not what transaction \(dot) wrote")
             }
         }
+        // A purged log does not tell of all rows.
+        guard isLogWhole else { return differences }
+        for entity in catalog.model.entities where entity.parent == nil {
+            let statement = try database.prepared(
+                "SELECT _id FROM \(EntityTable.quote(entity.name)) ORDER BY _id")
+            while try statement.step() {
+                let row = RowID(statement.integer(0))
+                if differences.count < limit, entities[row] == nil {
+                    differences.append("\(entity.name)/\(row) was never inserted")
+                }
+            }
+        }
         return differences
+    }
+
+    private func hasTombstone(_ row: RowID) throws -> Bool {
+        let statement = try database.prepared("SELECT 1 FROM _tombstone WHERE row = ?1")
+        statement.bind(1, row.rawValue)
+        defer { statement.reset() }
+        return try statement.step()
     }
 }
