@@ -73,6 +73,7 @@ public final class PersistentStoreCoordinator: Sendable {
         self.node = node
         self.options = options
         do {
+            try Self.checkHeader(path)
             ownership = try StoreOwnership(storePath: path)
             let pool = try DatabasePool(path: path, configuration: Self.configuration(options))
             let environment = StoreEngine.Environment(
@@ -131,6 +132,31 @@ public final class PersistentStoreCoordinator: Sendable {
             ownership = nil
         } catch {
             throw CoordinatorError(mapping: error)
+        }
+    }
+
+    /// Refuses another program's database before SQLite opens it, for opening it for writing would
+    /// change its journal mode.
+    ///
+    /// A file of one page has no tables yet, so it is another's only where it is marked. With a
+    /// log beside it the header may be out of date; that is left to the checks after opening.
+    private static func checkHeader(_ path: String) throws {
+        guard let handle = FileHandle(forReadingAtPath: path) else { return }
+        defer { try? handle.close() }
+        guard let header = try? handle.read(upToCount: 100), header.count == 100,
+            header.starts(with: Array("SQLite format 3\0".utf8)),
+            let size = try? handle.seekToEnd()
+        else { return }
+        let log = try? FileManager.default.attributesOfItem(atPath: path + "-wal")[.size]
+        guard (log as? NSNumber)?.intValue ?? 0 == 0 else { return }
+        func number(at offset: Int) -> Int32 {
+            let bytes = header[offset..<offset + 4]
+            return Int32(bitPattern: bytes.reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+        }
+        let application = number(at: 68)
+        let isMarked = application != 0 || number(at: 60) != 0
+        guard application == StoreLayout.applicationID || (size <= 4096 && !isMarked) else {
+            throw CoordinatorError(.storeLayout, "\(path) is no Tributary store.")
         }
     }
 
