@@ -73,7 +73,15 @@ enum StoreLayout {
         var indexes: [(name: String, elements: [String])] = []
         for entity in family {
             for property in entity.properties where seen.insert(property.name).inserted {
-                columns.append("\(EntityTable.quote(property.name)) \(affinity(property.content))")
+                // Heirs may give one name to properties of different types; then the column keeps
+                // what it is given, for an affinity would turn the text 007 into the number 7.
+                let types = Set(
+                    family.compactMap { heir in
+                        heir.position(of: property.name)
+                            .map { affinity(heir.properties[$0].content) }
+                    })
+                let type = types.count == 1 ? affinity(property.content) : ""
+                columns.append("\(EntityTable.quote(property.name)) \(type)")
                 if property.isReference {
                     indexes.append(("_index.\(root.name).\(property.name)", [property.name]))
                 }
