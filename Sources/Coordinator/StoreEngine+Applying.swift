@@ -26,8 +26,11 @@ extension StoreEngine {
     /// The transaction is applied whole or not at all. It must be causally ready: its sequence
     /// the next of its actor, and all it has seen applied.
     ///
+    /// - Parameter isLocal: whether a save of ours made it, just now, after its checks.
     /// - Throws: ``ApplyRejection`` where it cannot be merged; the group is then as before.
-    func apply(_ encoded: EncodedTransaction, loaded: [RowID: LoadedRow] = [:]) throws {
+    func apply(
+        _ encoded: EncodedTransaction, loaded: [RowID: LoadedRow] = [:], isLocal: Bool = false
+    ) throws {
         let transaction = encoded.transaction
         guard state.versionVector[transaction.dot.actor] == transaction.dot.sequence - 1,
             state.versionVector.covers(transaction.seen)
@@ -35,9 +38,11 @@ extension StoreEngine {
         guard transaction.modelHash == model.versionHash else {
             throw ApplyRejection(dot: transaction.dot, reason: "Its model is not known here.")
         }
-        let isLocal = transaction.dot.actor == actor
         let shapes = try transaction.shapes.map { try resolve($0, of: transaction) }
+        if !isLocal { try checkForeign(transaction, shapes: shapes) }
 
+        applying = transaction
+        defer { applying = nil }
         let before = state
         let mark = group.mark
         if !isLocal { try database.prepared("SAVEPOINT one").run() }
@@ -50,6 +55,7 @@ extension StoreEngine {
             state = before
             group.rewind(to: mark)
             knownAlive.removeAll()
+            lastVersion = nil
             precondition(!isLocal, "A save of ours was refused after its checks: \(alarm).")
             try database.prepared("ROLLBACK TO one").run()
             try database.prepared("RELEASE one").run()
@@ -59,6 +65,36 @@ extension StoreEngine {
                 case .rowMissing: "It changes an object that is not there."
                 }
             throw ApplyRejection(dot: transaction.dot, reason: reason)
+        }
+    }
+
+    /// What a save of ours checks before it writes, and another node's word is not enough for: a
+    /// value of another type would make its row unreadable.
+    private func checkForeign(_ transaction: Transaction, shapes: [ResolvedShape]) throws {
+        guard transaction.dot.actor != actor else {
+            throw ApplyRejection(
+                dot: transaction.dot, reason: "It bears the name of this node's own saves.")
+        }
+        for change in transaction.changes {
+            let isSound: Bool
+            switch shapes[change.shape] {
+            case .link: isSound = change.target != nil
+            case .rows(let table, let positions):
+                isSound =
+                    change.target == nil
+                    && zip(positions, change.values).allSatisfy { position, value in
+                        switch (table.entity.properties[position].content, value) {
+                        case (_, .null), (.toOne, .reference): true
+                        case (.toOne, _): false
+                        case (.attribute(let type), _): Validation.fits(value, type: type)
+                        }
+                    }
+            }
+            guard isSound else {
+                throw ApplyRejection(
+                    dot: transaction.dot,
+                    reason: "A change of \(change.row) does not fit the model.")
+            }
         }
     }
 
@@ -105,7 +141,7 @@ extension StoreEngine {
                     throw RowAlarm.identityExists
                 }
                 fresh.append((table, change, positions))
-                if hasReferences { knownAlive.insert(change.row) }
+                if hasReferences { knownAlive[change.row] = table.entity.root }
                 continue
             }
             let kind: RowWrite.Kind
@@ -130,9 +166,12 @@ extension StoreEngine {
         }
 
         let transitions = noteTransitions(touched, order)
+        var contested = Set<Claim>()
         for (table, change, positions) in fresh {
             do {
-                try insert(table, change, positions, stamp: stamp, seen: transaction.seen)
+                try insert(
+                    table, change, positions, stamp: stamp, seen: transaction.seen,
+                    contested: &contested)
             } catch let failure as SQLFailure where failure.isIdentityTaken {
                 throw RowAlarm.identityExists
             }
@@ -140,9 +179,13 @@ extension StoreEngine {
         for row in order {
             guard let (old, table, state) = touched[row] else { continue }
             try write(table, row: row, old: old, state: state, by: stamp)
+            if table.exclusive.isEmpty { continue }
+            if let old, old.isAlive { contested.formUnion(claims(table, old.state)) }
+            contested.formUnion(claims(table, state))
         }
         for (row, table) in transitions.died { try releaseReferences(to: row, table, by: stamp) }
         for (row, _) in transitions.revived { try restoreReferences(to: row, by: stamp) }
+        if !contested.isEmpty { try settleClaims(contested, by: stamp) }
         for change in transaction.changes {
             guard case .link(let link) = shapes[change.shape], let target = change.target else {
                 continue
@@ -163,7 +206,7 @@ extension StoreEngine {
         for row in order {
             guard let (old, table, state) = touched[row] else { continue }
             let isAlive = state.isAlive(table.entity.policies)
-            if isAlive { knownAlive.insert(row) } else { knownAlive.remove(row) }
+            knownAlive[row] = isAlive ? table.entity.root : nil
             switch (old?.isAlive ?? false, isAlive) {
             case (true, false): died.append((row, table))
             case (false, true): revived.append((row, table))
@@ -175,7 +218,7 @@ extension StoreEngine {
 
     private func insert(
         _ table: EntityTable, _ change: Change, _ positions: [Int], stamp: Stamp,
-        seen: VersionVector
+        seen: VersionVector, contested: inout Set<Claim>
     ) throws {
         var values = [PropertyValue](repeating: .null, count: table.entity.properties.count)
         for (index, position) in positions.enumerated() {
@@ -184,12 +227,15 @@ extension StoreEngine {
         for (position, root) in table.references {
             guard case .reference(let target) = values[position],
                 try !isAlive(target, root: root)
+                    || isContested(table, position, target, by: change.row)
             else { continue }
-            // A concurrent delete took the target: the register keeps the reference.
+            // A concurrent delete took the target, or others claim it too: the register keeps
+            // the reference.
             var state = RowState(propertyCount: values.count)
             let write = RowWrite(kind: .insert, values: values.enumerated().map { ($0, $1) })
             try state.apply(write, stamp: stamp, seen: seen, policies: table.entity.policies)
             try self.write(table, row: change.row, old: nil, state: state, by: stamp)
+            contested.formUnion(claims(table, state))
             return
         }
         try insertPristine(table, row: change.row, stamp: stamp, values: values)

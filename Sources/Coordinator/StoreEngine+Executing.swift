@@ -27,10 +27,7 @@ extension StoreEngine {
             }
             guard case .reference(let target) = value else { continue }
             guard case .toOne(let destination) = properties[position].content else { continue }
-            let root = table(destination).entity.root
-            let isThere =
-                try plan.rows[target].map { $0.kind != .delete && $0.table.entity.root == root }
-                ?? isAlive(target, root: root)
+            let isThere = try !plan.deletes(target) && isThere(target, destination, plan)
             // What a revival carries along may refer to what is gone: it is projected to nil.
             if !isThere, planned.kind != .revival || index < planned.assignedCount {
                 plan.failures.append(
@@ -94,7 +91,7 @@ extension StoreEngine {
                 dot: dot, timestamp: timestamp, seen: seen, author: request.author,
                 contextName: request.contextName, saveID: request.saveID,
                 modelHash: model.versionHash, shapes: shapes.shapes, changes: changes)
-            try apply(EncodedTransaction(transaction), loaded: loaded)
+            try apply(EncodedTransaction(transaction), loaded: loaded, isLocal: true)
         }
         for var conflict in plan.journal {
             if let stamp {

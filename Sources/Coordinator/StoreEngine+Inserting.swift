@@ -28,7 +28,10 @@ extension StoreEngine {
                 guard isPlain(table) else { return nil }
             }
             let row = allocator.next()
-            inserted.append(.init(temporary: operation.row, row: row))
+            inserted.append(
+                .init(
+                    temporary: operation.row, row: row, entityName: table.entity.name,
+                    name: operation.name))
             guard let carried = carried(operation.values, table) else { return nil }
             let shape = shapes.position(of: table, assigned: operation.values, carried: carried)
             var values: [PropertyValue] = []
@@ -84,7 +87,7 @@ extension StoreEngine {
             dot: dot, timestamp: timestamp, seen: seen, author: request.author,
             contextName: request.contextName, saveID: request.saveID,
             modelHash: model.versionHash, shapes: shapes, changes: changes)
-        try apply(EncodedTransaction(transaction))
+        try apply(EncodedTransaction(transaction), isLocal: true)
         let version = RowVersion(dots: [dot])
         let result = SaveResult(
             transaction: dot, timestamp: timestamp, seen: seen, token: token,

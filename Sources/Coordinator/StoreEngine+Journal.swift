@@ -10,14 +10,53 @@ extension StoreEngine {
         let newDangling = dangling(new)
         let hadAny = (old?.state.hasSiblings ?? false) || !oldDangling.isEmpty
         guard hadAny || new.state.hasSiblings || !newDangling.isEmpty else { return }
-        let before =
-            old.map {
-                ConflictReport.conflicts(
-                    of: $0, dangling: oldDangling, generation: state.generation)
-            } ?? []
-        let after = ConflictReport.conflicts(
-            of: new, dangling: newDangling, generation: state.generation)
+        let before = try old.map { try conflicts(of: $0, dangling: oldDangling) } ?? []
+        let after = try conflicts(of: new, dangling: newDangling)
         try journal(from: before, to: after, by: stamp)
+    }
+
+    private func conflicts(
+        of row: LoadedRow, dangling: [(position: Int, target: RowID)]
+    ) throws -> [Conflict] {
+        let found = ConflictReport.conflicts(
+            of: row, dangling: dangling, generation: state.generation)
+        if row.isAlive || row.table.entity.policies.isRowGrained { return found }
+        return try found.map { $0.kind == .delete ? try withEarlierWrites($0, of: row) : $0 }
+    }
+
+    /// A deleted row's conflict with what its edits stand on: earlier writes to other properties
+    /// that the delete had not seen either. Nobody else lists them, so they would be lost.
+    private func withEarlierWrites(_ conflict: Conflict, of row: LoadedRow) throws -> Conflict {
+        var conflict = conflict
+        func seen(_ side: ConflictSide) throws -> VersionVector {
+            guard let dot = side.dot else { return VersionVector() }
+            if let applying, applying.dot == dot { return applying.seen }
+            return try transaction(dot)?.transaction.seen ?? VersionVector()
+        }
+        let pasts = try conflict.sides.map(seen)
+        let sides = zip(conflict.sides.indices, pasts)
+        for (position, register) in row.state.properties.enumerated() {
+            for sibling in register.siblings {
+                let isKnown = sides.contains { index, past in
+                    conflict.sides[index].dot == sibling.dot
+                        || (conflict.sides[index].isDeleted && past.contains(sibling.dot))
+                }
+                guard !isKnown,
+                    let (index, _) = sides.first(where: { index, past in
+                        !conflict.sides[index].isDeleted && past.contains(sibling.dot)
+                    })
+                else { continue }
+                conflict.sides[index].row.append(
+                    .init(
+                        name: row.table.entity.properties[position].name, value: sibling.value))
+            }
+        }
+        for index in conflict.sides.indices {
+            conflict.sides[index].row.sort {
+                $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
+            }
+        }
+        return conflict
     }
 
     /// Brings the journal from a link's old state to its new one.

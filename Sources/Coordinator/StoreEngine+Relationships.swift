@@ -13,7 +13,7 @@ extension StoreEngine {
 
     /// The same as the plan will leave it.
     private func plannedMembers(
-        of relationship: ManagedObjectModel.Relationship, row: RowID, _ plan: SavePlan
+        of relationship: ManagedObjectModel.Relationship, row: RowID, _ plan: inout SavePlan
     ) throws -> [RowID] {
         switch relationship.storage {
         case .column(let position):
@@ -26,26 +26,50 @@ extension StoreEngine {
             }
             return [target]
         case .inverseColumn(let entity, let property):
-            guard let position = table(entity).entity.position(of: property) else { return [] }
-            var members = try row.rawValue > 0 ? self.members(of: relationship, row: row) : []
-            members.removeAll { plan.rows[$0]?.value(at: position) != nil }
-            for other in plan.order {
-                guard let planned = plan.rows[other],
-                    planned.table.entity.root == table(entity).entity.root,
-                    let own = planned.table.entity.position(of: property),
-                    planned.value(at: own) == .reference(row)
+            var members = try self.members(of: relationship, row: row)
+            members.removeAll { plan.rows[$0]?.value(of: property) != nil }
+            let root = table(entity).entity.root
+            for other in plan.referrers(to: row) {
+                guard let planned = plan.rows[other], planned.table.entity.root == root,
+                    planned.value(of: property) == .reference(row)
                 else { continue }
                 members.append(other)
             }
-            return members.filter { !plan.deletes($0) }.sorted()
+            return Array(Set(members.filter { !plan.deletes($0) })).sorted()
         case .link(let name, let isFirst):
             var members = Set(try self.members(of: relationship, row: row))
-            for key in plan.linkOrder where key.link == name {
+            for key in plan.links(of: row) where key.link == name {
                 guard (isFirst ? key.source : key.target) == row else { continue }
                 let other = isFirst ? key.target : key.source
                 if plan.links[key] ?? false { members.insert(other) } else { members.remove(other) }
             }
             return members.filter { !plan.deletes($0) }.sorted()
+        }
+    }
+
+    /// Whether the plan leaves a row among the members of a to-many.
+    private func isMember(
+        _ member: RowID, of relationship: ManagedObjectModel.Relationship, row: RowID,
+        _ plan: SavePlan
+    ) throws -> Bool {
+        if plan.deletes(member) { return false }
+        switch relationship.storage {
+        case .column: return false
+        case .inverseColumn(let entity, let property):
+            if let value = plan.rows[member]?.value(of: property) {
+                return value == .reference(row)
+            }
+            guard let loaded = try plan.rows[member]?.loaded ?? load(table(entity), member),
+                let position = loaded.table.entity.position(of: property)
+            else { return false }
+            return loaded.isAlive && loaded.columns[position] == .reference(row)
+        case .link(let name, let isFirst):
+            let key = SavePlan.LinkKey(
+                link: name, source: isFirst ? row : member, target: isFirst ? member : row)
+            if let planned = plan.links[key] { return planned }
+            guard let link = model.link(named: name) else { return false }
+            return LinkCoding.isAlive(
+                try loadLink(link, source: key.source, target: key.target), policy: link.policy)
         }
     }
 
@@ -69,8 +93,8 @@ extension StoreEngine {
             var members: [RowID] = []
             for member in change.members {
                 guard let member = plan.resolve(member),
-                    try plan.rows[member] != nil
-                        || isAlive(member, root: table(relationship.destination).entity.root)
+                    try isThere(member, relationship.destination, plan)
+                        || (operation.resolves && change.kind == .remove)
                 else {
                     plan.failures.append(
                         ValidationFailure(
@@ -82,15 +106,36 @@ extension StoreEngine {
                 }
                 members.append(member)
             }
-            try apply(change.kind, members, of: relationship, row: row, &plan)
+            try apply(
+                change.kind, members, of: relationship, row: row, resolves: operation.resolves,
+                &plan)
         }
+    }
+
+    /// Whether a row is there, or will be, and is of an entity or inherits from it.
+    func isThere(_ row: RowID, _ destination: String, _ plan: SavePlan) throws -> Bool {
+        let table = table(destination)
+        if let planned = plan.rows[row] {
+            return table.entity.familyNames.contains(planned.table.entity.name)
+        }
+        guard try isAlive(row, root: table.entity.root) else { return false }
+        if table.entity.parent == nil { return true }
+        return try load(table, row).map {
+            table.entity.familyNames.contains($0.table.entity.name)
+        } ?? false
     }
 
     private func apply(
         _ kind: RelationshipOperation.Kind, _ members: [RowID],
-        of relationship: ManagedObjectModel.Relationship, row: RowID, _ plan: inout SavePlan
+        of relationship: ManagedObjectModel.Relationship, row: RowID, resolves: Bool,
+        _ plan: inout SavePlan
     ) throws {
-        let current = Set(try plannedMembers(of: relationship, row: row, plan))
+        // Only a replacement has to know all members; there may be many.
+        let isPartial = relationship.isToMany && kind != .replace
+        let current = Set(
+            isPartial
+                ? try members.filter { try isMember($0, of: relationship, row: row, plan) }
+                : try plannedMembers(of: relationship, row: row, &plan))
         let wanted: Set<RowID> =
             switch kind {
             case .add: current.union(members)
@@ -101,11 +146,21 @@ extension StoreEngine {
             throw CoordinatorError(
                 .malformed, "\(relationship.name) leads to one object, not to \(wanted.count).")
         }
-        let joining = wanted.subtracting(current).sorted()
-        let leaving = current.subtracting(wanted).sorted()
+        var joining = wanted.subtracting(current).sorted()
+        var leaving = current.subtracting(wanted).sorted()
+        if resolves, case .link = relationship.storage {
+            // Whoever decides over a link says so even of a link that is as they want it.
+            joining = kind == .remove ? [] : Set(members).sorted()
+            if kind == .remove { leaving = Set(members).sorted() }
+        }
         switch relationship.storage {
         case .column: break
         case .inverseColumn(let entity, let property):
+            if !relationship.isToMany {
+                let claim = Claim(
+                    root: table(entity).entity.root, property: property, target: row)
+                leaving += try hiddenClaimants(claim).filter { !wanted.contains($0) }
+            }
             for member in leaving { try assign(entity, property, of: member, .null, &plan) }
             for member in joining {
                 try assign(entity, property, of: member, .reference(row), &plan)
@@ -137,6 +192,7 @@ extension StoreEngine {
             else { return }
             planned.set(position, value)
             plan.rows[row] = planned
+            plan.noteReference(value, from: row)
             return
         }
         guard let loaded = try load(table(entity), row), loaded.isAlive,
@@ -162,8 +218,11 @@ extension StoreEngine {
                         .relationship(named: inverse), !other.isToMany,
                     case .reference(let target)? = planned.value(at: position)
                 else { continue }
-                for claimant in try plannedMembers(of: other, row: target, plan)
-                where claimant != row {
+                // Those too that lost their claim to another: this save has seen them.
+                let claim = Claim(
+                    root: planned.table.entity.root, property: relationship.name, target: target)
+                let shown = try plannedMembers(of: other, row: target, &plan)
+                for claimant in try shown + hiddenClaimants(claim) where claimant != row {
                     try assign(
                         planned.table.entity.name, relationship.name, of: claimant, .null, &plan)
                 }
@@ -193,16 +252,17 @@ extension StoreEngine {
                 case .deny: denied.append((row, relationship, planned.table))
                 case .nullify: nullified.append((row, relationship))
                 case .cascade:
-                    for member in try plannedMembers(of: relationship, row: row, plan)
+                    for member in try plannedMembers(of: relationship, row: row, &plan)
                     where !plan.deletes(member) {
-                        try planCascade(to: member, relationship, &plan)
+                        try planCascade(
+                            to: member, relationship, resolves: planned.resolves, &plan)
                         queue.append(member)
                     }
                 }
             }
         }
         for (row, relationship, table) in denied {
-            let remaining = try plannedMembers(of: relationship, row: row, plan)
+            let remaining = try plannedMembers(of: relationship, row: row, &plan)
                 .filter { !plan.deletes($0) }
             guard !remaining.isEmpty else { continue }
             throw CoordinatorError(
@@ -223,7 +283,8 @@ extension StoreEngine {
     }
 
     private func planCascade(
-        to member: RowID, _ relationship: ManagedObjectModel.Relationship, _ plan: inout SavePlan
+        to member: RowID, _ relationship: ManagedObjectModel.Relationship, resolves: Bool,
+        _ plan: inout SavePlan
     ) throws {
         if var planned = plan.rows[member] {
             planned.kind = .delete
@@ -237,7 +298,7 @@ extension StoreEngine {
             member,
             SavePlan.Row(
                 table: loaded.table, loaded: loaded, kind: .delete, values: [],
-                assignedCount: 0, resolves: false, name: member, isSettled: true))
+                assignedCount: 0, resolves: resolves, name: member, isSettled: true))
     }
 
     /// Nullify into a mandatory inverse fails (CD-110).
@@ -248,7 +309,7 @@ extension StoreEngine {
             let position = table(entity).entity.position(of: property),
             !table(entity).entity.properties[position].isOptional
         else { return }
-        for member in try plannedMembers(of: relationship, row: row, plan) {
+        for member in try plannedMembers(of: relationship, row: row, &plan) {
             plan.failures.append(
                 ValidationFailure(
                     object: "\(entity)/\(member)", property: property,
@@ -268,7 +329,7 @@ extension StoreEngine {
                 let description = relationship.description
                 let least = max(description.minimumCount, description.isOptional ? 0 : 1)
                 guard least > 0 || description.maximumCount > 0 else { continue }
-                let count = try plannedMembers(of: relationship, row: row, plan).count
+                let count = try plannedMembers(of: relationship, row: row, &plan).count
                 if count < least {
                     plan.failures.append(
                         ValidationFailure(

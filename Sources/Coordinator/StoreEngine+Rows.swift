@@ -88,13 +88,13 @@ extension StoreEngine {
 
     /// Whether readers see a row.
     func isAlive(_ row: RowID, root: String) throws -> Bool {
-        if knownAlive.contains(row) { return true }
+        if let known = knownAlive[row] { return known == root }
         let statement = try database.prepared(
             "SELECT 1 FROM \(EntityTable.quote(root)) WHERE _id = ?1")
         statement.bind(1, row.rawValue)
         let found = try statement.step()
         statement.reset()
-        if found { knownAlive.insert(row) }
+        if found { knownAlive[row] = root }
         return found
     }
 
@@ -140,7 +140,9 @@ extension StoreEngine {
     }
 
     /// What the columns show of registers: visible values, with references to living rows only.
-    func project(_ table: EntityTable, _ state: RowState) throws -> [PropertyValue] {
+    func project(
+        _ table: EntityTable, _ row: RowID, _ state: RowState
+    ) throws -> [PropertyValue] {
         let policies = table.entity.policies
         var columns = table.entity.properties.indices.map {
             state.visible($0, policies)?.value ?? .null
@@ -148,6 +150,13 @@ extension StoreEngine {
         for (position, root) in table.references {
             guard case .reference(let target) = columns[position] else { continue }
             if try !isAlive(target, root: root) { columns[position] = .null }
+        }
+        if !table.exclusive.isEmpty {
+            for claim in claims(table, state) where try !stands(claim, of: row, table, state) {
+                if let position = table.entity.position(of: claim.property) {
+                    columns[position] = .null
+                }
+            }
         }
         return columns
     }
@@ -181,7 +190,7 @@ extension StoreEngine {
         let isAlive = newState.isAlive(table.entity.policies)
         let columns =
             isAlive
-            ? try project(table, newState)
+            ? try project(table, row, newState)
             : table.entity.properties.indices.map {
                 newState.visible($0, table.entity.policies)?.value ?? .null
             }
@@ -205,14 +214,14 @@ extension StoreEngine {
             if old != nil { try removeTombstone(row) }
             try writeColumns(table.insertSQL, new)
             group.inserted.append(new.objectID)
-            knownAlive.insert(row)
+            knownAlive[row] = table.entity.root
         case (true, false):
             let statement = try database.prepared(table.deleteSQL)
             statement.bind(1, row.rawValue)
             try statement.run()
             try writeTombstone(new)
             group.deleted.append(new.objectID)
-            knownAlive.remove(row)
+            knownAlive[row] = nil
         case (false, false):
             try writeTombstone(new)
         }

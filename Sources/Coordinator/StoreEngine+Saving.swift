@@ -29,7 +29,10 @@ extension StoreEngine {
             guard operation.row.rawValue < 0 else {
                 throw CoordinatorError(.malformed, "An insert must not name an existing object.")
             }
-            plan.inserted.append(.init(temporary: operation.row, row: allocator.next()))
+            plan.inserted.append(
+                .init(
+                    temporary: operation.row, row: allocator.next(),
+                    entityName: operation.entity.name, name: operation.name))
         }
         state.allocator = allocator
 
@@ -75,26 +78,69 @@ extension StoreEngine {
             throw CoordinatorError(
                 .malformed, "An operation names an object that the save does not insert.")
         }
-        let values = try resolved(operation.values, table, operation.row, &plan)
-        if var planned = plan.rows[row] {
-            // A second operation on the same object: it goes on from the first.
-            switch operation.kind {
-            case .delete: planned.kind = .delete
-            case .update:
-                guard planned.kind != .delete else {
-                    throw CoordinatorError(.malformed, "The save deletes what it updates.")
-                }
-                for (position, value) in values { planned.set(position, value) }
-                planned.resolves = planned.resolves || operation.resolves
-            case .insert, .check: break
-            }
-            plan.rows[row] = planned
+        var operation = operation
+        operation.values = try resolved(operation.values, table, operation.row, &plan)
+        if let planned = plan.rows[row] {
+            try planAgain(
+                try translated(operation, to: planned.table.entity, planned.loaded), request,
+                planned, row, &plan)
             return
         }
         let loaded = try load(table, row)
-        var operation = operation
-        operation.values = values
         try planExisting(operation, request, loaded, row, &plan)
+    }
+
+    /// A second operation on the same object: it goes on from the first.
+    private func planAgain(
+        _ operation: SaveOperation, _ request: SaveRequest, _ planned: SavePlan.Row, _ row: RowID,
+        _ plan: inout SavePlan
+    ) throws {
+        var operation = operation
+        var planned = planned
+        if let loaded = planned.loaded, loaded.isAlive, let version = operation.version,
+            version != loaded.state.version
+        {
+            switch try settle(operation, request, loaded, planned.table, row, &plan) {
+            case .write(let values):
+                operation.values = values
+                planned.isSettled = true
+            case .delete: break
+            case .conflict, .drop, .revive: return
+            }
+        }
+        switch operation.kind {
+        case .delete: planned.kind = .delete
+        case .update:
+            guard planned.kind != .delete else {
+                throw CoordinatorError(.malformed, "The save deletes what it updates.")
+            }
+            for (position, value) in operation.values { planned.set(position, value) }
+            planned.resolves = planned.resolves || operation.resolves
+        case .insert, .check: break
+        }
+        plan.rows[row] = planned
+    }
+
+    /// An operation with its positions in the canonical order of the row's own entity, which may
+    /// inherit from the one the operation names.
+    private func translated(
+        _ operation: SaveOperation, to entity: ManagedObjectModel.Entity, _ loaded: LoadedRow?
+    ) throws -> SaveOperation {
+        if operation.entity === entity { return operation }
+        guard entity.isKind(of: operation.entity) else {
+            throw CoordinatorError(
+                .objectNotFound,
+                "\(operation.entity.name)/\(operation.row) is of entity \(entity.name).")
+        }
+        let positions = operation.entity.properties.map { entity.position(of: $0.name) ?? 0 }
+        var result = operation
+        result.entity = entity
+        result.values = operation.values.map { (positions[$0.position], $0.value) }
+        if let snapshot = operation.snapshot, var columns = loaded?.columns {
+            for (position, value) in zip(positions, snapshot) { columns[position] = value }
+            result.snapshot = columns
+        }
+        return result
     }
 
     private func planInsert(
@@ -147,16 +193,15 @@ extension StoreEngine {
         _ plan: inout SavePlan
     ) throws {
         let entity = loaded?.table.entity ?? operation.entity
-        guard entity.isKind(of: operation.entity) else {
-            throw CoordinatorError(
-                .objectNotFound, "\(operation.entity.name)/\(row) is of entity \(entity.name).")
-        }
+        let operation = try translated(operation, to: entity, loaded)
         let table = loaded?.table ?? table(entity.name)
+        // Deciding over a link is no word on the row itself, and must not bring a dead one back.
+        let isOfLinks = operation.values.isEmpty && !operation.relationships.isEmpty
+        let resolves = operation.resolves && !isOfLinks
         let isAlive = loaded?.isAlive ?? false
         let isStale = operation.version.map { !isAlive || $0 != loaded?.state.version } ?? false
         if !isStale {
-            guard isAlive || operation.kind == .check || (operation.resolves && loaded != nil)
-            else {
+            guard isAlive || operation.kind == .check || (resolves && loaded != nil) else {
                 throw CoordinatorError(
                     .objectNotFound, "There is no \(entity.name)/\(row), or no more.")
             }
@@ -173,17 +218,33 @@ extension StoreEngine {
                 row,
                 SavePlan.Row(
                     table: table, loaded: loaded, kind: kind, values: values,
-                    assignedCount: operation.values.count, resolves: operation.resolves,
+                    assignedCount: operation.values.count, resolves: resolves,
                     name: operation.row, isSettled: false))
             return
         }
-        try settle(operation, request, loaded, table, row, &plan)
+        func planned(
+            _ kind: SavePlan.Row.Kind, _ values: [(position: Int, value: PropertyValue)]
+        ) -> SavePlan.Row {
+            SavePlan.Row(
+                table: table, loaded: loaded, kind: kind, values: values,
+                assignedCount: kind == .revival ? 0 : values.count, resolves: resolves,
+                name: operation.row, isSettled: true)
+        }
+        switch try settle(operation, request, loaded, table, row, &plan) {
+        case .write(let values): plan.add(row, planned(.update, values))
+        case .delete: plan.add(row, planned(.delete, []))
+        case .revive(let whole):
+            plan.add(row, planned(.revival, whole.enumerated().map { ($0, $1) }))
+        case .conflict, .drop: break
+        }
     }
 
+    /// What the context's policy makes of an operation whose object has moved on; the plan notes
+    /// what is discarded.
     private func settle(
         _ operation: SaveOperation, _ request: SaveRequest, _ loaded: LoadedRow?,
         _ table: EntityTable, _ row: RowID, _ plan: inout SavePlan
-    ) throws {
+    ) throws -> Settlement {
         let known = try operation.snapshot == nil ? knownTo(operation.version) : VersionVector()
         let changed =
             loaded.map {
@@ -192,32 +253,24 @@ extension StoreEngine {
             } ?? []
         let settlement = OptimisticLocking.settle(
             operation, store: loaded, changedInStore: changed, policy: request.mergePolicy)
-        func planned(
-            _ kind: SavePlan.Row.Kind, _ values: [(position: Int, value: PropertyValue)]
-        ) -> SavePlan.Row {
-            SavePlan.Row(
-                table: table, loaded: loaded, kind: kind, values: values,
-                assignedCount: kind == .revival ? 0 : values.count,
-                resolves: operation.resolves, name: operation.row, isSettled: true)
-        }
         switch settlement {
         case .conflict:
-            plan.stale.append(
-                mergeConflict(operation, table, row, loaded, changed: changed))
-            return
-        case .write(let values): plan.add(row, planned(.update, values))
-        case .delete: plan.add(row, planned(.delete, []))
-        case .revive(let whole):
-            if loaded == nil, try load(table, row) != nil { return }
-            plan.add(row, planned(.revival, whole.enumerated().map { ($0, $1) }))
-        case .drop:
+            // Each object is listed once, however many operations name it.
+            if plan.staleRows.insert(row).inserted {
+                plan.stale.append(
+                    mergeConflict(operation, table, row, loaded, changed: changed))
+            }
+            return settlement
+        case .drop where plan.rows[row] == nil:
             plan.dropped.append(loaded)
             plan.droppedIDs.append(
                 ManagedObjectID(entityName: table.entity.name, row: row))
+        case .write, .delete, .revive, .drop: break
         }
         if operation.kind != .check {
             noteDiscarded(operation, settlement, loaded, table, row, changed, request, &plan)
         }
+        return settlement
     }
 
     /// What a version's writer knew: its transaction's causal context and the transaction.
@@ -321,115 +374,5 @@ extension StoreEngine {
                     text: "The object had changed since the context fetched it; the context's "
                         + "merge policy \(request.mergePolicy.rawValue) decided."),
                 closedBy: nil, openedAt: state.generation))
-    }
-
-    // MARK: Checks
-
-    /// Saving over what waits for a decision takes an explicit word (DESIGN section 6).
-    private func checkUnresolved(_ plan: SavePlan) throws {
-        var found: [MergeConflict] = []
-        for row in plan.order {
-            guard let planned = plan.rows[row], !planned.resolves, let loaded = planned.loaded,
-                loaded.state.hasSiblings
-            else { continue }
-            let conflicts = loaded.state.conflicts(loaded.table.entity.policies)
-                .filter { $0.state == .unresolved }
-            let touched = conflicts.contains { conflict in
-                switch conflict.subject {
-                case .object: true
-                case .property(let position):
-                    planned.kind != .delete && planned.value(at: position) != nil
-                }
-            }
-            if touched {
-                found.append(
-                    MergeConflict(
-                        object: loaded.objectID,
-                        properties: conflicts.compactMap {
-                            guard case .property(let position) = $0.subject else { return nil }
-                            return loaded.table.entity.properties[position].name
-                        }, oldVersion: nil, newVersion: loaded.state.version,
-                        objectSnapshot: nil, cachedSnapshot: nil, persistedSnapshot: nil))
-            }
-        }
-        if !found.isEmpty {
-            throw CoordinatorError(
-                .unresolvedConflict,
-                "\(found[0].object) has an unresolved conflict between nodes; resolve it, or say "
-                    + "that this save resolves it.", conflicts: found)
-        }
-    }
-
-    /// Keys of this node's visible rows stay unique at every save made here.
-    private func checkConstraints(_ plan: SavePlan) throws {
-        for row in plan.order {
-            guard let planned = plan.rows[row], planned.kind != .delete else { continue }
-            let entity = planned.table.entity
-            for constraint in entity.uniquenessConstraints {
-                let isTouched =
-                    planned.kind != .update
-                    || constraint.contains { planned.value(at: $0) != nil }
-                guard isTouched else { continue }
-                let key = constraint.map { position in
-                    planned.value(at: position) ?? planned.loaded?.columns[position] ?? .null
-                }
-                if key.contains(where: \.isNull) { continue }
-                guard let other = try holder(of: key, constraint, entity, besides: row, plan)
-                else { continue }
-                let names = constraint.map { entity.properties[$0].name }
-                throw CoordinatorError(
-                    .constraintConflict,
-                    "\(entity.name) has another object with the same "
-                        + names.joined(separator: " and ") + ".",
-                    conflicts: [
-                        MergeConflict(
-                            object: ManagedObjectID(entityName: entity.name, row: other),
-                            properties: names, oldVersion: nil, newVersion: nil,
-                            objectSnapshot: nil,
-                            cachedSnapshot: Dictionary(
-                                zip(names, key), uniquingKeysWith: { first, _ in first }),
-                            persistedSnapshot: nil)
-                    ])
-            }
-        }
-    }
-
-    private func holder(
-        of key: [PropertyValue], _ constraint: [Int], _ entity: ManagedObjectModel.Entity,
-        besides row: RowID, _ plan: SavePlan
-    ) throws -> RowID? {
-        for other in plan.order where other != row {
-            guard let planned = plan.rows[other], planned.kind != .delete,
-                planned.table.entity.root == entity.root
-            else { continue }
-            let otherKey = constraint.map { position in
-                planned.value(at: position) ?? planned.loaded?.columns[position] ?? .null
-            }
-            if otherKey == key { return other }
-        }
-        let terms = constraint.enumerated().map {
-            "\(EntityTable.quote(entity.properties[$1].name)) = ?\($0 + 1)"
-        }
-        let statement = try database.prepared(
-            "SELECT _id FROM \(EntityTable.quote(entity.root)) WHERE "
-                + terms.joined(separator: " AND "))
-        for (index, value) in key.enumerated() { statement.bind(Int32(index + 1), value) }
-        var found: RowID?
-        while try statement.step() {
-            let candidate = RowID(statement.integer(0))
-            if candidate == row { continue }
-            if let planned = plan.rows[candidate] {
-                // Rows of this save were compared above, as the save leaves them.
-                if planned.kind == .delete
-                    || constraint.contains(where: {
-                        planned.value(at: $0) != nil
-                    })
-                {
-                    continue
-                }
-            }
-            found = candidate
-        }
-        return found
     }
 }

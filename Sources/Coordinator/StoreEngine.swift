@@ -54,13 +54,17 @@ final class StoreEngine {
     private(set) var committed: State
     var group = GroupChanges()
 
-    /// Rows known to be alive within this group, so that a thousand references to one row cost
-    /// one look. Bounded, because a group is; forgotten with it.
-    var knownAlive = Set<RowID>()
+    /// Rows known to be alive within this group, each with the root of its entity, so that a
+    /// thousand references to one row cost one look. Bounded, because a group is; forgotten with
+    /// it.
+    var knownAlive: [RowID: String] = [:]
 
     /// What the last insert used, for the next one is nearly always like it.
     var lastInsert: (table: EntityTable, statement: SQLStatement)?
     var lastVersion: (dot: Dot, integer: Int64)?
+
+    /// The transaction being applied, which is not in the log yet.
+    var applying: Transaction?
 
     /// What a group has changed so far.
     struct GroupChanges {

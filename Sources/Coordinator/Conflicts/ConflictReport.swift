@@ -30,8 +30,9 @@ enum ConflictReport {
                     ],
                     explanation: Explanation(
                         rule: .targetGone,
-                        text: "The object it refers to is deleted, so the reference reads as "
-                            + "nil; should the object return, so does the reference."),
+                        text: "The object it refers to is deleted, or another object's claim "
+                            + "to it stands, so the reference reads as nil; should that end, "
+                            + "the reference returns."),
                     closedBy: nil, openedAt: generation))
         }
         return result

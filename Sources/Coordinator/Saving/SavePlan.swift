@@ -28,9 +28,18 @@ struct SavePlan {
             values.last { $0.position == position }?.value
         }
 
+        /// The same by name, for rows whose entity is known by one it inherits from.
+        func value(of property: String) -> PropertyValue? {
+            table.entity.position(of: property).flatMap { value(at: $0) }
+        }
+
         mutating func set(_ position: Int, _ value: PropertyValue) {
             if let index = values.firstIndex(where: { $0.position == position }) {
                 values[index].value = value
+            } else if kind == .insert {
+                // Assigned ones come before defaults.
+                values.insert((position, value), at: assignedCount)
+                assignedCount += 1
             } else {
                 values.append((position, value))
             }
@@ -50,18 +59,50 @@ struct SavePlan {
     var linkOrder: [LinkKey] = []
     var inserted: [SaveResult.InsertedRow] = []
     var stale: [MergeConflict] = []
+    var staleRows = Set<RowID>()
     var failures: [ValidationFailure] = []
     var journal: [Conflict] = []
     /// Objects whose operation the policy dropped, as the store has them.
     var dropped: [LoadedRow?] = []
     var droppedIDs: [ManagedObjectID] = []
 
+    /// Planned rows by what they refer to, or once did; made when first asked for.
+    private var referrers: [RowID: [RowID]]?
+    private var linksByEnd: [RowID: [LinkKey]] = [:]
+
     mutating func add(_ row: RowID, _ planned: Row) {
         if rows.updateValue(planned, forKey: row) == nil { order.append(row) }
+        if referrers != nil {
+            for (_, value) in planned.values { noteReference(value, from: row) }
+        }
     }
 
     mutating func setLink(_ key: LinkKey, _ isAlive: Bool) {
-        if links.updateValue(isAlive, forKey: key) == nil { linkOrder.append(key) }
+        if links.updateValue(isAlive, forKey: key) == nil {
+            linkOrder.append(key)
+            linksByEnd[key.source, default: []].append(key)
+            if key.target != key.source { linksByEnd[key.target, default: []].append(key) }
+        }
+    }
+
+    /// The planned links of a row, in order of planning.
+    func links(of row: RowID) -> [LinkKey] { linksByEnd[row] ?? [] }
+
+    /// Rows whose planned values may refer to a row: whoever asks looks at the values.
+    mutating func referrers(to target: RowID) -> [RowID] {
+        if referrers == nil {
+            referrers = [:]
+            for row in order {
+                for (_, value) in rows[row]?.values ?? [] { noteReference(value, from: row) }
+            }
+        }
+        return referrers?[target] ?? []
+    }
+
+    /// Keeps ``referrers(to:)`` complete when a planned row's value changes.
+    mutating func noteReference(_ value: PropertyValue, from row: RowID) {
+        guard referrers != nil, case .reference(let target) = value else { return }
+        referrers?[target, default: []].append(row)
     }
 
     /// Whether the save deletes a row.

@@ -11,6 +11,8 @@ final class EntityTable: Sendable {
     let positionsByCode: [Int64: Int]
     /// Positions of to-ones, with the root table of their destination.
     let references: [(position: Int, root: String)]
+    /// Positions of to-ones that keep a one-to-one: one row alone may show a target.
+    let exclusive: [Int]
 
     /// Positions of properties that an insert must give a value.
     let mandatory: [Int]
@@ -41,6 +43,14 @@ final class EntityTable: Sendable {
         references = entity.properties.enumerated().compactMap { position, property in
             guard case .toOne(let destination) = property.content else { return nil }
             return (position, model.entity(named: destination)?.root ?? destination)
+        }
+        exclusive = entity.relationships.compactMap { relationship in
+            guard case .column(let position) = relationship.storage,
+                let inverse = relationship.description.inverse,
+                let other = model.entity(named: relationship.destination)?
+                    .relationship(named: inverse), !other.isToMany
+            else { return nil }
+            return position
         }
         mandatory = entity.properties.indices.filter { !entity.properties[$0].isOptional }
         defaults = entity.properties.enumerated().compactMap {

@@ -1,0 +1,113 @@
+import Merge
+
+/// A target of a one-to-one that more rows than one may claim.
+struct Claim: Hashable, Comparable {
+    /// The table of the claiming rows.
+    let root: String
+    /// The to-one by which they claim.
+    let property: String
+    /// What they claim.
+    let target: RowID
+
+    static func < (left: Self, right: Self) -> Bool {
+        if left.target != right.target { return left.target < right.target }
+        let names = (left.root + "." + left.property, right.root + "." + right.property)
+        return names.0.utf8.lexicographicallyPrecedes(names.1.utf8)
+    }
+}
+
+/// One-to-one: the state is on one side, and concurrent saves can make several rows claim one
+/// target. Then the policy's earliest or latest write stands, and the others read as nil until
+/// it is withdrawn (DESIGN section 5.4).
+///
+/// A living row's claim is either shown in its column or listed in `_dangling`, so both together
+/// are all claims there are.
+extension StoreEngine {
+    /// The targets a living row claims alone.
+    func claims(_ table: EntityTable, _ state: RowState) -> [Claim] {
+        table.exclusive.compactMap { position in
+            guard
+                case .reference(let target)? = state.visible(position, table.entity.policies)?
+                    .value
+            else { return nil }
+            return Claim(
+                root: table.entity.root, property: table.entity.properties[position].name,
+                target: target)
+        }
+    }
+
+    /// All other living rows that claim a target, whether or not readers see it.
+    func claimants(_ claim: Claim, besides row: RowID) throws -> [LoadedRow] {
+        var found = Set<RowID>()
+        let shown = try database.prepared(
+            "SELECT _id FROM \(EntityTable.quote(claim.root)) "
+                + "WHERE \(EntityTable.quote(claim.property)) = ?1")
+        shown.bind(1, claim.target.rawValue)
+        while try shown.step() { found.insert(RowID(shown.integer(0))) }
+        let hidden = try database.prepared("SELECT row FROM _dangling WHERE target = ?1")
+        hidden.bind(1, claim.target.rawValue)
+        while try hidden.step() { found.insert(RowID(hidden.integer(0))) }
+        found.remove(row)
+        return try found.sorted().compactMap { other in
+            guard let loaded = try load(table(claim.root), other), loaded.isAlive,
+                claims(loaded.table, loaded.state).contains(claim)
+            else { return nil }
+            return loaded
+        }
+    }
+
+    /// Whether a row's claim stands against all others.
+    func stands(_ claim: Claim, of row: RowID, _ table: EntityTable, _ state: RowState) throws
+        -> Bool
+    {
+        let others = try claimants(claim, besides: row)
+        guard !others.isEmpty, let own = stamp(of: claim, table, state) else { return true }
+        return others.allSatisfy { other in
+            guard let stamp = stamp(of: claim, other.table, other.state) else { return true }
+            // Two of one save: the lowest number, under either rule.
+            if stamp == own { return row < other.row }
+            return table.entity.policies.properties[position(of: claim, table)].choice
+                == .earliest ? own < stamp : stamp < own
+        }
+    }
+
+    private func position(of claim: Claim, _ table: EntityTable) -> Int {
+        table.entity.position(of: claim.property) ?? 0
+    }
+
+    private func stamp(of claim: Claim, _ table: EntityTable, _ state: RowState) -> Stamp? {
+        state.visible(position(of: claim, table), table.entity.policies)?.stamp
+    }
+
+    /// Whether another row than the one that is being inserted claims a target.
+    func isContested(
+        _ table: EntityTable, _ position: Int, _ target: RowID, by row: RowID
+    ) throws -> Bool {
+        guard table.exclusive.contains(position) else { return false }
+        let claim = Claim(
+            root: table.entity.root, property: table.entity.properties[position].name,
+            target: target)
+        return try !claimants(claim, besides: row).isEmpty
+    }
+
+    /// Shows each target's one claimant, after a transaction has changed who claims it.
+    func settleClaims(_ contested: Set<Claim>, by stamp: Stamp) throws {
+        for claim in contested.sorted() {
+            let claimants = try claimants(claim, besides: RowID(0))
+            for claimant in claimants {
+                let columns = try project(claimant.table, claimant.row, claimant.state)
+                if columns == claimant.columns { continue }
+                try write(
+                    claimant.table, row: claimant.row, old: claimant, state: claimant.state,
+                    by: stamp)
+            }
+        }
+    }
+
+    /// Rows that claim a target of a one-to-one without readers' seeing it.
+    func hiddenClaimants(_ claim: Claim) throws -> [RowID] {
+        try claimants(claim, besides: RowID(0)).filter { claimant in
+            claimant.columns[position(of: claim, claimant.table)].isNull
+        }.map(\.row)
+    }
+}

@@ -1,0 +1,341 @@
+import Coordinator
+import Merge
+import Testing
+
+/// What the conflict journal says, and what becomes of conflicts (DESIGN section 10).
+@Suite struct JournalTests {
+    let a: EngineNode
+    let b: EngineNode
+
+    init() throws {
+        let model = try EngineModel.everything()
+        a = try EngineNode(model, node: 1)
+        b = try EngineNode(model, node: 2)
+    }
+
+    /// An object that both nodes have.
+    private func shared(
+        _ entity: String, _ values: [String: PropertyValue] = [:]
+    ) throws -> ManagedObjectID {
+        let id = try a.insert(entity, values)
+        try b.take(from: a)
+        return id
+    }
+
+    // MARK: Kinds and states
+
+    @Test(
+        "Concurrent writes of one property are an update conflict, decided by its policy",
+        arguments: [
+            ("Note", "p", ConflictState.unresolved, "one"),
+            ("Note", "r", .settled, "two"), ("Folder", "name", .settled, "one"),
+            ("Tag", "name", .settled, "two"),
+        ])
+    func update(entity: String, property: String, state: ConflictState, visible: String) throws {
+        let id = try shared(entity)
+        try a.update(id, [property: .string("one")])
+        try b.update(id, [property: .string("two")])
+        try exchange(a, b)
+        for node in [a, b] {
+            let conflict = try node.onlyConflict()
+            #expect(conflict.id.description == "\(entity).\(id.row).\(property)")
+            #expect(conflict.kind == .update && conflict.state == state)
+            #expect(conflict.property == property && conflict.closedBy == nil)
+            #expect(conflict.sides.map(\.value) == [.string("one"), .string("two")])
+            #expect(conflict.sides.filter(\.isVisible).map(\.value) == [.string(visible)])
+            #expect(try node.value(id, property) == .string(visible))
+            #expect(try node.row(id)?.isConflicted == (state == .unresolved))
+        }
+    }
+
+    @Test("Concurrent writes of equal values are no conflict")
+    func equal() throws {
+        let id = try shared("Note")
+        try a.update(id, ["p": .string("x")])
+        try b.update(id, ["p": .string("x")])
+        try exchange(a, b)
+        #expect(try a.conflicts(isOpen: nil).isEmpty)
+    }
+
+    @Test(
+        "Concurrent writes of one row are a row conflict under row-grained policies",
+        arguments: [
+            ("Person", "name", ConflictState.settled, "one"),
+            ("Passport", "number", .settled, "two"), ("Sheet", "x", .unresolved, "one"),
+        ])
+    func row(entity: String, property: String, state: ConflictState, visible: String) throws {
+        let id = try shared(entity)
+        try a.update(id, [property: .string("one")])
+        try b.update(id, [property: .string("two")])
+        try exchange(a, b)
+        let conflict = try b.onlyConflict()
+        #expect(conflict.id.description == "\(entity).\(id.row).object")
+        #expect(conflict.kind == .row && conflict.state == state && conflict.property == nil)
+        #expect(conflict.sides.count == 2)
+        let shown = try #require(conflict.sides.first { $0.isVisible })
+        #expect(shown.row.contains { $0.name == property && $0.value == .string(visible) })
+        #expect(try b.value(id, property) == .string(visible))
+    }
+
+    @Test(
+        "A delete against an update ends as the entity's policy says",
+        arguments: [
+            ("Note", "p", true), ("Folder", "name", false), ("Tag", "name", false),
+            ("Person", "name", false), ("Passport", "number", true), ("Sheet", "x", true),
+        ])
+    func deleteUpdate(entity: String, property: String, isAlive: Bool) throws {
+        let id = try shared(entity)
+        try a.delete(id)
+        try b.update(id, [property: .string("edited")])
+        try exchange(a, b)
+        for node in [a, b] {
+            #expect(try (node.row(id) != nil) == isAlive)
+            let conflict = try node.onlyConflict()
+            let policy = try node.entity(entity).policies.entity
+            #expect(conflict.kind == .delete && conflict.id.subject == "object")
+            #expect(conflict.state == (policy.leavesUnresolved ? .unresolved : .settled))
+            #expect(conflict.sides.map(\.isDeleted) == [true, false])
+            #expect(conflict.sides.map(\.isVisible) == [!isAlive, isAlive])
+            #expect(conflict.sides[1].row.contains { $0.value == .string("edited") })
+        }
+    }
+
+    @Test("A delete's conflict lists earlier edits that the delete had not seen either")
+    func earlierEdits() throws {
+        let id = try shared("Tag")
+        try b.update(id, ["name": .string("first")])
+        try b.update(id, ["color": .string("then")])
+        try a.delete(id)
+        try exchange(a, b)
+        let conflict = try a.onlyConflict()
+        let edited = try #require(conflict.sides.first { !$0.isDeleted })
+        #expect(edited.row.map(\.value) == [.string("then"), .string("first")])
+        _ = try a.coordinator.undo(conflict.id) as SaveResult
+        try exchange(a, b)
+        #expect(try b.value(id, "name") == .string("first"))
+        #expect(try b.value(id, "color") == .string("then"))
+    }
+
+    @Test("A reference to a row that is gone is dangling, and comes back with the row")
+    func dangling() throws {
+        let folder = try shared("Folder", ["name": .string("f")])
+        let note = try b.insert("Note", ["folder": .reference(folder.row)])
+        try a.delete(folder)
+        try exchange(a, b)
+        for node in [a, b] {
+            #expect(try node.value(note, "folder") == .null)
+            let conflict = try node.onlyConflict()
+            #expect(conflict.id.description == "Note.\(note.row).folder.target")
+            #expect(conflict.kind == .dangling && conflict.state == .settled)
+            #expect(conflict.sides.map(\.value) == [.reference(folder.row)])
+        }
+        try a.save(try a.change(folder, ["name": .string("back")], resolves: true))
+        try exchange(a, b)
+        for node in [a, b] {
+            #expect(try node.value(note, "folder") == .reference(folder.row))
+            #expect(try node.members(folder, "notes") == [note.row])
+            #expect(try node.conflicts().isEmpty)
+        }
+    }
+
+    @Test("A link made and taken away at the same time is a link conflict")
+    func link() throws {
+        let note = try shared("Note")
+        let tag = try shared("Tag")
+        let add = RelationshipOperation(name: "tags", kind: .add, members: [tag.row])
+        let remove = RelationshipOperation(name: "tags", kind: .remove, members: [tag.row])
+        try a.save(try a.change(note, [:], [add]))
+        try b.take(from: a)
+        try a.save(try a.change(note, [:], [remove]))
+        try b.save(try b.change(note, [:], [remove]))
+        try b.save(try b.change(note, [:], [add]))
+        try exchange(a, b)
+        let conflict = try a.onlyConflict()
+        #expect(conflict.id.description == "Note.\(note.row).tags.\(tag.row)")
+        #expect(conflict.kind == .link && conflict.state == .unresolved)
+        #expect(Set(conflict.sides.map(\.isDeleted)) == [true, false])
+        #expect(try a.members(note, "tags") == [tag.row])
+
+        // Deciding for what is shown already is a decision too, and none over the row.
+        let version = try a.row(note)?.version
+        let kept = try #require(conflict.sides.first { !$0.isDeleted }?.dot)
+        let result: SaveResult = try a.coordinator.resolve(conflict.id, .side(kept))
+        #expect(result.transaction != nil)
+        #expect(try a.conflicts().isEmpty)
+        #expect(try a.row(note)?.version == version)
+        try exchange(a, b)
+        #expect(try b.conflicts().isEmpty)
+        #expect(try b.members(note, "tags") == [tag.row])
+    }
+
+    @Test("Of two rows that claim one target one is shown, and a later save settles it")
+    func oneToOne() throws {
+        let person = try shared("Person")
+        let first = try a.insert("Passport", ["holder": .reference(person.row)])
+        let second = try b.insert("Passport", ["holder": .reference(person.row)])
+        try exchange(a, b)
+        for node in [a, b] {
+            #expect(try node.members(person, "passport") == [second.row])
+            #expect(try node.value(first, "holder") == .null)
+            #expect(try node.onlyConflict().id.description == "Passport.\(first.row).holder.target")
+        }
+        // The one that stands goes: the other takes its place.
+        try a.delete(second)
+        #expect(try a.members(person, "passport") == [first.row])
+        #expect(try a.conflicts().isEmpty)
+        try exchange(a, b)
+    }
+
+    @Test("Whoever saves a one-to-one withdraws hidden claims as well")
+    func hiddenClaims() throws {
+        let person = try shared("Person")
+        let first = try a.insert("Passport", ["holder": .reference(person.row)])
+        _ = try b.insert("Passport", ["holder": .reference(person.row)])
+        try exchange(a, b)
+        try b.save(
+            try b.change(
+                person, [:], [RelationshipOperation(name: "passport", kind: .replace, members: [])])
+        )
+        try exchange(a, b)
+        #expect(try a.members(person, "passport").isEmpty)
+        #expect(try a.value(first, "holder") == .null)
+        #expect(try a.conflicts().isEmpty)
+    }
+
+    // MARK: Closing
+
+    @Test("A save that has seen all sides closes a conflict, which stays in the journal")
+    func closing() throws {
+        let id = try shared("Tag")
+        try a.update(id, ["name": .string("one")])
+        try b.update(id, ["name": .string("two")])
+        try exchange(a, b)
+        let result = try a.update(id, ["name": .string("three")])
+        #expect(try a.conflicts().isEmpty)
+        let closed = try #require(try a.conflicts(isOpen: false).first)
+        #expect(closed.state == .resolved && closed.closedBy == result.transaction)
+        #expect(closed.sides.map(\.value) == [.string("one"), .string("two")])
+        #expect(result.conflicts == [closed.id])
+        #expect(closed.id.closedAt == result.token.generation)
+    }
+
+    @Test("Saving over an unresolved conflict throws unless the save says that it resolves")
+    func unresolved() throws {
+        let id = try shared("Note")
+        try a.update(id, ["p": .string("one")])
+        try b.update(id, ["p": .string("two")])
+        try exchange(a, b)
+        #expect(try a.code { try a.update(id, ["p": .string("x")]) } == .unresolvedConflict)
+        try a.update(id, ["q": .integer(1)])
+        #expect(try a.conflicts().count == 1)
+        try a.update(id, ["p": .string("one")], resolves: true)
+        #expect(try a.conflicts().isEmpty)
+        try exchange(a, b)
+        #expect(try b.value(id, "p") == .string("one"))
+        #expect(try b.conflicts().isEmpty)
+    }
+
+    @Test("What a context's policy discards is journalled where it happened")
+    func discarded() throws {
+        let id = try a.insert("Tag")
+        let old = try #require(try a.row(id)?.version)
+        try a.update(id, ["name": .string("store")])
+        let result = try a.save(
+            try a.change(id, ["name": .string("mine")], version: old), policy: .rollback)
+        #expect(result.transaction == nil)
+        let entry = try #require(try a.conflicts(kind: .save, isOpen: nil).first)
+        #expect(entry.sides.map(\.isVisible) == [true, false])
+        #expect(entry.sides[1].row.map(\.value) == [.string("mine")])
+        #expect(try result.token.generation == a.coordinator.currentToken.generation)
+    }
+
+    // MARK: Deciding
+
+    private func disputed() throws -> (ManagedObjectID, Conflict) {
+        let id = try shared("Note")
+        try a.update(id, ["p": .string("one")])
+        try b.update(id, ["p": .string("two")])
+        try exchange(a, b)
+        return (id, try a.onlyConflict())
+    }
+
+    @Test("A conflict is resolved by a side, values, a policy or a delete")
+    func resolutions() throws {
+        let (first, conflict) = try disputed()
+        let two = try #require(conflict.sides.last?.dot)
+        let dots = conflict.sides.compactMap(\.dot)
+        _ = try a.coordinator.resolve(conflict.id, .side(two), sides: dots) as SaveResult
+        #expect(try a.value(first, "p") == .string("two"))
+
+        let (second, other) = try disputed()
+        _ = try b.coordinator.resolve(other.id, .values(["p": .string("x")])) as SaveResult
+        #expect(try b.value(second, "p") == .string("x"))
+        try exchange(a, b)
+
+        let (third, policy) = try disputed()
+        _ =
+            try a.coordinator.resolve(policy.id, .policy(.mergeByPropertyObjectTrump))
+            as SaveResult
+        #expect(try a.value(third, "p") == .string("two"))
+
+        let (fourth, gone) = try disputed()
+        _ = try a.coordinator.resolve(gone.id, .delete) as SaveResult
+        #expect(try a.row(fourth) == nil)
+        try exchange(a, b)
+        #expect(try b.conflicts().isEmpty)
+    }
+
+    @Test("A delete against an update is confirmed or refused")
+    func confirmDelete() throws {
+        for keeps in [true, false] {
+            let id = try shared("Tag", ["name": .string("old")])
+            try a.delete(id)
+            try b.update(id, ["color": .string("red")])
+            try exchange(a, b)
+            let conflict = try a.onlyConflict()
+            let side = try #require(conflict.sides.first { $0.isDeleted != keeps }?.dot)
+            _ = try a.coordinator.resolve(conflict.id, .side(side)) as SaveResult
+            #expect(try (a.row(id) != nil) == keeps)
+            #expect(try a.conflicts().isEmpty)
+            try exchange(a, b)
+            #expect(try (b.row(id) != nil) == keeps)
+            if keeps { #expect(try b.value(id, "name") == .string("old")) }
+        }
+    }
+
+    @Test("A decision that has not seen all sides is refused")
+    func sidesChanged() throws {
+        let (id, conflict) = try disputed()
+        let model = a.model
+        let c = try EngineNode(model, node: 3)
+        // Made in ignorance of both, delivered after them.
+        let inserted = try #require(a.transactions.first { $0.dot.sequence == 1 })
+        _ = try c.coordinator.apply([inserted])
+        try c.update(id, ["p": .string("three")])
+        try a.take(from: c)
+        let side = try #require(conflict.sides.first?.dot)
+        let seen = conflict.sides.compactMap(\.dot)
+        #expect(
+            try a.code {
+                _ = try a.coordinator.resolve(conflict.id, .side(side), sides: seen) as SaveResult
+            } == .sidesChanged)
+        #expect(try a.onlyConflict().sides.count == 3)
+    }
+
+    @Test("What a policy settled is undone by a save")
+    func undo() throws {
+        let id = try shared("Folder")
+        try a.update(id, ["name": .string("one")])
+        try b.update(id, ["name": .string("two")])
+        try exchange(a, b)
+        _ = try b.coordinator.undo(try b.onlyConflict().id) as SaveResult
+        #expect(try b.value(id, "name") == .string("two"))
+        let closed = try #require(try b.conflicts(isOpen: false).first)
+        _ = try b.coordinator.undo(closed.id) as SaveResult
+        #expect(try b.value(id, "name") == .string("one"))
+        let (_, unresolved) = try disputed()
+        #expect(
+            try a.code { _ = try a.coordinator.undo(unresolved.id) as SaveResult }
+                == .conflictNotFound)
+    }
+}

@@ -1,0 +1,102 @@
+import Coordinator
+import Foundation
+import Merge
+import Testing
+
+/// Pinned generations at the coordinator (DESIGN section 7).
+@Suite struct PinTests {
+    private let node: EngineNode
+    private let other: EngineNode
+
+    init() throws {
+        let model = try EngineModel.everything()
+        node = try EngineNode(model, node: 1)
+        other = try EngineNode(model, node: 2)
+    }
+
+    private func names(_ pin: GenerationPin?) throws -> [PropertyValue] {
+        let position = try #require(try node.entity("Tag").position(of: "name"))
+        return try node.coordinator.read(pin) {
+            try $0.fetch(FetchRequest("Tag")).map { $0.values[position] }
+        }
+    }
+
+    @Test("Who pins one generation shares one pin")
+    func shared() throws {
+        let first = try node.coordinator.pinCurrentGeneration()
+        let second = try node.coordinator.pinCurrentGeneration()
+        #expect(first === second)
+        #expect(node.coordinator.pinStatus.count == 1)
+        _ = try node.insert("Tag")
+        let third = try node.coordinator.pinCurrentGeneration()
+        #expect(third !== first)
+        #expect(node.coordinator.pinStatus.count == 2)
+        #expect(try node.coordinator.pin(first.token) === first)
+    }
+
+    @Test("A pinned generation never changes, whatever is saved or merged")
+    func unchanged() throws {
+        let id = try node.insert("Tag", ["name": .string("a")])
+        try exchange(node, other)
+        let pin = try node.coordinator.pinCurrentGeneration()
+        let digest = try node.coordinator.currentDigest
+        try other.update(id, ["name": .string("merged")])
+        try node.update(id, ["name": .string("saved")])
+        try exchange(node, other)
+        try node.delete(id)
+        #expect(try names(pin) == [.string("a")])
+        #expect(try names(nil).isEmpty)
+        #expect(try node.coordinator.read(pin) { try $0.digest } == digest)
+        #expect(
+            try node.coordinator.read(pin) { try $0.token.versionVector }
+                == pin.token.versionVector)
+    }
+
+    @Test("A pin goes with its last reference, and its generation cannot be pinned again")
+    func released() throws {
+        var pin: GenerationPin? = try node.coordinator.pinCurrentGeneration()
+        let token = try #require(pin).token
+        _ = try node.insert("Tag")
+        pin = nil
+        #expect(node.coordinator.pinStatus.count == 0)
+        #expect(
+            try node.code { _ = try node.coordinator.pin(token) } == .queryGenerationExpired)
+        let current = try node.coordinator.currentToken
+        #expect(try node.coordinator.pin(current).token.generation == current.generation)
+    }
+
+    @Test("There is a limit to pins, and released ones make room")
+    func limit() throws {
+        var pins: [GenerationPin] = []
+        for _ in 0..<128 {
+            pins.append(try node.coordinator.pinCurrentGeneration())
+            _ = try node.insert("Tag")
+        }
+        #expect(
+            try node.code { _ = try node.coordinator.pinCurrentGeneration() } == .limitExceeded)
+        #expect(try names(pins[3]).count == 3)
+        pins.removeFirst(10)
+        pins.append(try node.coordinator.pinCurrentGeneration())
+        #expect(node.coordinator.pinStatus.count == 119)
+    }
+
+    @Test("The log's space is used again once no pin holds it")
+    func reclaimed() throws {
+        let id = try node.insert("Tag")
+        let text = String(repeating: "x", count: 100_000)
+        func write(_ times: Int) throws {
+            for number in 0..<times {
+                try node.update(id, ["name": .string("\(number)" + text)])
+            }
+        }
+        var pin: GenerationPin? = try node.coordinator.pinCurrentGeneration()
+        try write(250)
+        let held = node.coordinator.storeSizes().walFileBytes
+        #expect(held > 20_000_000)
+        #expect(try names(pin) == [.null])
+        pin = nil
+        try write(250)
+        #expect(node.coordinator.storeSizes().walFileBytes < held * 3 / 2)
+        #expect(node.coordinator.storeSizes().walBytes < held)
+    }
+}
