@@ -279,7 +279,6 @@ final class GroupCommit: @unchecked Sendable {
                 }
             }
             notice = try engine.commit(isLocal: false)
-            if !durable.isEmpty { try engine.makeDurable() }
         } catch {
             let mapped = CoordinatorError(mapping: error)
             try? engine.rollBack()
@@ -287,7 +286,25 @@ final class GroupCommit: @unchecked Sendable {
             stopIfNeeded(mapped)
             return
         }
-        publish(notice, isDurable: !durable.isEmpty)
+        publish(notice, isDurable: false)
+        if let notice { onCommit(notice) }
+        for (count, completion) in maintained { completion(.success(count)) }
+        finish(applied: applied, durable: durable)
+    }
+
+    /// Waits for the disk where somebody asked for it, and answers.
+    private func finish(
+        applied: [(
+            rejected: [(dot: Dot, reason: String)], (Result<ApplyResult, any Error>) -> Void
+        )], durable: [(Result<Void, any Error>) -> Void]
+    ) {
+        var failure: CoordinatorError?
+        if !durable.isEmpty {
+            do {
+                try engine.makeDurable()
+                publish(nil, isDurable: true)
+            } catch { failure = CoordinatorError(mapping: error) }
+        }
         let current = current
         for (rejected, completion) in applied {
             completion(
@@ -297,9 +314,8 @@ final class GroupCommit: @unchecked Sendable {
                         generation: current.token.generation, durable: current.durable,
                         rejected: rejected)))
         }
-        for completion in durable { completion(.success(())) }
-        for (count, completion) in maintained { completion(.success(count)) }
-        if let notice { onCommit(notice) }
+        for completion in durable { completion(failure.map { .failure($0) } ?? .success(())) }
+        if let failure { stopIfNeeded(failure) }
     }
 
     private func publish(_ notice: CommitNotice?, isDurable: Bool) {
@@ -319,6 +335,13 @@ final class GroupCommit: @unchecked Sendable {
 }
 
 extension CoordinatorError {
+    /// The same error with the file it is about, where its message does not name it yet.
+    func naming(_ path: String) -> CoordinatorError {
+        if message.contains(path) { return self }
+        return CoordinatorError(
+            code, "\(path): \(message)", conflicts: conflicts, failures: failures)
+    }
+
     /// Makes a typed error of whatever SQLite or GRDB threw.
     init(mapping error: any Error) {
         let primary: Int32

@@ -98,7 +98,7 @@ public final class PersistentStoreCoordinator: Sendable {
             self.pool = pool
             writablePool = pool
         } catch {
-            throw CoordinatorError(mapping: error)
+            throw CoordinatorError(mapping: error).naming(path)
         }
     }
 
@@ -131,7 +131,7 @@ public final class PersistentStoreCoordinator: Sendable {
             writer = nil
             ownership = nil
         } catch {
-            throw CoordinatorError(mapping: error)
+            throw CoordinatorError(mapping: error).naming(path)
         }
     }
 

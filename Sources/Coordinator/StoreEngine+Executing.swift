@@ -91,7 +91,7 @@ extension StoreEngine {
                 dot: dot, timestamp: timestamp, seen: seen, author: request.author,
                 contextName: request.contextName, saveID: request.saveID,
                 modelHash: model.versionHash, shapes: shapes.shapes, changes: changes)
-            try apply(EncodedTransaction(transaction), loaded: loaded, isLocal: true)
+            try apply(try encode(transaction), loaded: loaded, isLocal: true)
         }
         for var conflict in plan.journal {
             if let stamp {
@@ -110,6 +110,22 @@ extension StoreEngine {
             rows: savedRows(plan, changes, stamp))
         if let saveID = request.saveID { try remember(result, under: saveID) }
         return result
+    }
+
+    /// Encodes a save, before anything of it is written.
+    ///
+    /// - Throws: ``CoordinatorError`` (`limitExceeded`) where other nodes would refuse its size.
+    func encode(_ transaction: Transaction) throws -> EncodedTransaction {
+        let encoded = EncodedTransaction(transaction)
+        guard encoded.bytes.count <= Limits.transactionBytes,
+            transaction.changes.count <= Transaction.Bounds.changes
+        else {
+            throw CoordinatorError(
+                .limitExceeded,
+                "One save may have \(Limits.transactionBytes >> 20) MiB and "
+                    + "\(Transaction.Bounds.changes) changes; divide it.")
+        }
+        return encoded
     }
 
     private func change(

@@ -87,7 +87,7 @@ extension StoreEngine {
             dot: dot, timestamp: timestamp, seen: seen, author: request.author,
             contextName: request.contextName, saveID: request.saveID,
             modelHash: model.versionHash, shapes: shapes, changes: changes)
-        try apply(EncodedTransaction(transaction), isLocal: true)
+        try apply(try encode(transaction), isLocal: true)
         let version = RowVersion(dots: [dot])
         let result = SaveResult(
             transaction: dot, timestamp: timestamp, seen: seen, token: token,

@@ -18,6 +18,8 @@ extension StoreEngine {
             try adopt(model, in: database)
             let engine = try begin(database, model, cluster, node, environment)
             try database.execute(sql: "COMMIT")
+            // The check has read the whole file into the cache; an idle node keeps none of it.
+            database.releaseMemory()
             return engine
         } catch {
             try? database.execute(sql: "ROLLBACK")

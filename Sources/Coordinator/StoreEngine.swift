@@ -42,6 +42,11 @@ final class StoreEngine {
         var tombstones: Int
     }
 
+    enum Limits {
+        /// The longest save: what the mesh carries (Replication's bound), far below SQLite's.
+        static let transactionBytes = 256 << 20
+    }
+
     let database: Database
     let model: ManagedObjectModel
     let tables: [String: EntityTable]

@@ -28,6 +28,9 @@ struct ModelResolver {
         links.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     }
 
+    /// Names that mean something else in a ``ConflictID``.
+    private static let reserved: Set<String> = ["object", "save", "unique"]
+
     static func check(name: String, place: String) throws(ModelError) {
         let bytes = Array(name.utf8)
         let isLetter: (UInt8) -> Bool = { (65...90).contains($0) || (97...122).contains($0) }
@@ -78,6 +81,11 @@ struct ModelResolver {
         var names = Set<String>()
         for name in attributes.map(\.name) + lineage.flatMap(\.relationships).map(\.name) {
             try Self.check(name: name, place: "\(description.name).\(name)")
+            guard !Self.reserved.contains(name) else {
+                throw ModelError(
+                    "\(description.name).\(name)",
+                    "the name is taken: conflicts of whole objects are called so")
+            }
             guard names.insert(name.lowercased()).inserted else {
                 throw ModelError(
                     "\(description.name).\(name)", "two properties have this name, but for case")

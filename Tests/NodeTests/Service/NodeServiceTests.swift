@@ -98,7 +98,7 @@ struct NodeServiceTests {
         #expect(try await service.overview().token.versionVector[service.actor] == 3)
         await service.stop()
         #expect(!service.isReady)
-        await #expect(throws: NodeError.self) { try await service.insertNotes(1) }
+        await #expect(throws: CoordinatorError.self) { try await service.insertNotes(1) }
     }
 
     @Test("Garbage at the ports harms nobody")
