@@ -24,16 +24,17 @@ extension Replicator {
         case .heads(let heads): receiveHeads(heads, from: index, over: channel)
         case .hello(let heads):
             receiveHeads(heads, from: index, over: channel)
-            // It says hello where it does not know us yet, so what we asked it was not heard.
-            if peers[index].isAgreed, peers[index].pulling != nil {
-                peers[index].pulling = nil
-                pullWhatIsMissing()
-            }
             // Refused or not: so the other side learns what differs as well.
             effects.append(.reply(to: envelope.sender, bytes: encoded(.heads(self.heads))))
         case let message:
             guard peers[index].isAgreed else {
-                counts.ignoredCount += 1
+                // A peer that knows us may ask before we know it. Its pull waits for its heads,
+                // or it would wait for an answer until its time is over.
+                if case .pull(let pull) = message, peers[index].refusal == nil {
+                    peers[index].waitingPull = pull
+                } else {
+                    counts.ignoredCount += 1
+                }
                 if peers[index].refusal == nil { sayHello(index) }
                 return
             }
@@ -139,6 +140,10 @@ extension Replicator {
         }
         learn(heads.vector, durable: heads.durable, from: index)
         compareDigest(heads, from: index)
+        if peers[index].answering == nil, let waiting = peers[index].waitingPull {
+            peers[index].waitingPull = nil
+            receivePull(waiting, from: index)
+        }
         guard !queue.delivered.covers(peers[index].vector) else { return }
         // What the peer wrote itself comes in order on this very way, so it is lost and not late.
         let own = heads.vector[heads.actor]
