@@ -7,7 +7,7 @@ struct ApplyRejection: Error, Hashable, Sendable {
 }
 
 /// What a transaction's changes mean in this store: names looked up once a shape.
-private enum ResolvedShape {
+enum ResolvedShape {
     case rows(EntityTable, positions: [Int])
     case link(ManagedObjectModel.Link)
 
@@ -131,6 +131,9 @@ extension StoreEngine {
         var fresh: [(EntityTable, Change, [Int])] = []
 
         let hasReferences = shapes.contains { $0.hasReferences }
+        if !hasReferences, transaction.changes.allSatisfy({ $0.kind == .insert }) {
+            return try insertPlain(transaction, shapes, isLocal: isLocal)
+        }
 
         // First every row's new state, so that references within the transaction find rows that
         // come later in it.

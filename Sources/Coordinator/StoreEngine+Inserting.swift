@@ -101,4 +101,66 @@ extension StoreEngine {
         if let saveID = request.saveID { try remember(result, under: saveID) }
         return result
     }
+
+    /// Writes the rows of a transaction that does nothing but insert rows without references.
+    ///
+    /// What every row has in common is looked up once, and what they add up to is kept in local
+    /// variables until the end: a catch-up and an import are little else than this loop.
+    func insertPlain(
+        _ transaction: Transaction, _ shapes: [ResolvedShape], isLocal: Bool
+    ) throws {
+        let dot = transaction.dot
+        let version = state.actors.integer(dot)
+        let timestamp = Int64(bitPattern: transaction.timestamp.rawValue)
+        let mayBeDead = !isLocal && state.tombstones > 0
+        var digest = state.digest
+        var inserted: [ManagedObjectID] = []
+        inserted.reserveCapacity(transaction.changes.count)
+        var current: (shape: Int, table: EntityTable, statement: SQLStatement, places: [Int])?
+        for change in transaction.changes {
+            if current?.shape != change.shape {
+                guard case .rows(let table, let positions) = shapes[change.shape] else { continue }
+                current = (
+                    change.shape, table, try database.prepared(table.insertSQL),
+                    Self.places(positions, of: table)
+                )
+            }
+            guard let (_, table, statement, places) = current else { continue }
+            if mayBeDead, try loadTombstone(table, change.row) != nil {
+                throw RowAlarm.identityExists
+            }
+            statement.bind(1, change.row.rawValue)
+            statement.bind(2, version)
+            statement.bind(3, timestamp)
+            statement.bindNull(4)
+            let names = table.entity.digestNames
+            var hasher = RowHasher(entity: names.entity, row: change.row, insertion: dot)
+            for (position, place) in places.enumerated() {
+                guard place >= 0 else {
+                    statement.bindNull(Int32(truncatingIfNeeded: position) + 5)
+                    continue
+                }
+                let value = change.values[place]
+                statement.bind(Int32(truncatingIfNeeded: position) + 5, value)
+                hasher.combine(property: names.properties[position], value: value, dot: dot)
+            }
+            if table.entity.sharesTable { statement.bind(Int32(places.count) + 5, table.code) }
+            do {
+                try statement.run()
+            } catch let failure as SQLFailure where failure.isIdentityTaken {
+                throw RowAlarm.identityExists
+            }
+            digest.add(hasher.finalize())
+            inserted.append(ManagedObjectID(entityName: table.entity.name, row: change.row))
+        }
+        state.digest = digest
+        group.inserted.append(contentsOf: inserted)
+    }
+
+    /// For each property of a table the place of its value in a change, or -1.
+    private static func places(_ positions: [Int], of table: EntityTable) -> [Int] {
+        var places = [Int](repeating: -1, count: table.entity.properties.count)
+        for (place, position) in positions.enumerated() { places[position] = place }
+        return places
+    }
 }
