@@ -10,7 +10,11 @@ extension StoreEngine {
         node: NodeID, environment: Environment
     ) throws -> StoreEngine {
         let isNew = try isEmpty(database)
+        // The check reads the whole file once: an idle node shall not keep it in its cache.
+        let cacheSize = try Int.fetchOne(database, sql: "PRAGMA cache_size") ?? -8192
+        try database.execute(sql: "PRAGMA cache_size = -256")
         if !isNew { try check(database, path: path) }
+        try database.execute(sql: "PRAGMA cache_size = \(cacheSize)")
         try database.execute(sql: "BEGIN IMMEDIATE")
         do {
             if isNew { try create(database, model, cluster, node, environment) }
@@ -18,8 +22,6 @@ extension StoreEngine {
             try adopt(model, in: database)
             let engine = try begin(database, model, cluster, node, environment)
             try database.execute(sql: "COMMIT")
-            // The check has read the whole file into the cache; an idle node keeps none of it.
-            database.releaseMemory()
             return engine
         } catch {
             try? database.execute(sql: "ROLLBACK")
