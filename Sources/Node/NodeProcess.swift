@@ -87,6 +87,15 @@ public struct NodeProcess: Sendable {
 
     private func makeService() throws -> NodeService {
         let model = try Self.readModel(configuration.model)
+        if configuration.mesh != nil,
+            model.entities.contains(where: { !$0.uniquenessConstraints.isEmpty })
+        {
+            logger.warning(
+                """
+                The model has uniqueness constraints; so far each node holds its own saves to \
+                them, and rows with one key from two nodes both stay
+                """)
+        }
         // Read before the store is touched: a wrong setting shall change nothing.
         let transport = try configuration.transportSettings()
         let folder = (configuration.store as NSString).deletingLastPathComponent

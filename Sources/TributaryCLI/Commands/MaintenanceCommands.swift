@@ -15,8 +15,8 @@ struct BackupCommand: AsyncParsableCommand {
     func run() async throws {
         throw CommandFailure(
             .failed,
-            "This release cannot back up yet. Stop the node and copy its store's file, or add a "
-                + "node: every node holds everything.")
+            "This release cannot back up yet; until it can, add a node: every node holds "
+                + "everything. A copied file is no backup.")
     }
 }
 
