@@ -155,6 +155,11 @@ final class GroupCommit: @unchecked Sendable {
         return leads
     }
 
+    /// Lets go of the engine's statements, without which the connection cannot be closed.
+    func releaseStatements() {
+        pool.writeWithoutTransaction { _ in engine.lastInsert = nil }
+    }
+
     /// Refuses everything from now on.
     func stop(_ reason: CoordinatorError) {
         let left = waiting.withLock { waiting in

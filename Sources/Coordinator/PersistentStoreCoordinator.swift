@@ -410,6 +410,7 @@ public final class PersistentStoreCoordinator: Sendable {
     public func close() {
         writer?.stop(CoordinatorError(.notWritable, "The store was closed."))
         for pin in pins.living { pin.expire() }
+        writer?.releaseStatements()
         try? writablePool?.close()
         ownership?.release()
     }

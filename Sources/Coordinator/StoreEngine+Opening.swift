@@ -20,7 +20,8 @@ extension StoreEngine {
             if isNew { try create(database, model, cluster, node, environment) }
             try checkOwner(database, path: path, cluster: cluster, node: node)
             try adopt(model, in: database)
-            let engine = try begin(database, model, cluster, node, environment)
+            let engine = try begin(
+                database, model, cluster, node, environment, isNew: isNew)
             try database.execute(sql: "COMMIT")
             return engine
         } catch {
@@ -120,7 +121,7 @@ extension StoreEngine {
 
     private static func begin(
         _ database: Database, _ model: ManagedObjectModel, _ cluster: String, _ node: NodeID,
-        _ environment: Environment
+        _ environment: Environment, isNew: Bool
     ) throws -> StoreEngine {
         guard
             let row = try Row.fetchOne(
@@ -145,7 +146,9 @@ extension StoreEngine {
             digest: ProjectionDigest(high: unsigned("digestHigh"), low: unsigned("digestLow")),
             allocator: RowIDAllocator(
                 node: node, lastBlock: UInt32(truncatingIfNeeded: unsigned("block")),
-                wallMilliseconds: wall), tombstones: Int(unsigned("tombstones")))
+                wallMilliseconds: wall,
+                skipping: isNew ? UInt32(truncatingIfNeeded: environment.random()) : 0),
+            tombstones: Int(unsigned("tombstones")))
         let engine = StoreEngine(
             database: database, model: model, names: names, cluster: cluster,
             store: unsigned("store"), actor: actor, state: state, environment: environment)

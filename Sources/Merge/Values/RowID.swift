@@ -42,10 +42,21 @@ public struct RowIDAllocator: Hashable, Sendable {
     public let node: NodeID
     /// The block in use. It must be durable before an identity of it is given out.
     public private(set) var block: UInt32
-    private var counter: UInt32 = 0
+    private var counter: UInt32
 
     /// Begins a new block: the current minute, but never below the last one + 1.
-    public init(node: NodeID, lastBlock: UInt32, wallMilliseconds: UInt64) {
+    ///
+    /// - Parameters:
+    ///   - lastBlock: the last block of the store; 0 for a new one.
+    ///   - wallMilliseconds: the wall time, milliseconds since 1970.
+    ///   - skipping: how many identities of the first block are left out, at most 0x3F_FFFF. A
+    ///     store that is made anew draws it by chance: where a node's store was lost and its
+    ///     number is used again within the minute, against the rules, its first identities
+    ///     would otherwise be those that others know already.
+    public init(
+        node: NodeID, lastBlock: UInt32, wallMilliseconds: UInt64, skipping: UInt32 = 0
+    ) {
+        counter = skipping & 0x3F_FFFF
         let elapsed =
             wallMilliseconds > Self.epochMilliseconds
             ? wallMilliseconds - Self.epochMilliseconds : 0
