@@ -155,9 +155,14 @@ final class GroupCommit: @unchecked Sendable {
         return leads
     }
 
-    /// Lets go of the engine's statements, without which the connection cannot be closed.
-    func releaseStatements() {
-        pool.writeWithoutTransaction { _ in engine.lastInsert = nil }
+    /// Prepares the connection for its end: writes the log back into the store's file, which the
+    /// last connection to close cannot do where it is a reader, and lets go of statements that
+    /// would keep it open.
+    func finish() {
+        pool.writeWithoutTransaction { database in
+            engine.lastInsert = nil
+            _ = try? database.checkpoint(.truncate)
+        }
     }
 
     /// Refuses everything from now on.

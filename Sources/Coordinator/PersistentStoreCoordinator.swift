@@ -410,7 +410,7 @@ public final class PersistentStoreCoordinator: Sendable {
     public func close() {
         writer?.stop(CoordinatorError(.notWritable, "The store was closed."))
         for pin in pins.living { pin.expire() }
-        writer?.releaseStatements()
+        writer?.finish()
         try? writablePool?.close()
         ownership?.release()
     }
