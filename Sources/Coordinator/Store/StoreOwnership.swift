@@ -20,7 +20,8 @@ final class StoreOwnership: Sendable {
                 .inputOutput, "Cannot open \(path): \(String(cString: strerror(errno))).")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            close(descriptor)
+            // The initialiser has set everything, so deinit runs and closes it: to close it here
+            // too would close whatever file another thread has opened in between.
             throw CoordinatorError(
                 .storeInUse, "The store \(storePath) is in use by another process.")
         }
@@ -32,7 +33,7 @@ final class StoreOwnership: Sendable {
             defer { held = false }
             return held
         }
-        if held { close(descriptor) }
+        if held, descriptor >= 0 { close(descriptor) }
     }
 
     deinit { release() }
