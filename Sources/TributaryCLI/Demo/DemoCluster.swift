@@ -145,29 +145,33 @@ struct DemoProgram: Sendable {
     }
 }
 
-/// Free ports of the loopback interface, as the system deals them out.
+/// Free ports of the loopback interface, below those that the system deals out to connections by
+/// itself: one of those could be taken between the look and the node's start.
 enum FreePorts {
     /// Takes so many ports that nobody listens on, all different.
     static func take(_ count: Int) throws -> [Int] {
-        var descriptors: [Int32] = []
-        defer { for descriptor in descriptors { close(descriptor) } }
+        let first = Int.random(in: 20_000..<31_000)
         var ports: [Int] = []
-        for _ in 0..<count {
-            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            guard descriptor >= 0 else { throw DemoError("There is no socket to be had.") }
-            descriptors.append(descriptor)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let bound = withUnsafeMutablePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
-                }
-            }
-            guard bound else { throw DemoError("There is no free port to be had.") }
-            ports.append(Int(UInt16(bigEndian: address.sin_port)))
+        for port in first..<first + 1_000 where ports.count < count && isFree(port) {
+            ports.append(port)
         }
+        guard ports.count == count else { throw DemoError("There are no free ports to be had.") }
         return ports
+    }
+
+    private static func isFree(_ port: Int) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_port = UInt16(port).bigEndian
+        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, size) == 0
+            }
+        }
     }
 }

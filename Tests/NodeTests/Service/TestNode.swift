@@ -132,25 +132,37 @@ final class TestCluster: Sendable {
         MeshEndpoint(address: HostAddress(host: "127.0.0.1", port: port))
     }
 
-    /// Ports that were free a moment ago: all are bound at once, so that they differ.
+    /// Where the search for free ports goes on, so that tests side by side never share one.
+    private static let nextPort = Mutex(UInt16.random(in: 20_000..<26_000))
+
+    /// Ports that are free: below those that the system deals out to connections by itself, which
+    /// could take one between this look and the node's start.
     private static func freePorts(_ count: Int) throws -> [UInt16] {
-        var descriptors: [Int32] = []
-        defer { for descriptor in descriptors { close(descriptor) } }
-        return try (0..<count).map { _ in
-            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            descriptors.append(descriptor)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = inet_addr("127.0.0.1")
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(descriptor, $0, length) == 0
-                        && getsockname(descriptor, $0, &length) == 0
-                }
+        var ports: [UInt16] = []
+        for _ in 0..<6_000 where ports.count < count {
+            let port = nextPort.withLock { next in
+                defer { next = next < 31_999 ? next + 1 : 20_000 }
+                return next
             }
-            try #require(isBound)
-            return UInt16(bigEndian: address.sin_port)
+            if isFree(port) { ports.append(port) }
+        }
+        try #require(ports.count == count)
+        return ports
+    }
+
+    private static func isFree(_ port: UInt16) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        address.sin_port = port.bigEndian
+        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0
+            }
         }
     }
 }
