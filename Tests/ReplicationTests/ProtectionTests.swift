@@ -75,6 +75,30 @@ struct ProtectionTests {
             tell(&replicator, .notification([transaction.bytes])).contains(.apply([transaction])))
     }
 
+    /// Two nodes that start together may meet in any order. A pull that was dropped because the
+    /// asked did not know the asker yet cost the asker its whole time-out, two seconds.
+    @Test("A pull that comes before the peer's heads is answered as soon as they are there")
+    func earlyPull() {
+        var replicator = replicator()
+        let pull = Message.pull(Pull(id: 7, vector: VersionVector(), credit: 1 << 20))
+        func reads(_ effects: [Effect]) -> Int {
+            effects.count { if case .readLog = $0 { true } else { false } }
+        }
+        #expect(reads(tell(&replicator, pull)) == 0)
+        #expect(reads(tell(&replicator, .heads(heads()))) == 1)
+        #expect(reads(tell(&replicator, .heads(heads()))) == 0)
+    }
+
+    @Test("A pull of a peer whose model differs is not answered")
+    func refusedPull() {
+        var replicator = replicator()
+        let other = [UInt8](repeating: 9, count: 32)
+        _ = tell(&replicator, .heads(heads(model: other)))
+        let pull = Message.pull(Pull(id: 7, vector: VersionVector(), credit: 1 << 20))
+        let effects = tell(&replicator, pull)
+        #expect(!effects.contains { if case .readLog = $0 { true } else { false } })
+    }
+
     @Test("The queue keeps its bounds whatever arrives early, and keeps what is nearest")
     func queueBound() {
         var limits = Limits()
