@@ -26,8 +26,8 @@ public struct ApplyResult: Sendable {
 /// (Were every caller to take its turn on the queue, a caller whose job was done by another would
 /// still wait in line, and groups would stay at one job.)
 ///
-/// `@unchecked Sendable`: `engine` is touched inside ``drain()`` only, which runs on the writer
-/// queue; everything else is behind a mutex.
+/// `@unchecked Sendable`: `engine` is touched on the writer queue only, inside ``drain(atMost:)``
+/// and ``finish()``, but for its constant `actor`; everything else is behind a mutex.
 final class GroupCommit: @unchecked Sendable {
     enum Limits {
         /// Jobs that may wait. Past it callers are told, before memory is.

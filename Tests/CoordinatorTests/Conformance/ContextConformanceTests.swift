@@ -13,10 +13,6 @@ import Testing
         context = store.context()
     }
 
-    private func existing(_ id: ManagedObjectID) throws -> ManagedObject {
-        try context.performAndWait { try context.existingObject(with: id) }
-    }
-
     // MARK: Blocks
 
     @Test("CD-79: perform inside perform runs after it; performAndWait inside runs inline")
@@ -52,109 +48,7 @@ import Testing
         await #expect(throws: Failure.self) { try await context.perform { throw Failure() } }
     }
 
-    // MARK: Fetching
-
-    @Test("CD-84: a fetch has unsaved inserts, no unsaved deletes, values in memory, sorted")
-    func fetchOverlay() throws {
-        let ids = try ["a", "c", "e", "g"].map { try store.insert("Item", ["p": $0]) }
-        try context.performAndWait {
-            let objects = try ids.map { try context.existingObject(with: $0) }
-            context.insert("Item")["p"] = "d"
-            context.insert("Item")["p"] = "zz"
-            context.delete(objects[0])
-            objects[1]["p"] = "f"
-            objects[3]["p"] = "zzz"
-            let found = try context.fetch(
-                store.request("Item", where: "p < 'z'", sort: "p"))
-            #expect(found.map { $0["p"] } == ["d", "e", "f"])
-            let page = try context.fetch(
-                store.request("Item", where: "p < 'z'", sort: "-p", limit: 1, offset: 1))
-            #expect(page.map { $0["p"] } == ["e"])
-        }
-    }
-
-    @Test("CD-85: fetching a dirty object again gives the same instance with its changes")
-    func refetchDirty() throws {
-        let id = try store.insert("Item", ["p": "old"])
-        let object = try existing(id)
-        try context.performAndWait {
-            object["p"] = "mine"
-            let found = try context.fetch(store.request("Item"))
-            #expect(found.count == 1)
-            #expect(found.first === object)
-            #expect(object["p"] == "mine")
-        }
-    }
-
-    @Test("CD-122: count equals what a fetch gives, pending changes included")
-    func count() throws {
-        let id = try store.insert("Item", ["p": "a"])
-        _ = try store.insert("Item", ["p": "b"])
-        let object = try existing(id)
-        try context.performAndWait { () throws in
-            #expect(try context.count(for: store.request("Item")) == 2)
-            context.delete(object)
-            context.insert("Item")["p"] = "x"
-            context.insert("Item")["p"] = "y"
-            #expect(try context.count(for: store.request("Item")) == 3)
-            #expect(try context.count(for: store.request("Item", where: "p > 'b'")) == 2)
-        }
-    }
-
-    @Test("CD-86: refetched clean objects take the store's values only where asked for")
-    func refreshRefetched() throws {
-        let pair = try Siblings()
-        try pair.aSaves(["p": "pA"])
-        try pair.b.performAndWait {
-            var request = try pair.store.request("Item")
-            #expect(try pair.b.fetch(request) == [pair.xB])
-            #expect(pair.xB["p"] == "p0")
-            request.shouldRefreshRefetchedObjects = true
-            #expect(try pair.b.fetch(request) == [pair.xB])
-            #expect(pair.xB["p"] == "pA")
-        }
-    }
-
-    @Test("CD-121: dictionary results ignore pending changes")
-    func dictionaries() throws {
-        let object = try existing(try store.insert("Item", ["p": "stored"]))
-        try context.performAndWait {
-            object["p"] = "pending"
-            var request = try store.request("Item")
-            request.resultType = .dictionary
-            request.propertiesToFetch = [.keyPath("p")]
-            let rows = try context.fetchDictionaries(request)
-            #expect(rows.map { $0.map(\.1) } == [[.string("stored")]])
-        }
-    }
-
-    @Test("CD-123: an offset past the end gives nothing, limit 0 is no limit")
-    func paging() throws {
-        for text in ["a", "b"] { _ = try store.insert("Item", ["p": text]) }
-        for isDirty in [false, true] {
-            try context.performAndWait { () throws in
-                if isDirty { context.insert("Item")["p"] = "c" }
-                let all = isDirty ? 3 : 2
-                #expect(try context.fetch(store.request("Item", limit: 0)).count == all)
-                #expect(try context.fetch(store.request("Item", offset: 5)).isEmpty)
-                #expect(
-                    try context.fetchObjectIDs(store.request("Item", offset: 1)).count == all - 1)
-            }
-        }
-    }
-
-    @Test("A predicate the model does not know is refused, pending changes or not")
-    func invalidPredicate() throws {
-        for isDirty in [false, true] {
-            let error = #expect(throws: CoordinatorError.self) {
-                try context.performAndWait {
-                    if isDirty { context.insert("Item") }
-                    _ = try context.fetch(store.request("Item", where: "nothing == 1"))
-                }
-            }
-            #expect(error?.code == .invalidPredicate)
-        }
-    }
+    // MARK: Uniquing
 
     @Test("CD-87: existingObject throws for a missing row, object(with:) is a fault")
     func lookUp() throws {
@@ -247,7 +141,7 @@ import Testing
 
     @Test("CD-93: reset forgets all objects, and earlier ones are cut off")
     func reset() throws {
-        let object = try existing(try store.insert("Item", ["p": "a"]))
+        let object = try context.existing(try store.insert("Item", ["p": "a"]))
         context.performAndWait {
             object["p"] = "b"
             context.reset()
@@ -340,7 +234,7 @@ import Testing
     func equalValue() throws {
         let id = try store.insert("Item", ["p": "a"])
         let version = try store.version(of: id)
-        let object = try existing(id)
+        let object = try context.existing(id)
         try context.performAndWait {
             object["p"] = "a"
             #expect(context.hasChanges)
@@ -354,7 +248,7 @@ import Testing
 
     @Test("CD-99: changedValues are since fetch or save; committedValues are the base")
     func changedValues() throws {
-        let object = try existing(try store.insert("Item", ["p": "a"]))
+        let object = try context.existing(try store.insert("Item", ["p": "a"]))
         try context.performAndWait {
             object["p"] = "b"
             object["q"] = "c"
@@ -492,7 +386,7 @@ import Testing
 
     @Test("CD-112: transient values are not stored; refresh keeps them with merge, else not")
     func transient() throws {
-        let object = try existing(try store.insert("Item", ["p": "a"]))
+        let object = try context.existing(try store.insert("Item", ["p": "a"]))
         try context.performAndWait {
             object["note"] = "mine"
             try context.save()

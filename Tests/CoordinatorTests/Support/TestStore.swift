@@ -161,3 +161,10 @@ final class TestStore: Sendable {
         }
     }
 }
+
+extension ManagedObjectContext {
+    /// The object of that identity, which must be there, from outside the context's queue.
+    func existing(_ id: ManagedObjectID) throws -> ManagedObject {
+        try performAndWait { try existingObject(with: id) }
+    }
+}
