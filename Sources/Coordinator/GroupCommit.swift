@@ -123,35 +123,41 @@ final class GroupCommit: @unchecked Sendable {
 
     /// Enqueues a job, and works off what waits where nobody else does; its completion may be
     /// called on another thread, and later.
-    func runBlocking(_ job: Job) {
-        guard enqueue(job) else { return }
+    func runBlocking(_ job: Job) { runBlocking([job]) }
+
+    /// Enqueues jobs in one step, so that no other comes between them, and works them off
+    /// likewise.
+    func runBlocking(_ jobs: [Job]) {
+        guard enqueue(jobs) else { return }
         pool.writeWithoutTransaction { _ in drain(atMost: Limits.groupsByCaller) }
     }
 
     /// Enqueues a job; its completion is called on the writer queue.
     func run(_ job: Job) {
-        guard enqueue(job) else { return }
+        guard enqueue([job]) else { return }
         pool.asyncWriteWithoutTransaction { _ in self.drain(atMost: .max) }
     }
 
-    /// Adds a job to those that wait.
+    /// Adds jobs to those that wait; fails those that have no room.
     ///
     /// - Returns: whether the caller must lead.
-    private func enqueue(_ job: Job) -> Bool {
-        let (refusal, leads): (CoordinatorError?, Bool) = waiting.withLock { waiting in
-            if let stopped = waiting.stopped { return (stopped, false) }
-            if waiting.jobs.count >= Limits.waitingJobs {
-                return (
-                    CoordinatorError(
-                        .limitExceeded,
-                        "\(Limits.waitingJobs) saves are waiting already; try later."), false
-                )
-            }
-            waiting.jobs.append(job)
+    private func enqueue(_ jobs: [Job]) -> Bool {
+        let (stopped, accepted, leads): (CoordinatorError?, Int, Bool) = waiting.withLock {
+            waiting in
+            if let stopped = waiting.stopped { return (stopped, 0, false) }
+            let accepted = min(jobs.count, max(0, Limits.waitingJobs - waiting.jobs.count))
+            guard accepted > 0 else { return (nil, 0, false) }
+            waiting.jobs += jobs.prefix(accepted)
             defer { waiting.isLed = true }
-            return (nil, !waiting.isLed)
+            return (nil, accepted, !waiting.isLed)
         }
-        if let refusal { job.fail(refusal) }
+        if accepted < jobs.count {
+            let refusal =
+                stopped
+                ?? CoordinatorError(
+                    .limitExceeded, "\(Limits.waitingJobs) saves are waiting already; try later.")
+            for job in jobs.dropFirst(accepted) { job.fail(refusal) }
+        }
         return leads
     }
 

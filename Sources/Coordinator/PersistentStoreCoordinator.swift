@@ -28,6 +28,8 @@ public final class PersistentStoreCoordinator: Sendable {
         }
         /// 64 random bits.
         public var random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+        /// The files beside SQLite's own; a simulation has others.
+        package var files: any StoreFiles = SystemFiles()
 
         /// The defaults.
         public init() {}
@@ -50,7 +52,7 @@ public final class PersistentStoreCoordinator: Sendable {
     private let pool: any DatabaseReader
     private let writablePool: DatabasePool?
     private let writer: GroupCommit?
-    private let ownership: StoreOwnership?
+    private let ownership: (any StoreLock)?
 
     /// Opens a store for writing, and makes it where there is none.
     ///
@@ -73,8 +75,8 @@ public final class PersistentStoreCoordinator: Sendable {
         self.node = node
         self.options = options
         do {
-            try Self.checkHeader(path)
-            ownership = try StoreOwnership(storePath: path)
+            try Self.checkHeader(path, options.files)
+            ownership = try options.files.lock(storePath: path)
             let pool = try DatabasePool(path: path, configuration: Self.configuration(options))
             let environment = StoreEngine.Environment(
                 wallMilliseconds: options.wallMilliseconds, random: options.random)
@@ -109,7 +111,7 @@ public final class PersistentStoreCoordinator: Sendable {
     public init(readingStoreAt path: String, options: Options = Options()) throws {
         storePath = path
         self.options = options
-        guard FileManager.default.fileExists(atPath: path) else {
+        guard options.files.size(of: path) != nil else {
             throw CoordinatorError(.inputOutput, "There is no file \(path).")
         }
         do {
@@ -140,15 +142,11 @@ public final class PersistentStoreCoordinator: Sendable {
     ///
     /// A file of one page has no tables yet, so it is another's only where it is marked. With a
     /// log beside it the header may be out of date; that is left to the checks after opening.
-    private static func checkHeader(_ path: String) throws {
-        guard let handle = FileHandle(forReadingAtPath: path) else { return }
-        defer { try? handle.close() }
-        guard let header = try? handle.read(upToCount: 100), header.count == 100,
+    private static func checkHeader(_ path: String, _ files: any StoreFiles) throws {
+        guard let header = files.read(path, from: 0, count: 100), header.count == 100,
             header.starts(with: Array("SQLite format 3\0".utf8)),
-            let size = try? handle.seekToEnd()
+            let size = files.size(of: path), files.size(of: path + "-wal") ?? 0 == 0
         else { return }
-        let log = try? FileManager.default.attributesOfItem(atPath: path + "-wal")[.size]
-        guard (log as? NSNumber)?.intValue ?? 0 == 0 else { return }
         func number(at offset: Int) -> Int32 {
             let bytes = header[offset..<offset + 4]
             return Int32(bitPattern: bytes.reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
@@ -234,6 +232,26 @@ public final class PersistentStoreCoordinator: Sendable {
     ///   other code nothing was.
     public func save(_ request: SaveRequest) throws -> SaveResult {
         try saveBlocking(size: request.operations.count) { _ in request }
+    }
+
+    /// Saves several requests that come at the same time, in the calling thread: they are
+    /// committed as one group, as those of several threads would be. For simulations, which have
+    /// one thread only.
+    ///
+    /// - Returns: what each came to, in their order; a failure is what ``save(_:)`` throws.
+    package func saveTogether(_ requests: [SaveRequest]) -> [Result<SaveResult, any Error>] {
+        let boxes = requests.map { _ in OutcomeBox<SaveResult>() }
+        do {
+            try writableWriter().runBlocking(
+                zip(requests, boxes).map { request, box in
+                    .save(
+                        make: { _ in request }, size: request.operations.count,
+                        completion: { box.complete($0) })
+                })
+        } catch {
+            return requests.map { _ in .failure(error) }
+        }
+        return boxes.map { box in Result { try box.wait() } }
     }
 
     /// Saves, without blocking the caller's thread.

@@ -1,5 +1,3 @@
-import Foundation
-
 /// What a store takes on disk and what holds it, for status and metrics.
 public struct StoreSizes: Hashable, Sendable {
     /// The database file, in bytes.
@@ -62,16 +60,10 @@ extension PersistentStoreCoordinator {
 
     /// What the store takes on disk. It looks at files only and takes no lock.
     public func storeSizes() -> StoreSizes {
-        let file = Self.fileSize(storePath + "-wal")
+        let file = options.files.size(of: storePath + "-wal") ?? 0
         return StoreSizes(
-            storeBytes: Self.fileSize(storePath), walFileBytes: file,
-            walBytes: min(file, Self.walBytesInUse(storePath: storePath) ?? file))
-    }
-
-    private static func fileSize(_ path: String) -> UInt64 {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return 0 }
-        return UInt64(max(0, status.st_size))
+            storeBytes: options.files.size(of: storePath) ?? 0, walFileBytes: file,
+            walBytes: min(file, walBytesInUse() ?? file))
     }
 
     /// The log's file keeps its length when SQLite begins it anew, so the length says little. But
@@ -80,16 +72,15 @@ extension PersistentStoreCoordinator {
     ///
     /// The file is never locked, so that opening and closing it here takes no lock away from
     /// SQLite, as it would with the index beside it.
-    private static func walBytesInUse(storePath: String) -> UInt64? {
-        guard let handle = FileHandle(forReadingAtPath: storePath + "-wal") else { return nil }
-        defer { try? handle.close() }
-        func read(_ count: Int, at offset: UInt64) -> Data? {
-            guard (try? handle.seek(toOffset: offset)) != nil,
-                let bytes = try? handle.read(upToCount: count), bytes.count == count
+    private func walBytesInUse() -> UInt64? {
+        let path = storePath + "-wal"
+        let files = options.files
+        func read(_ count: Int, at offset: UInt64) -> [UInt8]? {
+            guard let bytes = files.read(path, from: offset, count: count), bytes.count == count
             else { return nil }
             return bytes
         }
-        guard let header = read(32, at: 0), let end = try? handle.seekToEnd() else { return nil }
+        guard let header = read(32, at: 0), let end = files.size(of: path) else { return nil }
         let pageSize = header[8..<12].reduce(0) { $0 << 8 | UInt64($1) }
         guard (512...65_536).contains(pageSize) else { return nil }
         let salt = Array(header[16..<24])
@@ -99,7 +90,7 @@ extension PersistentStoreCoordinator {
         while low < high {
             let middle = (low + high) / 2
             guard let frame = read(8, at: 32 + middle * frameSize + 8) else { return nil }
-            if Array(frame) == salt { low = middle + 1 } else { high = middle }
+            if frame == salt { low = middle + 1 } else { high = middle }
         }
         return 32 + low * frameSize
     }

@@ -5,7 +5,7 @@ import Synchronization
 /// The lock file beside a store, held for life, that keeps a second process out.
 ///
 /// It is a lock of the kernel, so it goes with the process however that ends; the file stays.
-final class StoreOwnership: Sendable {
+final class StoreOwnership: StoreLock {
     private let descriptor: Int32
     private let isHeld = Mutex(true)
 

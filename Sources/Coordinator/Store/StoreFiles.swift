@@ -1,0 +1,33 @@
+/// The door through which a store touches files itself, beside SQLite.
+///
+/// A simulation puts a disk of its own here; everybody else has ``SystemFiles``.
+package protocol StoreFiles: Sendable {
+    /// Takes the lock of a store for life.
+    ///
+    /// - Throws: ``CoordinatorError``: `storeInUse` where somebody has it, `inputOutput` where
+    ///   the lock cannot be made.
+    func lock(storePath: String) throws -> any StoreLock
+
+    /// The length of a file in bytes; nil where there is no such file.
+    func size(of path: String) -> UInt64?
+
+    /// Reads up to `count` bytes: fewer where the file ends before; nil where it cannot be read.
+    func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]?
+
+    /// Replaces a small file atomically and durably, or makes it.
+    ///
+    /// - Throws: ``CoordinatorError``: `diskFull` or `inputOutput`; the file is as it was, or
+    ///   replaced already.
+    func replace(_ path: String, with bytes: [UInt8]) throws
+
+    /// Removes a file durably; that it is not there is no failure.
+    ///
+    /// - Throws: ``CoordinatorError``: `inputOutput`.
+    func remove(_ path: String) throws
+}
+
+/// A lock that keeps everybody else from a store.
+package protocol StoreLock: Sendable {
+    /// Lets go of the lock; more than once is harmless.
+    func release()
+}

@@ -1,0 +1,101 @@
+import Glibc
+
+/// The files of the operating system.
+package struct SystemFiles: StoreFiles {
+    /// The one there is.
+    package init() {}
+
+    package func lock(storePath: String) throws -> any StoreLock {
+        try StoreOwnership(storePath: storePath)
+    }
+
+    package func size(of path: String) -> UInt64? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        return UInt64(max(0, status.st_size))
+    }
+
+    package func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
+        guard let start = Int(exactly: offset), count >= 0 else { return nil }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var failed = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count {
+                let got = pread(
+                    descriptor, buffer.baseAddress.map { $0 + filled }, count - filled,
+                    start + filled)
+                if got < 0, errno == EINTR { continue }
+                failed = got < 0
+                if got <= 0 { return }
+                filled += got
+            }
+        }
+        return failed ? nil : bytes
+    }
+
+    package func replace(_ path: String, with bytes: [UInt8]) throws {
+        let temporary = path + "-new"
+        let descriptor = open(temporary, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Self.failure("open", temporary) }
+        do {
+            defer { close(descriptor) }
+            try Self.write(bytes, to: descriptor, temporary)
+            guard fsync(descriptor) == 0 else { throw Self.failure("sync", temporary) }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        guard rename(temporary, path) == 0 else {
+            let failure = Self.failure("rename", temporary)
+            unlink(temporary)
+            throw failure
+        }
+        try Self.syncFolder(of: path)
+    }
+
+    package func remove(_ path: String) throws {
+        guard unlink(path) == 0 else {
+            if errno == ENOENT { return }
+            throw Self.failure("remove", path)
+        }
+        try Self.syncFolder(of: path)
+    }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32, _ path: String) throws {
+        try bytes.withUnsafeBytes { buffer in
+            var written = 0
+            while written < buffer.count {
+                let count = Glibc.write(
+                    descriptor, buffer.baseAddress.map { $0 + written }, buffer.count - written)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { throw failure("write", path) }
+                written += count
+            }
+        }
+    }
+
+    /// A name is on disk for certain only when its folder is.
+    private static func syncFolder(of path: String) throws {
+        let folder: String
+        switch path.lastIndex(of: "/") {
+        case nil: folder = "."
+        case path.startIndex?: folder = "/"
+        case let slash?: folder = String(path[..<slash])
+        }
+        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("open", folder) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw failure("sync", folder) }
+    }
+
+    private static func failure(_ verb: String, _ path: String) -> CoordinatorError {
+        let reason = errno
+        if reason == ENOSPC || reason == EDQUOT {
+            return CoordinatorError(.diskFull, "The disk is full: cannot \(verb) \(path).")
+        }
+        return CoordinatorError(
+            .inputOutput, "Cannot \(verb) \(path): \(String(cString: strerror(reason))).")
+    }
+}
