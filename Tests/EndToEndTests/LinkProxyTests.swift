@@ -2,7 +2,8 @@ import Glibc
 import LinkProxy
 import Testing
 
-@Suite("A link's proxy", .timeLimit(.minutes(1)))
+// One after the other: they block their threads, and a pool of two has none left for three of them.
+@Suite("A link's proxy", .serialized, .timeLimit(.minutes(1)))
 struct LinkProxyTests {
     @Test("it passes bytes both ways, unchanged and in order")
     func passesBytes() async throws {
@@ -61,6 +62,115 @@ struct LinkProxyTests {
         while rest.count < 2 { rest += try far.receive(1) }
         #expect(rest == [2, 3])
         await proxy.shutdown()
+    }
+
+    @Test(
+        "bytes of one direction stall or vanish while those of the other pass",
+        arguments: [LinkFault.Passage.stalled, .lost])
+    func oneWay(passage: LinkFault.Passage) async throws {
+        let target = try LoopbackListener()
+        let proxy = try await LinkProxy(targetPort: target.port)
+        let near = try RawConnection(port: proxy.port)
+        let far = try target.accept()
+        try near.send([1])
+        #expect(try far.receive(1) == [1])
+        await proxy.set(LinkFault(passage: passage), on: .towardsTarget)
+        if passage == .stalled {
+            // A read may have been under way; it is not handed on while the direction is stalled.
+            try near.send([2, 3])
+        } else {
+            try near.send([UInt8](repeating: 2, count: 4_000_000))
+        }
+        try far.send([9])
+        #expect(try near.receive(1) == [9])
+        #expect(!far.hasBytes(within: .milliseconds(100)))
+        await proxy.heal()
+        if passage == .stalled {
+            #expect(try far.receive(2) == [2, 3])
+        } else {
+            // A stream with a hole is not carried on.
+            #expect(near.isEnded() && far.isEnded())
+            let again = try RawConnection(port: proxy.port)
+            let farAgain = try target.accept()
+            try again.send([4])
+            #expect(try farAgain.receive(1) == [4])
+        }
+        await proxy.shutdown()
+    }
+
+    @Test("a reset is seen as one at both ends, and new connections are carried")
+    func resets() async throws {
+        let target = try LoopbackListener()
+        let proxy = try await LinkProxy(targetPort: target.port)
+        let near = try RawConnection(port: proxy.port)
+        let far = try target.accept()
+        try near.send([1])
+        #expect(try far.receive(1) == [1])
+        await proxy.reset()
+        for end in [near, far] {
+            do {
+                _ = try end.receiveSome(upTo: 1)
+                Issue.record("It ended without a reset")
+            } catch let error as SystemError {
+                #expect(error.number == ECONNRESET)
+            }
+        }
+        let again = try RawConnection(port: proxy.port)
+        let farAgain = try target.accept()
+        try again.send([2])
+        #expect(try farAgain.receive(1) == [2])
+        await proxy.shutdown()
+    }
+
+    @Test("a narrow or slow link delivers everything, unchanged and in order")
+    func tricklesAndDelays() async throws {
+        let target = try LoopbackListener()
+        let proxy = try await LinkProxy(targetPort: target.port)
+        let near = try RawConnection(port: proxy.port)
+        let far = try target.accept()
+        // Little enough for the buffers on the way, so that sending does not wait for receiving.
+        let sent = (0..<60_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ ($0 >> 9)) }
+        for fault in [
+            LinkFault(trickle: .init(bytes: 3_000, everyMilliseconds: 5)),
+            LinkFault(delayMilliseconds: 30),
+            LinkFault(delayMilliseconds: 10, trickle: .init(bytes: 5_000, everyMilliseconds: 3)),
+        ] {
+            await proxy.set(fault)
+            let begin = ContinuousClock.now
+            try near.send(sent)
+            #expect(try far.receive(sent.count) == sent)
+            // Twenty portions have nineteen pauses; what comes at once is late by the delay at least.
+            let least = fault.trickle == nil ? fault.delayMilliseconds - 1 : 30
+            #expect(ContinuousClock.now - begin > .milliseconds(least))
+        }
+        await proxy.heal()
+        try far.send([1, 2])
+        #expect(try near.receive(2) == [1, 2])
+        await proxy.shutdown()
+    }
+
+    @Test("every n-th byte is changed, the same ones for the same seed")
+    func flips() async throws {
+        let sent = [UInt8](repeating: 0x55, count: 10_000)
+        var received: [[UInt8]] = []
+        for seed: UInt64 in [3, 3, 4] {
+            let target = try LoopbackListener()
+            let proxy = try await LinkProxy(targetPort: target.port)
+            await proxy.set(LinkFault(flips: .init(every: 1000, seed: seed)), on: .fromTarget)
+            let near = try RawConnection(port: proxy.port)
+            let far = try target.accept()
+            try near.send(sent)
+            #expect(try far.receive(sent.count) == sent)
+            try far.send(sent)
+            let damaged = try near.receive(sent.count)
+            let places = damaged.indices.filter { damaged[$0] != sent[$0] }
+            #expect(places.count == 10)
+            #expect(zip(places, places.dropFirst()).allSatisfy { $1 - $0 == 1000 })
+            received.append(damaged)
+            await proxy.shutdown()
+        }
+        #expect(received[0] == received[1])
+        #expect(received[0] != received[2])
     }
 
     @Test("where nobody listens at the target, what comes is closed, and the proxy lives on")
