@@ -197,6 +197,37 @@ struct CausalQueue: Sendable {
         return newHolds
     }
 
+    /// Takes out all that waits or is ready of actors that are closed; the outstanding batch must
+    /// have none of them.
+    ///
+    /// - Parameter vector: what the store has applied.
+    /// - Returns: the dots, by actor and sequence.
+    mutating func drop(to vector: VersionVector, where isClosed: (ActorID) -> Bool) -> [Dot] {
+        let isAnyReady = (0..<ready.count).contains { isClosed(ready[$0].dot.actor) }
+        guard isAnyReady || lanes.contains(where: { isClosed($0.actor) }) else { return [] }
+        delivered = vector
+        for transaction in applying { delivered.advance(to: transaction.dot) }
+        while let next = ready.popFirst() {
+            applyingBytes -= next.bytes.count
+            deliveredCount -= 1
+            _ = put(next)
+        }
+        var dots: [Dot] = []
+        for index in lanes.indices where isClosed(lanes[index].actor) {
+            while let next = lanes[index].entries.popFirst() {
+                waitingCount -= 1
+                waitingBytes -= next.bytes.count
+                dots.append(next.dot)
+            }
+        }
+        lanes.removeAll { $0.entries.isEmpty }
+        holds.removeAll { isClosed($0.dot.actor) }
+        removeCovered()
+        drain()
+        enforceBounds()
+        return dots
+    }
+
     // MARK: - Delivering
 
     private func isDeliverable(_ transaction: EncodedTransaction) -> Bool {

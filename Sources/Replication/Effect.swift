@@ -31,6 +31,27 @@ public enum Effect: Hashable, Sendable {
     /// A peer's link is ignored from now on until the given monotonic time: for log and status.
     case quarantined(NodeID, reason: String, until: UInt64)
 
+    /// All that the vector covers is stable (DESIGN section 8) and may be collected: nothing that
+    /// is concurrent with it will be applied any more. It is within the last durable vector told.
+    case stable(VersionVector)
+
+    /// Let saves through or refuse them, until told otherwise; at first they are let through. It
+    /// must hold before a later ``apply(_:)`` is carried out.
+    case setSaving(allowed: Bool)
+
+    /// The store, new until now, is about to take over from stores that are older: record that
+    /// its recovery is ``Recovery/restored`` before a later ``apply(_:)`` is committed. Given at
+    /// most once.
+    case outgrown
+
+    /// The store is vouched for: record that its recovery is ``Recovery/none``. Given at most
+    /// once.
+    case vouched
+
+    /// Peers know an incarnation of this node that is newer than this one, so they do not listen
+    /// to it: close the store and open it with a later one than this. Given at most once.
+    case reopen(after: UInt64)
+
     /// Something a person should know; each is raised once.
     case alarm(Alarm)
 }
@@ -46,6 +67,9 @@ public enum Alarm: Hashable, Sendable {
     case dotReused(Dot, from: NodeID)
     /// Another live process uses this node's number. What it sends is refused.
     case twoNodesWithOneID(NodeID, incarnation: UInt64?)
+    /// A peer comes as an incarnation of its node that is older than one known: a store that was
+    /// copied or restored behind our back, or a message that was long on its way. Not listened to.
+    case incarnationOutdated(NodeID, incarnation: UInt64, newest: UInt64)
     /// The peer at one address names itself as another. What it sends is refused.
     case unexpectedSender(expected: NodeID, claimed: NodeID)
     /// The store could not apply a transaction; it is held and tried again from time to time.

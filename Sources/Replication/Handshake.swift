@@ -131,14 +131,13 @@ extension Replicator {
                     theirs: hexadecimal(heads.modelHash)))
         }
         peers[index].refusal = nil
+        noteIncarnations(heads.met + heads.vector.entries.map(\.actor) + [heads.actor])
+        guard !refuseOutdated(heads.actor) else { return }
         peers[index].isAgreed = true
-        if peers[index].actor != heads.actor {
-            // Another incarnation, perhaps of a store that was restored: its word alone counts.
-            peers[index].actor = heads.actor
-            peers[index].vector = VersionVector()
-            peers[index].durable = VersionVector()
-        }
+        if peers[index].actor != heads.actor { peers[index].begin(heads.actor) }
+        settleMeetings()
         learn(heads.vector, durable: heads.durable, from: index)
+        learnReport(heads, from: index)
         compareDigest(heads, from: index)
         if peers[index].answering == nil, let waiting = peers[index].waitingPull {
             peers[index].waitingPull = nil

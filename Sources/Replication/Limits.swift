@@ -40,6 +40,8 @@ public struct Limits: Hashable, Sendable {
     public var actors = 16_384
     /// The most nodes that state is kept for; strangers beyond it are ignored.
     public var peers = 1_024
+    /// The most transactions remembered by name that were dropped as their actor was closed.
+    public var orphans = 1_000
 
     /// How often heads are published, on average; each interval is between 0.8 and 1.2 of it.
     public var headsMilliseconds: UInt64 = 1_000

@@ -6,7 +6,7 @@ public import Merge
 /// ``hello(_:)`` and ``pull(_:)`` ask, ``heads(_:)``, ``page(_:)`` and ``piece(_:)`` answer.
 public enum Message: Hashable, Sendable {
     /// The revision of the protocol that this is.
-    public static let revision: UInt64 = 1
+    public static let revision: UInt64 = 2
 
     /// Where the sender stands.
     case heads(Heads)
@@ -40,11 +40,20 @@ public struct Heads: Hashable, Sendable {
     public var wallMilliseconds: UInt64
     /// Its model's version hash, 32 bytes.
     public var modelHash: [UInt8]
+    /// The incarnations of other nodes that it has met in this run, sorted by node, at most one a
+    /// node: from then on it takes transactions of their former ones from members' logs only.
+    public var met: [ActorID]
+    /// Whether its store may lack what its node has reported before.
+    public var recovery: Recovery
+
+    /// Whether its report counts for nobody's stability.
+    public var isRecovering: Bool { recovery != .none }
 
     /// Describes where a node stands.
     public init(
         actor: ActorID, vector: VersionVector, durable: VersionVector, digest: ProjectionDigest,
-        clock: HybridTimestamp, wallMilliseconds: UInt64, modelHash: [UInt8]
+        clock: HybridTimestamp, wallMilliseconds: UInt64, modelHash: [UInt8],
+        met: [ActorID] = [], recovery: Recovery = .none
     ) {
         self.actor = actor
         self.vector = vector
@@ -53,6 +62,8 @@ public struct Heads: Hashable, Sendable {
         self.clock = clock
         self.wallMilliseconds = wallMilliseconds
         self.modelHash = modelHash
+        self.met = met
+        self.recovery = recovery
     }
 }
 
@@ -114,13 +125,19 @@ public struct Page: Hashable, Sendable {
     public var reachedEnd: Bool
     /// All that the sender has applied.
     public var vector: VersionVector
+    /// The sender's ``Heads/recovery``: what a new store takes in from an older one makes it older.
+    public var recovery: Recovery
 
     /// Composes a page.
-    public init(id: UInt64, transactions: [[UInt8]], reachedEnd: Bool, vector: VersionVector) {
+    public init(
+        id: UInt64, transactions: [[UInt8]], reachedEnd: Bool, vector: VersionVector,
+        recovery: Recovery = .none
+    ) {
         self.id = id
         self.transactions = transactions
         self.reachedEnd = reachedEnd
         self.vector = vector
+        self.recovery = recovery
     }
 }
 
@@ -136,13 +153,19 @@ public struct Piece: Hashable, Sendable {
     public var total: UInt64
     /// The part.
     public var bytes: [UInt8]
+    /// As ``Page/recovery``.
+    public var recovery: Recovery
 
     /// Composes a piece.
-    public init(id: UInt64, dot: Dot, offset: UInt64, total: UInt64, bytes: [UInt8]) {
+    public init(
+        id: UInt64, dot: Dot, offset: UInt64, total: UInt64, bytes: [UInt8],
+        recovery: Recovery = .none
+    ) {
         self.id = id
         self.dot = dot
         self.offset = offset
         self.total = total
         self.bytes = bytes
+        self.recovery = recovery
     }
 }

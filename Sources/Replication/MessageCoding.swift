@@ -155,7 +155,8 @@ extension Message {
     fileprivate var sizeEstimate: Int {
         switch self {
         case .heads(let heads), .hello(let heads):
-            100 + 20 * (heads.vector.entries.count + heads.durable.entries.count)
+            100 + 20
+                * (heads.vector.entries.count + heads.durable.entries.count + heads.met.count)
         case .notification(let transactions):
             transactions.reduce(16) { $0 + $1.count + 5 }
         case .announcement(let announced): 16 + announced.count * 32
@@ -187,18 +188,20 @@ extension Message {
                 writer.write(resume.offset)
             }
         case .page(let page):
-            writer.beginArray(4)
+            writer.beginArray(5)
             writer.write(page.id)
             Self.write(page.transactions, to: &writer)
             writer.write(page.reachedEnd)
             writer.write(page.vector)
+            writer.write(page.recovery.rawValue)
         case .piece(let piece):
-            writer.beginArray(5)
+            writer.beginArray(6)
             writer.write(piece.id)
             writer.write(piece.dot)
             writer.write(piece.offset)
             writer.write(piece.total)
             writer.write(piece.bytes)
+            writer.write(piece.recovery.rawValue)
         }
     }
 
@@ -211,19 +214,21 @@ extension Message {
         kind: UInt64, from reader: inout CBORReader, limits: Limits
     ) throws(DecodingFailure) -> Message {
         switch kind {
-        case 0: return .heads(try Heads(from: &reader))
-        case 1: return .hello(try Heads(from: &reader))
+        case 0: return .heads(try Heads(from: &reader, limits: limits))
+        case 1: return .hello(try Heads(from: &reader, limits: limits))
         case 2: return .notification(try transactions(from: &reader, limits: limits))
         case 3: return .announcement(try announced(from: &reader, limits: limits))
         case 4: return .pull(try Pull(from: &reader))
         case 5:
-            try reader.array(exactly: 4)
+            try reader.array(exactly: 5)
             let id = try reader.unsigned()
             let transactions = try transactions(from: &reader, limits: limits)
             let reachedEnd = try reader.boolean()
             let vector = try reader.vector()
             return .page(
-                Page(id: id, transactions: transactions, reachedEnd: reachedEnd, vector: vector))
+                Page(
+                    id: id, transactions: transactions, reachedEnd: reachedEnd, vector: vector,
+                    recovery: try Recovery(from: &reader)))
         case 6: return .piece(try Piece(from: &reader))
         default: throw DecodingFailure("unknown kind of message", offset: reader.offset)
         }
@@ -262,7 +267,7 @@ extension Message {
 
 extension Heads {
     fileprivate func write(to writer: inout CBORWriter) {
-        writer.beginArray(9)
+        writer.beginArray(11)
         writer.write(UInt64(actor.node.rawValue))
         writer.write(actor.incarnation)
         writer.write(vector)
@@ -272,10 +277,18 @@ extension Heads {
         writer.write(clock.rawValue)
         writer.write(wallMilliseconds)
         writer.write(modelHash)
+        writer.beginArray(2 * met.count)
+        for actor in met {
+            writer.write(UInt64(actor.node.rawValue))
+            writer.write(actor.incarnation)
+        }
+        writer.write(recovery.rawValue)
     }
 
-    fileprivate init(from reader: inout CBORReader) throws(DecodingFailure) {
-        try reader.array(exactly: 9)
+    fileprivate init(
+        from reader: inout CBORReader, limits: Limits
+    ) throws(DecodingFailure) {
+        try reader.array(exactly: 11)
         actor = try reader.actor()
         vector = try reader.vector()
         durable = try reader.vector()
@@ -287,6 +300,36 @@ extension Heads {
         guard modelHash.count == 32 else {
             throw DecodingFailure("a model hash has 32 bytes", offset: reader.offset)
         }
+        met = try Self.met(from: &reader, limits: limits)
+        recovery = try Recovery(from: &reader)
+    }
+
+    private static func met(
+        from reader: inout CBORReader, limits: Limits
+    ) throws(DecodingFailure) -> [ActorID] {
+        let count = try reader.array()
+        guard count.isMultiple(of: 2), count / 2 <= limits.peers else {
+            throw DecodingFailure("too many nodes met, or half of one", offset: reader.offset)
+        }
+        var met: [ActorID] = []
+        met.reserveCapacity(count / 2)
+        for _ in 0..<count / 2 {
+            let actor = try reader.actor()
+            if let last = met.last, last.node >= actor.node {
+                throw DecodingFailure("nodes met are out of order", offset: reader.offset)
+            }
+            met.append(actor)
+        }
+        return met
+    }
+}
+
+extension Recovery {
+    fileprivate init(from reader: inout CBORReader) throws(DecodingFailure) {
+        guard let recovery = Recovery(rawValue: try reader.unsigned()) else {
+            throw DecodingFailure("unknown kind of recovery", offset: reader.offset)
+        }
+        self = recovery
     }
 }
 
@@ -309,12 +352,13 @@ extension Pull {
 
 extension Piece {
     fileprivate init(from reader: inout CBORReader) throws(DecodingFailure) {
-        try reader.array(exactly: 5)
+        try reader.array(exactly: 6)
         id = try reader.unsigned()
         dot = try reader.dot()
         offset = try reader.unsigned()
         total = try reader.unsigned()
         bytes = try reader.data()
+        recovery = try Recovery(from: &reader)
         guard !bytes.isEmpty, offset < total, UInt64(bytes.count) <= total - offset else {
             throw DecodingFailure("a piece does not lie in its whole", offset: reader.offset)
         }

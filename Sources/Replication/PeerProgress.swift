@@ -46,6 +46,13 @@ struct PeerProgress: Hashable, Sendable {
     var lastPublished: UInt64?
     var lastHello: UInt64?
     var actor: ActorID?
+    /// The incarnation that we say we have met: ``actor``, once nothing is on its way into the
+    /// store that a former one may have sent.
+    var met: ActorID?
+    /// What it had when first it told, in this incarnation, that it has met ours; and the same
+    /// for when it was vouched for. Kept while this node is not.
+    var firstMet: VersionVector?
+    var firstVouched: VersionVector?
     var vector = VersionVector()
     var durable = VersionVector()
     var clockOffset: Int64?
@@ -90,6 +97,18 @@ struct PeerProgress: Hashable, Sendable {
         quarantine = Quarantine(until: now + duration, duration: duration, isOver: false)
         forget()
         return now + duration
+    }
+
+    /// Begins with another incarnation, perhaps of a store that was restored: its word alone
+    /// counts, and what the former one was asked for is not taken any more.
+    mutating func begin(_ actor: ActorID) {
+        self.actor = actor
+        vector = VersionVector()
+        durable = VersionVector()
+        firstMet = nil
+        firstVouched = nil
+        pulling = nil
+        expiredPull = nil
     }
 
     /// Ends what is under way and asks for new heads before anything is taken.

@@ -5,6 +5,7 @@ extension Replicator {
     // MARK: - Heads
 
     mutating func publishHeads() {
+        advanceStability()
         effects.append(.publish(encoded(.heads(heads))))
         let fifth = limits.headsMilliseconds / 5
         nextHeadsAt =
@@ -37,7 +38,8 @@ extension Replicator {
         return Heads(
             actor: configuration.actor, vector: state.vector, durable: state.durable,
             digest: state.digest, clock: max(latestTimestamp, wall ?? .zero),
-            wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash)
+            wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash,
+            met: Array(peers.lazy.compactMap(\.met).prefix(limits.peers)), recovery: recovery)
     }
 
     // MARK: - Saves
@@ -89,7 +91,7 @@ extension Replicator {
         for bytes in transactions {
             guard let taken = take(bytes, from: index, isPulled: false) else { return }
             // A writer has its own transaction, and so all before it.
-            if taken.dot.actor.node == peers[index].node, taken.dot.actor == peers[index].actor {
+            if taken.dot.actor == peers[index].actor {
                 peers[index].vector.advance(to: taken.dot)
             }
             switch taken.outcome {
@@ -119,6 +121,12 @@ extension Replicator {
             let dot = try Envelope.dot(ofTransaction: bytes)
             if dot.actor == configuration.actor, !state.vector.contains(dot) {
                 raiseReuse(dot, from: index)
+                return (dot, .duplicate)
+            }
+            // What is published is taken from its writer only, in the writer's present run: all
+            // else could arrive after a report that says nobody has it (MODEL.md, P15).
+            if !isPulled, dot.actor != peers[index].actor {
+                counts.closedCount += 1
                 return (dot, .duplicate)
             }
             // Known by its name before the rest is decoded: most of what comes twice is dropped.

@@ -35,7 +35,8 @@ extension Replicator {
         let end = min(offset + credit(pull), outgoing.bytes.count)
         let piece = Piece(
             id: pull.id, dot: outgoing.dot, offset: UInt64(offset),
-            total: UInt64(outgoing.bytes.count), bytes: Array(outgoing.bytes[offset..<end]))
+            total: UInt64(outgoing.bytes.count), bytes: Array(outgoing.bytes[offset..<end]),
+            recovery: recovery)
         self.outgoing = Outgoing(dot: outgoing.dot, bytes: outgoing.bytes, usedAt: now)
         effects.append(.reply(to: peers[index].node, bytes: encoded(.piece(piece))))
     }
@@ -69,7 +70,8 @@ extension Replicator {
         }
         let page = Page(
             id: pull.id, transactions: Array(transactions.prefix(fitting)),
-            reachedEnd: reachedEnd && fitting == transactions.count, vector: state.vector)
+            reachedEnd: reachedEnd && fitting == transactions.count, vector: state.vector,
+            recovery: recovery)
         effects.append(.reply(to: peers[index].node, bytes: encoded(.page(page))))
     }
 }

@@ -130,6 +130,7 @@ extension Replicator {
         guard let pulling = finishPull(page.id, from: index) else {
             return counts.ignoredCount += 1
         }
+        if page.recovery != .new, !page.transactions.isEmpty { outgrow() }
         var reached = pulling.vector
         var isFruitful = false
         for bytes in page.transactions {
@@ -137,6 +138,8 @@ extension Replicator {
             reached.advance(to: taken.dot)
             if taken.outcome != .duplicate, queue.has(taken.dot) { isFruitful = true }
         }
+        guard peers[index].isAgreed else { return }
+        noteIncarnations(page.vector.entries.map(\.actor))
         guard peers[index].isAgreed else { return }
         learn(page.vector, durable: VersionVector(), from: index)
         if page.reachedEnd, !peers[index].isHistoryRaised, !reached.covers(pulling.durable) {
@@ -160,6 +163,7 @@ extension Replicator {
         guard finishPull(piece.id, from: index) != nil else {
             return counts.ignoredCount += 1
         }
+        if piece.recovery != .new { outgrow() }
         guard piece.total <= UInt64(limits.transactionBytes) else {
             return quarantine(index, reason: "a transaction is longer than the limit")
         }

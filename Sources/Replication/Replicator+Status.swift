@@ -16,7 +16,19 @@ extension Replicator {
         return ReplicatorStatus(
             peers: peers.map(status(of:)),
             held: queue.holds.map { HeldTransaction(dot: $0.dot, reason: $0.reason) },
-            gauges: gauges)
+            stable: stability.vector, members: stability.statuses(stabilityView),
+            recovery: recovery, isSaving: isSaving, orphaned: orphaned, gauges: gauges)
+    }
+
+    /// What was dropped as its actor was closed and cannot be pulled, for a transaction before it
+    /// is lost.
+    private var orphaned: [Dot] {
+        let view = stabilityView
+        return dropped.filter { dot in
+            guard !state.vector.contains(dot) else { return false }
+            let first = Dot(actor: dot.actor, sequence: state.vector[dot.actor] + 1)
+            return stability.isNowhere(first, view)
+        }
     }
 
     private func status(of peer: PeerProgress) -> PeerStatus {

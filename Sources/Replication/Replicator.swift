@@ -18,12 +18,17 @@ public struct Replicator: Sendable {
         public var actor: ActorID
         /// The version hash of the model, 32 bytes.
         public var modelHash: [UInt8]
+        /// Whether the store may lack what its node has reported before, as kept in the store.
+        public var recovery: Recovery
 
         /// Describes a node.
-        public init(cluster: String, actor: ActorID, modelHash: [UInt8]) {
+        public init(
+            cluster: String, actor: ActorID, modelHash: [UInt8], recovery: Recovery = .none
+        ) {
             self.cluster = cluster
             self.actor = actor
             self.modelHash = modelHash
+            self.recovery = recovery
         }
     }
 
@@ -43,6 +48,18 @@ public struct Replicator: Sendable {
     var peers: [PeerProgress] = []
     var effects: [Effect] = []
     var counts = ReplicatorGauges()
+
+    /// The newest incarnation known of each node, this one included.
+    var incarnations = Incarnations()
+    var stability = Stability()
+    /// What was dropped from the queue since its actor was closed, sorted.
+    var dropped: [Dot] = []
+    var recovery: Recovery
+    /// What the shell was told of ``recovery``, and of saves.
+    var toldRecovery: Recovery
+    var toldSaving = true
+    /// Whether an incarnation of this node is known that is newer than this one.
+    var isOutdated = false
 
     var isStarted = false
     var nextHeadsAt: UInt64 = 0
@@ -66,6 +83,8 @@ public struct Replicator: Sendable {
         self.limits = limits
         self.generator = generator
         queue = CausalQueue(limits: limits)
+        recovery = configuration.recovery
+        toldRecovery = configuration.recovery
     }
 
     /// This node.
@@ -112,6 +131,8 @@ public struct Replicator: Sendable {
                 sayHello(index)
             }
         }
+        settleMeetings()
+        tellRecovery()
         raiseHolds()
         startApplying()
         if let due = pullDue, due <= now { pullWhatIsMissing() }
@@ -144,6 +165,10 @@ public struct Replicator: Sendable {
         isStarted = true
         self.state = state
         queue.join(state.vector)
+        noteIncarnations(state.vector.entries.map(\.actor) + [configuration.actor])
+        // Before anything else: what the store may do.
+        if nodes.allSatisfy({ $0 == node }) { recovery = .none }
+        tellRecovery()
         setPeers(nodes)
         publishHeads()
     }
@@ -241,6 +266,7 @@ public struct Replicator: Sendable {
             peers[index].isConfigured = true
             if !peers[index].isAgreed { sayHello(index) }
         }
+        stability.setMembers(nodes)
     }
 
     private mutating func disconnect(_ node: NodeID) {

@@ -7,6 +7,17 @@ public struct ReplicatorStatus: Hashable, Sendable {
     public var peers: [PeerStatus]
     /// Transactions that are held, by dot.
     public var held: [HeldTransaction]
+    /// All that is stable here.
+    public var stable: VersionVector
+    /// The other members, by number, with what keeps stability from going on.
+    public var members: [MemberStatus]
+    /// Whether this store may lack what its node has reported before.
+    public var recovery: Recovery
+    /// Whether saves are let through, see ``Effect/setSaving(allowed:)``.
+    public var isSaving: Bool
+    /// Transactions that came here once and wait for one that no member has, sorted; at most
+    /// ``Limits/orphans`` are listed.
+    public var orphaned: [Dot]
     /// The queues.
     public var gauges: ReplicatorGauges
 }
@@ -41,6 +52,28 @@ public struct PeerStatus: Hashable, Sendable {
     public var quarantinedUntil: UInt64?
     /// Whether a pull from it is outstanding.
     public var isPulling: Bool
+}
+
+/// Where a member stands as to stability.
+public struct MemberStatus: Hashable, Sendable {
+    /// The member.
+    public var node: NodeID
+    /// Why its latest report is not in use; nil where it is.
+    public var hindrance: StabilityHindrance?
+}
+
+/// Why a member's latest report is not in use.
+public enum StabilityHindrance: Hashable, Sendable {
+    /// It has not been heard in this run.
+    case nothingHeard
+    /// It was heard as an incarnation that is not the newest known.
+    case olderIncarnation(newest: ActorID)
+    /// Its store is not vouched for.
+    case recovering
+    /// It has not met this incarnation, or has not told so yet.
+    case hasNotMet(ActorID)
+    /// It holds transactions of its own or of closed actors that are not on this node's disk.
+    case behind(missing: UInt64)
 }
 
 /// A transaction that waits although its predecessors are there, and keeps waiting all that
@@ -86,6 +119,9 @@ public struct ReplicatorGauges: Hashable, Sendable {
     public var droppedCount: UInt64 = 0
     /// Transactions that came although they were here already, since the start.
     public var duplicateCount: UInt64 = 0
+    /// Published transactions ignored since their actor is not its sender's present one, since
+    /// the start: they are pulled, if anybody has them.
+    public var closedCount: UInt64 = 0
     /// Transactions handed to the store to apply, since the start.
     public var deliveredCount: UInt64 = 0
     /// Pulls sent, since the start.

@@ -11,7 +11,7 @@ struct MessageTests {
             actor: ActorID(node: World.id(1), incarnation: 5), sequence: 70_000),
     ])
     static let samples: [Message] = [
-        .heads(heads), .hello(heads),
+        .heads(heads), .hello(heads), .heads(recoveringHeads),
         .notification([[1, 2, 3], [], [UInt8](repeating: 9, count: 300)]),
         .announcement([Announced(dot: Dot(actor: actor, sequence: 4), size: 1 << 40)]),
         .pull(Pull(id: 7, vector: vector, credit: 4_000_000)),
@@ -21,15 +21,27 @@ struct MessageTests {
                 resume: .init(dot: Dot(actor: actor, sequence: 1), offset: .max))),
         .page(Page(id: .max, transactions: [[5]], reachedEnd: false, vector: vector)),
         .page(Page(id: 0, transactions: [], reachedEnd: true, vector: VersionVector())),
+        .page(
+            Page(
+                id: 0, transactions: [], reachedEnd: true, vector: VersionVector(),
+                recovery: .new)),
         .piece(
             Piece(
-                id: 1, dot: Dot(actor: actor, sequence: 1), offset: 10, total: 20, bytes: [1, 2])),
+                id: 1, dot: Dot(actor: actor, sequence: 1), offset: 10, total: 20, bytes: [1, 2],
+                recovery: .restored)),
     ]
     static let heads = Heads(
         actor: actor, vector: vector, durable: VersionVector(),
         digest: ProjectionDigest(high: .max, low: 3),
         clock: HybridTimestamp(milliseconds: 55, counter: 2) ?? .zero,
         wallMilliseconds: 1_800_000_000_000, modelHash: model)
+    static let recoveringHeads = Heads(
+        actor: actor, vector: vector, durable: vector, digest: ProjectionDigest(), clock: .zero,
+        wallMilliseconds: 0, modelHash: model,
+        met: [
+            ActorID(node: World.id(1), incarnation: 5),
+            ActorID(node: World.id(2), incarnation: .max),
+        ], recovery: .restored)
 
     func frame(_ message: Message) -> [UInt8] {
         Envelope(cluster: "test", sender: World.id(3), message: message).encoded()
@@ -58,11 +70,32 @@ struct MessageTests {
             try Envelope.decode(bytes, cluster: "other")
         }
         var later = bytes
-        later[1] = 2
-        #expect(throws: MessageFailure.otherRevision(2, sender: World.id(3))) {
+        later[1] = 3
+        #expect(throws: MessageFailure.otherRevision(3, sender: World.id(3))) {
             try Envelope.decode(resealed(later), cluster: "test")
         }
         #expect(throws: MessageFailure.self) { try Envelope.decode(later, cluster: "test") }
+    }
+
+    @Test("Heads that name a node twice, or nodes out of order, or too many, are refused")
+    func metOutOfOrder() {
+        let first = ActorID(node: World.id(1), incarnation: 5)
+        let second = ActorID(node: World.id(2), incarnation: 5)
+        let again = ActorID(node: World.id(1), incarnation: 6)
+        for met in [[second, first], [first, again], [first, first]] {
+            var heads = Self.heads
+            heads.met = met
+            let bytes = frame(.heads(heads))
+            #expect(throws: MessageFailure.self) { try Envelope.decode(bytes, cluster: "test") }
+        }
+        var limits = Limits()
+        limits.peers = 1
+        var heads = Self.heads
+        heads.met = [first, second]
+        let bytes = frame(.heads(heads))
+        #expect(throws: MessageFailure.self) {
+            try Envelope.decode(bytes, cluster: "test", limits: limits)
+        }
     }
 
     @Test("A frame over the limit is refused unread")

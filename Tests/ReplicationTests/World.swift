@@ -1,51 +1,6 @@
 import Merge
 import Replication
 
-/// A store of nothing but its log; it checks that what it is told to apply is in causal order.
-struct FakeStore {
-    var vector = VersionVector()
-    var log: [EncodedTransaction] = []
-    var digest = ProjectionDigest()
-    var refused: Set<Dot> = []
-    var violations: [Dot] = []
-
-    var state: StoreState { StoreState(vector: vector, digest: digest) }
-
-    mutating func append(_ transaction: EncodedTransaction) {
-        guard vector.covers(transaction.transaction.seen), !vector.contains(transaction.dot) else {
-            return violations.append(transaction.dot)
-        }
-        vector.advance(to: transaction.dot)
-        log.append(transaction)
-        digest.add((Transaction.checksum(transaction.bytes), transaction.dot.sequence))
-    }
-
-    mutating func apply(_ transactions: [EncodedTransaction]) -> [Rejection] {
-        var rejected: [Rejection] = []
-        for transaction in transactions {
-            if refused.contains(transaction.dot) {
-                rejected.append(Rejection(dot: transaction.dot, reason: "no such row"))
-            } else if rejected.isEmpty || vector.covers(transaction.transaction.seen) {
-                append(transaction)
-            }
-        }
-        return rejected
-    }
-
-    func read(after: VersionVector, byteLimit: Int) -> ([[UInt8]], Bool) {
-        var result: [[UInt8]] = []
-        var bytes = 0
-        for transaction in log where !after.contains(transaction.dot) {
-            if !result.isEmpty, bytes + transaction.bytes.count > byteLimit {
-                return (result, false)
-            }
-            bytes += transaction.bytes.count
-            result.append(transaction.bytes)
-        }
-        return (result, true)
-    }
-}
-
 /// One node of a pretend cluster.
 struct FakeNode {
     var replicator: Replicator
@@ -58,6 +13,10 @@ struct FakeNode {
     var alarms: [Alarm] = []
     var quarantined: [NodeID] = []
     var batches: [Int] = []
+    var isSaving = true
+    /// What was declared stable in this run, in order.
+    var stable: [VersionVector] = []
+    var effects: [Effect] = []
 }
 
 /// A cluster over a network that loses, repeats and reorders by a seed. One thread, no real time.
@@ -67,11 +26,15 @@ final class World {
         var exchangeLoss = 0.0
         var repeats = 0.0
         var delay: ClosedRange<UInt64> = 1...3
+        /// How many messages take up to five seconds.
+        var stragglers = 0.0
     }
 
     enum Event {
         case tick(Int)
         case input(Int, life: Int, Input)
+        case sync(Int)
+        case reopen(Int, life: Int, after: UInt64)
     }
 
     static let wallStart: UInt64 = 1_800_000_000_000
@@ -84,6 +47,9 @@ final class World {
     var cut: Set<Int> = []
     var applyMilliseconds: UInt64 = 1
     var sentBytes = 0
+    var oracle = StabilityOracle()
+    /// How often stores put on disk what they have applied; nil where all is durable at once.
+    var syncMilliseconds: UInt64?
     private var events: [(at: UInt64, order: Int, event: Event)] = []
     private var order = 0
 
@@ -103,22 +69,33 @@ final class World {
     }
 
     func addNode(
-        _ number: Int, cluster: String = "test", model: [UInt8] = model, peers: [Int]
+        _ number: Int, cluster: String = "test", model: [UInt8] = model, peers: [Int],
+        recovery: Recovery = .none
     ) {
         let actor = ActorID(node: Self.id(number), incarnation: UInt64(number) << 32 | 1)
+        let store = FakeStore(recovery: recovery, isLazy: syncMilliseconds != nil)
         nodes.append(
             FakeNode(
-                replicator: makeReplicator(actor, cluster: cluster, model: model),
-                store: FakeStore(), actor: actor, peers: peers.map(Self.id)))
+                replicator: makeReplicator(
+                    actor, cluster: cluster, model: model, recovery: recovery),
+                store: store, actor: actor, peers: peers.map(Self.id)))
     }
 
-    func makeReplicator(_ actor: ActorID, cluster: String, model: [UInt8]) -> Replicator {
+    func makeReplicator(
+        _ actor: ActorID, cluster: String, model: [UInt8], recovery: Recovery = .none
+    ) -> Replicator {
         Replicator(
-            configuration: .init(cluster: cluster, actor: actor, modelHash: model),
+            configuration: .init(
+                cluster: cluster, actor: actor, modelHash: model, recovery: recovery),
             limits: limits, generator: SeededGenerator(seed: UInt64(actor.node.rawValue)))
     }
 
-    func start() { for index in nodes.indices { start(index) } }
+    func start() {
+        for index in nodes.indices { start(index) }
+        for index in nodes.indices {
+            if let syncMilliseconds { schedule(.sync(index), after: syncMilliseconds) }
+        }
+    }
 
     func start(_ index: Int) {
         give(
@@ -137,17 +114,23 @@ final class World {
     }
 
     /// Starts a stopped node with its store as it was and a new incarnation.
-    func restart(_ index: Int) {
+    func restart(_ index: Int, incarnation: UInt64? = nil) {
         let actor = ActorID(
-            node: nodes[index].actor.node, incarnation: nodes[index].actor.incarnation + 1)
+            node: nodes[index].actor.node,
+            incarnation: incarnation ?? nodes[index].actor.incarnation + 1)
         nodes[index].actor = actor
         nodes[index].isUp = true
-        nodes[index].replicator = makeReplicator(actor, cluster: "test", model: model)
+        nodes[index].isSaving = true
+        nodes[index].stable = []
+        nodes[index].effects = []
+        nodes[index].replicator = makeReplicator(
+            actor, cluster: "test", model: model, recovery: nodes[index].store.recovery)
         start(index)
     }
 
     /// Saves on a node: `count` transactions in one group commit.
     func save(_ index: Int, count: Int = 1, bytes: Int = 20, ahead: UInt64 = 0) {
+        guard nodes[index].isSaving else { return }
         var group: [EncodedTransaction] = []
         for _ in 0..<count {
             let actor = nodes[index].actor
@@ -155,8 +138,10 @@ final class World {
                 Dot(actor: actor, sequence: nodes[index].store.vector[actor] + 1),
                 seen: nodes[index].store.vector, milliseconds: wall + ahead, bytes: bytes)
             nodes[index].store.append(transaction)
+            oracle.learn(transaction)
             group.append(transaction)
         }
+        nodes[index].store.sync()
         give(index, .committed(group, state: nodes[index].store.state, now: now))
     }
 
@@ -173,6 +158,15 @@ final class World {
             case .input(let index, let life, let input):
                 guard nodes[index].isUp, nodes[index].life == life else { continue }
                 give(index, input.at(now))
+            case .sync(let index):
+                schedule(.sync(index), after: syncMilliseconds ?? 1_000)
+                guard nodes[index].isUp else { continue }
+                nodes[index].store.sync()
+                give(index, .committed([], state: nodes[index].store.state, now: now))
+            case .reopen(let index, let life, let incarnation):
+                guard nodes[index].isUp, nodes[index].life == life else { continue }
+                stop(index)
+                restart(index, incarnation: incarnation + 1_000)
             }
         }
         now = end
@@ -185,6 +179,10 @@ final class World {
     private func carryOut(_ effect: Effect, of index: Int) {
         let node = nodes[index].actor.node
         switch effect {
+        case .publish, .send, .reply, .readLog: break
+        default: nodes[index].effects.append(effect)
+        }
+        switch effect {
         case .publish(let bytes):
             for target in nodes.indices where nodes[target].peers.contains(node) {
                 deliver(bytes, from: index, to: target, over: .publish, loss: faults.publishLoss)
@@ -194,6 +192,7 @@ final class World {
             deliver(bytes, from: index, to: target, over: .exchange, loss: faults.exchangeLoss)
         case .apply(let transactions):
             nodes[index].batches.append(transactions.count)
+            oracle.apply(transactions, at: nodes[index])
             let rejected = nodes[index].store.apply(transactions)
             let input = Input.applied(
                 state: nodes[index].store.state, rejected: rejected, now: now)
@@ -210,6 +209,15 @@ final class World {
                 ), after: 1)
         case .quarantined(let peer, _, _): nodes[index].quarantined.append(peer)
         case .alarm(let alarm): nodes[index].alarms.append(alarm)
+        case .stable(let vector):
+            oracle.declare(vector, at: nodes[index], of: nodes)
+            nodes[index].store.declared.join(vector)
+            nodes[index].stable.append(vector)
+        case .setSaving(let isAllowed): nodes[index].isSaving = isAllowed
+        case .outgrown: nodes[index].store.outgrow()
+        case .vouched: nodes[index].store.vouch()
+        case .reopen(let incarnation):
+            schedule(.reopen(index, life: nodes[index].life, after: incarnation), after: 1)
         }
     }
 
@@ -224,13 +232,14 @@ final class World {
         for _ in 0..<copies where !chance(loss) {
             let input = Input.messageReceived(
                 bytes: bytes, from: nodes[source].actor.node, over: channel, now: now)
+            let delay = chance(faults.stragglers) ? 1...5_000 : faults.delay
             schedule(
                 .input(target, life: nodes[target].life, input),
-                after: UInt64.random(in: faults.delay, using: &generator))
+                after: UInt64.random(in: delay, using: &generator))
         }
     }
 
-    private func chance(_ probability: Double) -> Bool {
+    func chance(_ probability: Double) -> Bool {
         probability > 0 && Double.random(in: 0..<1, using: &generator) < probability
     }
 

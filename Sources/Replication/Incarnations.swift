@@ -1,0 +1,44 @@
+import Merge
+
+/// The newest incarnation known of each node: met, named by a peer, or seen as a writer.
+///
+/// Bounded by the number of node numbers there are; in truth by the cluster.
+struct Incarnations: Hashable, Sendable {
+    /// Sorted by node, one a node.
+    private(set) var newest: [ActorID] = []
+
+    /// The newest incarnation known of a node.
+    subscript(node: NodeID) -> ActorID? {
+        let place = place(of: node)
+        return place < newest.count && newest[place].node == node ? newest[place] : nil
+    }
+
+    /// Whether a newer incarnation of the actor's node is known: then its transactions are taken
+    /// from members' logs only.
+    func isClosed(_ actor: ActorID) -> Bool { self[actor.node].map { $0 > actor } ?? false }
+
+    /// Takes note of an incarnation.
+    ///
+    /// - Returns: whether it closes one that was the newest until now.
+    @discardableResult
+    mutating func note(_ actor: ActorID) -> Bool {
+        let place = place(of: actor.node)
+        guard place < newest.count, newest[place].node == actor.node else {
+            newest.insert(actor, at: place)
+            return false
+        }
+        guard newest[place] < actor else { return false }
+        newest[place] = actor
+        return true
+    }
+
+    private func place(of node: NodeID) -> Int {
+        var low = 0
+        var high = newest.count
+        while low < high {
+            let middle = (low + high) / 2
+            if newest[middle].node < node { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

@@ -1,0 +1,146 @@
+import Merge
+
+/// Incarnations, reports and recovery: what may be collected here, and what may be written.
+extension Replicator {
+    // MARK: - Incarnations
+
+    /// Takes note of incarnations that a peer knows. A peer that is known here as an older one is
+    /// not agreed with any more; one newer than this node's own means that peers do not listen.
+    mutating func noteIncarnations(_ actors: [ActorID]) {
+        var isAnyClosed = false
+        for actor in actors where incarnations.note(actor) { isAnyClosed = true }
+        guard isAnyClosed else { return }
+        for index in peers.indices {
+            guard peers[index].isAgreed, let actor = peers[index].actor,
+                incarnations.isClosed(actor)
+            else { continue }
+            peers[index].forget()
+            peers[index].firstMet = nil
+            peers[index].firstVouched = nil
+            sayHello(index)
+        }
+        guard !isOutdated, let newest = incarnations[node], newest > configuration.actor else {
+            return
+        }
+        isOutdated = true
+        tellRecovery()
+        effects.append(.reopen(after: newest.incarnation))
+    }
+
+    /// Whether heads come from an incarnation that is not the newest known: then they count for
+    /// nothing, and if it lives, our heads tell it so.
+    mutating func refuseOutdated(_ actor: ActorID) -> Bool {
+        guard let newest = incarnations[actor.node], newest > actor else { return false }
+        raiseOnce(
+            .incarnationOutdated(
+                actor.node, incarnation: actor.incarnation, newest: newest.incarnation))
+        return true
+    }
+
+    /// Lets heads say that a new incarnation was met, once that is true of all that is on its way
+    /// into the store: of closed actors nothing may be applied later that no member's log has.
+    ///
+    /// What waits or is ready of closed actors is dropped, pulled or not: it may be from a log
+    /// that its owner has lost since. It is pulled again from whoever has it. What the store is
+    /// applying at this moment cannot be called back, so the meeting waits for it.
+    mutating func settleMeetings() {
+        guard isAnyMeetingOpen, !queue.applying.contains(where: { isClosed($0.dot.actor) }) else {
+            return
+        }
+        for index in peers.indices where peers[index].isAgreed {
+            peers[index].met = peers[index].actor
+        }
+        let incarnations = incarnations
+        let dots = queue.drop(to: state.vector) { incarnations.isClosed($0) }
+        guard !dots.isEmpty else { return }
+        dropped.removeAll { state.vector.contains($0) }
+        for dot in dots where dropped.count < limits.orphans {
+            let place = dropped.firstIndex { $0 >= dot } ?? dropped.endIndex
+            if place == dropped.endIndex || dropped[place] != dot {
+                dropped.insert(dot, at: place)
+            }
+        }
+        noteGap(isCertain: true)
+    }
+
+    private var isAnyMeetingOpen: Bool {
+        peers.contains { $0.isAgreed && $0.actor != $0.met }
+    }
+
+    private func isClosed(_ actor: ActorID) -> Bool { incarnations.isClosed(actor) }
+
+    // MARK: - Reports
+
+    /// By what reports are judged.
+    var stabilityView: Stability.View {
+        Stability.View(
+            own: configuration.actor, durable: state.durable, incarnations: incarnations)
+    }
+
+    mutating func learnReport(_ heads: Heads, from index: Int) {
+        guard heads.vector.entries.count <= limits.actors, peers[index].isConfigured else { return }
+        stability.hear(
+            Report(
+                actor: heads.actor, vector: heads.vector, durable: heads.durable, met: heads.met,
+                isRecovering: heads.isRecovering))
+        if heads.recovery != .new { outgrow() }
+        guard recovery != .none, heads.met.contains(configuration.actor) else { return }
+        // The first, not the latest: of a peer that always writes the latest is never covered.
+        if peers[index].firstMet == nil { peers[index].firstMet = heads.vector }
+        if !heads.isRecovering, peers[index].firstVouched == nil {
+            peers[index].firstVouched = heads.vector
+        }
+    }
+
+    /// Tells what has become stable.
+    mutating func advanceStability() {
+        guard recovery == .none, !isOutdated, !isAnyMeetingOpen,
+            stability.advance(stabilityView)
+        else { return }
+        effects.append(.stable(stability.vector))
+    }
+
+    // MARK: - Recovery
+
+    /// Whether saves are let through.
+    var isSaving: Bool { recovery != .restored && !isOutdated }
+
+    /// A new store takes over from an older one: it must have all of it before it saves.
+    mutating func outgrow() {
+        if recovery == .new { recovery = .restored }
+    }
+
+    /// Tells the shell what has changed of recovery; before anything is applied.
+    mutating func tellRecovery() {
+        if recovery != .none, isStarted, isVouchedFor {
+            recovery = .none
+            for index in peers.indices {
+                peers[index].firstMet = nil
+                peers[index].firstVouched = nil
+            }
+        }
+        if recovery != toldRecovery {
+            effects.append(recovery == .none ? .vouched : .outgrown)
+            toldRecovery = recovery
+        }
+        if isSaving != toldSaving {
+            effects.append(.setSaving(allowed: isSaving))
+            toldSaving = isSaving
+        }
+    }
+
+    /// Judged by what is on this node's disk: what power takes away again would not be vouched for.
+    private var isVouchedFor: Bool {
+        var areAllCovered = true
+        var isAny = false
+        for peer in peers where peer.isConfigured {
+            isAny = true
+            if let vector = peer.firstVouched, state.durable.covers(vector) { return true }
+            guard let vector = peer.firstMet, state.durable.covers(vector) else {
+                areAllCovered = false
+                continue
+            }
+        }
+        return isAny && areAllCovered
+    }
+}

@@ -1,0 +1,98 @@
+import Merge
+import Replication
+
+/// A store of nothing but its log, of which a part is on disk; it checks that what it is told to
+/// apply is in causal order. A value: a copy of it is a backup.
+struct FakeStore {
+    var vector = VersionVector()
+    var log: [EncodedTransaction] = []
+    var digest = ProjectionDigest()
+    var refused: Set<Dot> = []
+    var violations: [Dot] = []
+
+    /// Whether what is applied waits for ``sync()`` to be on disk; a save never waits.
+    var isLazy = false
+    /// What is on disk: a prefix of the log.
+    private(set) var durable = VersionVector()
+    private(set) var durableCount = 0
+    private(set) var recovery = Recovery.none
+    private var outgrownAt: Int?
+    /// All that was declared stable to this store.
+    var declared = VersionVector()
+
+    init(recovery: Recovery = .none, isLazy: Bool = false) {
+        self.recovery = recovery
+        self.isLazy = isLazy
+    }
+
+    var state: StoreState { StoreState(vector: vector, durable: durable, digest: digest) }
+
+    mutating func append(_ transaction: EncodedTransaction) {
+        guard vector.covers(transaction.transaction.seen), !vector.contains(transaction.dot) else {
+            return violations.append(transaction.dot)
+        }
+        vector.advance(to: transaction.dot)
+        log.append(transaction)
+        digest.add((Transaction.checksum(transaction.bytes), transaction.dot.sequence))
+        if !isLazy { sync() }
+    }
+
+    mutating func sync() {
+        durable = vector
+        durableCount = log.count
+    }
+
+    mutating func apply(_ transactions: [EncodedTransaction]) -> [Rejection] {
+        var rejected: [Rejection] = []
+        for transaction in transactions {
+            if refused.contains(transaction.dot) {
+                rejected.append(Rejection(dot: transaction.dot, reason: "no such row"))
+            } else if rejected.isEmpty || vector.covers(transaction.transaction.seen) {
+                append(transaction)
+            }
+        }
+        return rejected
+    }
+
+    /// Reads what is on disk.
+    func read(after: VersionVector, byteLimit: Int) -> ([[UInt8]], Bool) {
+        var result: [[UInt8]] = []
+        var bytes = 0
+        for transaction in log[..<durableCount] where !after.contains(transaction.dot) {
+            if !result.isEmpty, bytes + transaction.bytes.count > byteLimit {
+                return (result, false)
+            }
+            bytes += transaction.bytes.count
+            result.append(transaction.bytes)
+        }
+        return (result, true)
+    }
+
+    /// Takes away what is not on disk. A note in the store is lost with all that came after it.
+    mutating func losePower() {
+        let kept = Array(log[..<durableCount])
+        if let outgrownAt, durableCount <= outgrownAt, recovery == .restored { recovery = .new }
+        vector = VersionVector()
+        digest = ProjectionDigest()
+        log = []
+        for transaction in kept { append(transaction) }
+        sync()
+    }
+
+    mutating func outgrow() {
+        recovery = .restored
+        outgrownAt = log.count
+    }
+
+    /// Only what is on disk is vouched for, so the note may be taken for durable.
+    mutating func vouch() {
+        recovery = .none
+        outgrownAt = nil
+    }
+
+    /// Becomes what the restore command makes of a backup.
+    mutating func restore() {
+        recovery = .restored
+        outgrownAt = nil
+    }
+}

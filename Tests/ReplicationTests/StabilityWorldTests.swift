@@ -1,0 +1,159 @@
+import Merge
+import Replication
+import Testing
+
+@Suite("Stability in random histories, against one who sees all stores")
+struct StabilityWorldTests {
+    /// Random histories of 2 to 4 nodes: restarts, power losses, restored backups, wiped disks,
+    /// links that are cut, lost and late messages, and sometimes bounds that are far too small.
+    @Test("What is stable is on every disk and nothing concurrent comes", arguments: 1...60)
+    func random(seed: UInt64) {
+        var history = RandomHistory(seed: seed)
+        history.run(steps: 150)
+        #expect(history.world.oracle.faults == [])
+        history.settle()
+        let world = history.world
+        #expect(world.oracle.faults == [])
+        #expect(world.isConverged)
+        for index in world.nodes.indices {
+            let status = world.status(index)
+            #expect(status.stable == world.nodes[index].store.vector)
+            #expect(status.members.allSatisfy { $0.hindrance == nil })
+            #expect(status.recovery == .none && world.nodes[index].isSaving)
+            #expect(world.nodes[index].quarantined.isEmpty)
+            #expect(status.gauges.waitingCount == 0)
+        }
+    }
+
+    @Test("The random histories do contain what they are for")
+    func coverage() {
+        var declared = 0
+        var restores = 0
+        var reopened = 0
+        for seed in 1...20 {
+            var history = RandomHistory(seed: UInt64(seed))
+            history.run(steps: 150)
+            declared += history.world.oracle.declaredCount
+            restores += history.restores
+            reopened += history.staleStarts
+        }
+        #expect(declared > 500)
+        #expect(restores > 50)
+        #expect(reopened > 5)
+    }
+}
+
+/// A random history of a cluster, by a seed.
+struct RandomHistory {
+    let world: World
+    private var generator: SeededGenerator
+    private var backups: [[FakeStore]]
+    /// The greatest incarnation given to each node.
+    private var incarnations: [UInt64] = []
+    private(set) var restores = 0
+    private(set) var staleStarts = 0
+
+    init(seed: UInt64) {
+        generator = SeededGenerator(seed: seed &* 77)
+        world = World(seed: seed)
+        world.syncMilliseconds = UInt64.random(in: 100...1_500, using: &generator)
+        world.faults = World.Faults(
+            publishLoss: 0.2, exchangeLoss: 0.1, repeats: 0.1, delay: 1...60, stragglers: 0.05)
+        if Bool.random(using: &generator) {
+            world.limits.pageBytes = 256
+            world.limits.applyCount = 1
+            world.limits.waitingCount = 4
+            world.limits.backlogCount = 2
+            world.limits.transactionsInFrame = 2
+            world.applyMilliseconds = 30
+        }
+        let count = Int.random(in: 2...4, using: &generator)
+        let recovery: Recovery = Bool.random(using: &generator) ? .new : .none
+        for number in 1...count {
+            world.addNode(
+                number, peers: (1...count).filter { $0 != number }, recovery: recovery)
+        }
+        backups = world.nodes.map { [$0.store] }
+        incarnations = world.nodes.map(\.actor.incarnation)
+        world.start()
+    }
+
+    mutating func run(steps: Int) {
+        for _ in 0..<steps {
+            step()
+            world.run(UInt64.random(in: 1...400, using: &generator))
+            guard world.oracle.faults.isEmpty else { return }
+        }
+    }
+
+    /// Ends all trouble and waits.
+    mutating func settle() {
+        world.cut = []
+        world.faults = World.Faults()
+        for index in world.nodes.indices where !world.nodes[index].isUp { start(index) }
+        world.run(60_000)
+    }
+
+    private mutating func step() {
+        let index = Int.random(in: world.nodes.indices, using: &generator)
+        switch Int.random(in: 0..<100, using: &generator) {
+        case 0..<45:
+            guard world.nodes[index].isUp else { return start(index) }
+            world.save(index, count: Int.random(in: 1...3, using: &generator))
+        case 45..<52: backups[index].append(world.nodes[index].store.backup())
+        case 52..<62:
+            world.stop(index)
+            world.nodes[index].store.losePower()
+        case 62..<67: world.stop(index)
+        case 67..<73:
+            world.stop(index)
+            restores += 1
+            guard let backup = backups[index].randomElement(using: &generator) else { return }
+            world.nodes[index].store = backup
+            world.nodes[index].store.restore()
+            start(index, isStale: Int.random(in: 0..<4, using: &generator) == 0)
+        case 73..<76:
+            world.stop(index)
+            restores += 1
+            world.nodes[index].store = FakeStore(recovery: .new, isLazy: true)
+            start(index)
+        case 76..<84: toggleLink()
+        default: if !world.nodes[index].isUp { start(index) }
+        }
+    }
+
+    private func toggleLink() {
+        var generator = world.generator
+        defer { world.generator = generator }
+        let low = Int.random(in: 1..<world.nodes.count, using: &generator)
+        let high = Int.random(in: (low + 1)...world.nodes.count, using: &generator)
+        let link = low * 100 + high
+        if world.cut.contains(link) { world.cut.remove(link) } else { world.cut.insert(link) }
+    }
+
+    /// Starts a node; a stale one with a clock that was set back, yet as an incarnation not used
+    /// before and later than those its store knows.
+    private mutating func start(_ index: Int, isStale: Bool = false) {
+        guard !world.nodes[index].isUp else { return }
+        incarnations[index] = max(incarnations[index], world.nodes[index].actor.incarnation)
+        guard isStale else {
+            incarnations[index] += 1_000
+            return world.restart(index, incarnation: incarnations[index])
+        }
+        staleStarts += 1
+        let node = world.nodes[index].actor.node
+        let known = world.nodes[index].store.vector.entries.last { $0.actor.node == node }
+        let first = UInt64(node.rawValue) << 32
+        world.restart(
+            index, incarnation: (known?.actor.incarnation ?? first) + UInt64(staleStarts % 900) + 1)
+    }
+}
+
+extension FakeStore {
+    /// A copy of what is on disk, with the note that belongs to it.
+    func backup() -> FakeStore {
+        var copy = self
+        copy.losePower()
+        return copy
+    }
+}
