@@ -7,15 +7,18 @@ import Synchronization
 final class NodeHandle: Sendable {
     let number: Int
     let folder: URL
+    let store: URL
     let httpPort: Int
     let publishPort: Int
     let exchangePort: Int
     private let running = Mutex<TestProcess?>(nil)
     private let client: NodeClient
 
-    init(number: Int, folder: URL, ports: [Int]) throws {
+    /// - Parameter storeFolder: where its store is; nil for beside everything else.
+    init(number: Int, folder: URL, ports: [Int], storeFolder: URL? = nil) throws {
         self.number = number
         self.folder = folder
+        store = (storeFolder ?? folder).appendingPathComponent("n\(number).sqlite")
         httpPort = ports[0]
         publishPort = ports[1]
         exchangePort = ports[2]
@@ -24,7 +27,6 @@ final class NodeHandle: Sendable {
 
     var url: String { "http://127.0.0.1:\(httpPort)" }
     var configuration: URL { folder.appendingPathComponent("n\(number).yaml") }
-    var store: URL { folder.appendingPathComponent("n\(number).sqlite") }
     var process: TestProcess? { running.withLock { $0 } }
     var residentBytes: Int { process?.residentBytes ?? 0 }
 
@@ -34,26 +36,37 @@ final class NodeHandle: Sendable {
     // MARK: - The process
 
     /// Starts the node and waits until it says that it is ready.
-    func start() async throws {
+    ///
+    /// - Parameters:
+    ///   - launcher: a program with arguments that becomes the node's, such as a tracer.
+    ///   - environment: what is added to the environment.
+    func start(launcher: [String] = [], environment: [String: String] = [:]) async throws {
+        guard try await startUnlessEnded(launcher: launcher, environment: environment) else {
+            throw EndToEndError(
+                "Node \(number) ended at its start. It says: \(process?.lastErrors ?? "")")
+        }
+    }
+
+    /// The same; gives whether it became ready, and not whether it ended before.
+    func startUnlessEnded(
+        launcher: [String] = [], environment: [String: String] = [:]
+    ) async throws -> Bool {
         let output = folder.appendingPathComponent("n\(number).out")
         try Data().write(to: output)
         let process = try TestProcess(
             ["serve", "--config", configuration.path], output: output,
-            errors: folder.appendingPathComponent("n\(number).err"))
+            errors: folder.appendingPathComponent("n\(number).err"), launcher: launcher,
+            environment: environment)
         running.withLock { $0 = process }
-        try await waitUntil {
+        var isReady = false
+        try await waitUntil(every: .milliseconds(10)) {
             "node \(number) was ready. It says: \(process.lastErrors)"
         } _: {
             let said = (try? String(contentsOf: output, encoding: .utf8)) ?? ""
-            if said.split(separator: "\n").contains(where: { $0.contains(":\(httpPort)") }) {
-                return true
-            }
-            guard process.isRunning else {
-                throw EndToEndError(
-                    "Node \(number) ended at its start. It says: \(process.lastErrors)")
-            }
-            return false
+            isReady = said.split(separator: "\n").contains { $0.contains(":\(httpPort)") }
+            return isReady || !process.isRunning
         }
+        return isReady
     }
 
     /// Ends the process without warning, and waits until it is gone.

@@ -14,7 +14,7 @@ final class TestCluster: Sendable {
 
     let folder: URL
     let nodes: [NodeHandle]
-    private let links: [Link]
+    let links: [Link]
 
     /// Starts a cluster, hands it to the test, and ends all of it, whatever happens.
     ///
@@ -22,11 +22,13 @@ final class TestCluster: Sendable {
     ///   - size: how many nodes are configured.
     ///   - starting: which of them are started; nil for all.
     ///   - model: the model as JSON.
+    ///   - storeFolders: where the stores are of nodes that have them somewhere else.
     static func with(
         nodes size: Int = 3, starting: [Int]? = nil, model: String = TestModel.json,
-        _ body: (TestCluster) async throws -> Void
+        storeFolders: [Int: URL] = [:], _ body: (TestCluster) async throws -> Void
     ) async throws {
-        let cluster = try await TestCluster(size: size, model: model)
+        let cluster = try await TestCluster(
+            size: size, model: model, storeFolders: storeFolders)
         do {
             for number in starting ?? Array(1...size) { try await cluster.node(number).start() }
             try await body(cluster)
@@ -40,7 +42,7 @@ final class TestCluster: Sendable {
         await cluster.end()
     }
 
-    private init(size: Int, model: String) async throws {
+    private init(size: Int, model: String, storeFolders: [Int: URL]) async throws {
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("tributary-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -48,7 +50,9 @@ final class TestCluster: Sendable {
         var nodes: [NodeHandle] = []
         for number in 1...size {
             nodes.append(
-                try NodeHandle(number: number, folder: folder, ports: try FreePorts.take(3)))
+                try NodeHandle(
+                    number: number, folder: folder, ports: try FreePorts.take(3),
+                    storeFolder: storeFolders[number]))
         }
         var links: [Link] = []
         for node in nodes {
@@ -69,7 +73,7 @@ final class TestCluster: Sendable {
 
     private func configuration(of node: NodeHandle) -> Data {
         var lines = [
-            "cluster: test", "node: \(node.number)", "store: n\(node.number).sqlite",
+            "cluster: test", "node: \(node.number)", "store: \(node.store.path)",
             "model: model.json", "http:", "  listen: 127.0.0.1:\(node.httpPort)", "mesh:",
             "  publish: tcp://127.0.0.1:\(node.publishPort)",
             "  exchange: tcp://127.0.0.1:\(node.exchangePort)",

@@ -32,12 +32,24 @@ final class TestProcess: Sendable {
     private let process: Process
 
     /// Starts the program; what it says is appended to two files.
-    init(_ arguments: [String], output: URL, errors: URL) throws {
+    ///
+    /// - Parameters:
+    ///   - launcher: a program with arguments that becomes ours, such as a tracer; empty for none.
+    ///   - environment: what is added to this process's environment.
+    init(
+        _ arguments: [String], output: URL, errors: URL, launcher: [String] = [],
+        environment: [String: String] = [:]
+    ) throws {
         self.output = output
         self.errors = errors
         process = Process()
-        process.executableURL = try Self.program()
-        process.arguments = arguments
+        let line = launcher + [try Self.program().path] + arguments
+        process.executableURL = URL(fileURLWithPath: line[0])
+        process.arguments = Array(line.dropFirst())
+        if !environment.isEmpty {
+            process.environment = ProcessInfo.processInfo.environment
+                .merging(environment) { $1 }
+        }
         process.standardOutput = try Self.appending(output)
         process.standardError = try Self.appending(errors)
         process.standardInput = FileHandle.nullDevice

@@ -1,0 +1,56 @@
+import Coordinator
+
+/// The log of a node as it tells it: every transaction by its dot.
+struct NodeHistory: Sendable {
+    /// A transaction, in the order applied there.
+    struct Entry: Sendable {
+        let dot: String
+        let saveID: String
+        let seen: [String: Int64]
+        let changes: [JSONObject]
+        /// All of it as text; equal for equal transactions.
+        let text: String
+
+        init(_ transaction: JSONObject) {
+            dot = transaction.text("dot")
+            saveID = transaction.text("saveID")
+            seen = transaction.vector("seen")
+            changes = (transaction["changes"]?.array ?? []).compactMap(\.object)
+            text = JSONWriter.text(of: .object(transaction))
+        }
+
+        /// Whether it was made by somebody who had seen another one.
+        func hasSeen(_ dot: String) -> Bool {
+            guard let (actor, sequence) = NodeHistory.parts(of: dot) else { return false }
+            return seen[actor, default: 0] >= sequence
+        }
+    }
+
+    private(set) var entries: [Entry] = []
+    private var token: String?
+
+    /// Actor and sequence of a dot.
+    static func parts(of dot: String) -> (actor: String, sequence: Int64)? {
+        guard let dash = dot.lastIndex(of: "-"),
+            let sequence = Int64(dot[dot.index(after: dash)...])
+        else { return nil }
+        return (String(dot[..<dash]), sequence)
+    }
+
+    /// Reads what has come since the last reading; gives that.
+    @discardableResult
+    mutating func read(from node: NodeHandle) async throws -> [Entry] {
+        var new: [Entry] = []
+        while true {
+            let path =
+                token.map { "/v1/history?limit=2000&after=\($0)" } ?? "/v1/history?limit=2000"
+            let answer = try await node.expect("GET", path)
+            token = answer.text("token")
+            let page = (answer["transactions"]?.array ?? []).compactMap(\.object)
+            guard !page.isEmpty else { break }
+            new += page.map(Entry.init)
+        }
+        entries += new
+        return new
+    }
+}

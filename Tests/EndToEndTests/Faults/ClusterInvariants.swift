@@ -1,0 +1,235 @@
+import Coordinator
+import Testing
+
+/// What must hold of a cluster once it is whole again, whatever has happened to it.
+///
+/// 1. All nodes come to equal vectors, with equal digests, contents and unresolved conflicts, and
+///    each finds its digest right.
+/// 2. Every log has every dot once, without gaps up to the vector, and all logs have the same
+///    content under it.
+/// 3. Every acknowledged save is in the logs under the dot of its answer, with what was asked.
+/// 4. Every write is visible, overwritten by one that had seen it, or in the conflict journal.
+struct ClusterInvariants {
+    let cluster: TestCluster
+    /// Saves that were acknowledged.
+    let records: [SaveRecord]
+
+    /// What was found, for a line in the run's output.
+    struct Summary: CustomStringConvertible {
+        var transactionCount = 0
+        var acknowledgedCount = 0
+        var visibleCount = 0
+        var overwrittenCount = 0
+        var journalledCount = 0
+
+        var description: String {
+            "\(transactionCount) transactions, \(acknowledgedCount) acknowledged saves, writes: "
+                + "\(visibleCount) visible, \(overwrittenCount) overwritten, "
+                + "\(journalledCount) in the journal"
+        }
+    }
+
+    /// Waits for convergence and checks everything.
+    @discardableResult
+    static func expect(
+        _ cluster: TestCluster, _ records: [SaveRecord], timeout: Duration = .seconds(60),
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> Summary {
+        try await cluster.waitForConvergence(timeout: timeout)
+        try await expectEqualContents(cluster, sourceLocation: sourceLocation)
+        let invariants = ClusterInvariants(cluster: cluster, records: records)
+        var summary = Summary()
+        let entries = try await invariants.expectEqualLogs(sourceLocation)
+        summary.transactionCount = entries.count
+        summary.acknowledgedCount = records.count
+        invariants.expectAcknowledged(entries, sourceLocation)
+        try await invariants.expectExplained(entries, &summary, sourceLocation)
+        return summary
+    }
+
+    // MARK: - Logs
+
+    private func expectEqualLogs(
+        _ sourceLocation: SourceLocation
+    ) async throws -> [NodeHistory.Entry] {
+        var first: [String: String] = [:]
+        var entries: [NodeHistory.Entry] = []
+        for node in cluster.nodes {
+            var history = NodeHistory()
+            try await history.read(from: node)
+            var texts: [String: String] = [:]
+            for entry in history.entries {
+                #expect(
+                    texts.updateValue(entry.text, forKey: entry.dot) == nil,
+                    "Node \(node.number) has \(entry.dot) twice", sourceLocation: sourceLocation)
+            }
+            try await expectNoGaps(history, on: node, sourceLocation)
+            if node.number == 1 {
+                (first, entries) = (texts, history.entries)
+                continue
+            }
+            let different = Set(texts.keys).union(first.keys).filter { texts[$0] != first[$0] }
+            #expect(
+                different.isEmpty,
+                """
+                Node \(node.number) and node 1 differ in \(different.count) transactions, as in \
+                \(different.sorted().prefix(2).map { [first[$0] ?? "-", texts[$0] ?? "-"] })
+                """, sourceLocation: sourceLocation)
+        }
+        return entries
+    }
+
+    private func expectNoGaps(
+        _ history: NodeHistory, on node: NodeHandle, _ sourceLocation: SourceLocation
+    ) async throws {
+        var counts: [String: Int64] = [:]
+        for entry in history.entries {
+            guard let (actor, sequence) = NodeHistory.parts(of: entry.dot) else {
+                throw EndToEndError("\(entry.dot) is no dot")
+            }
+            counts[actor, default: 0] += 1
+            #expect(
+                counts[actor] == sequence, "Node \(node.number) has \(entry.dot) out of order",
+                sourceLocation: sourceLocation)
+        }
+        let vector = try await node.position().vector.filter { $0.value > 0 }
+        #expect(vector == counts, sourceLocation: sourceLocation)
+    }
+
+    // MARK: - Acknowledged saves
+
+    private func expectAcknowledged(
+        _ entries: [NodeHistory.Entry], _ sourceLocation: SourceLocation
+    ) {
+        let byDot = Dictionary(entries.map { ($0.dot, $0) }) { first, _ in first }
+        for record in records where !record.transaction.isEmpty {
+            guard let entry = byDot[record.transaction] else {
+                Issue.record(
+                    "\(record.saveID) was acknowledged as \(record.transaction), which is lost",
+                    sourceLocation: sourceLocation)
+                continue
+            }
+            #expect(
+                entry.saveID == record.saveID, "\(record.transaction) names two saves",
+                sourceLocation: sourceLocation)
+            for operation in record.operations.compactMap(\.object) {
+                let isThere = entry.changes.contains { Self.carriesOut(operation, $0) }
+                #expect(
+                    isThere,
+                    "\(entry.text) lacks \(JSONWriter.text(of: .object(operation)))",
+                    sourceLocation: sourceLocation)
+            }
+        }
+    }
+
+    /// Whether a change is that of an operation; links that were there already change nothing.
+    private static func carriesOut(_ operation: JSONObject, _ change: JSONObject) -> Bool {
+        if operation["add"] != nil || operation["remove"] != nil { return true }
+        if let deleted = operation["delete"]?.string {
+            return change.text("kind") == "delete" && change.text("object") == deleted
+        }
+        if let updated = operation["update"]?.string, change.text("object") != updated {
+            return false
+        }
+        guard ["insert", "update"].contains(change.text("kind")) else { return false }
+        // Texts are the save's own, so that they always change something.
+        return ["a", "b", "name"].allSatisfy { name in
+            guard let wanted = operation.value(name) else { return true }
+            return change.value(name) == wanted
+        }
+    }
+
+    // MARK: - What became of every write
+
+    private struct Write {
+        let entry: NodeHistory.Entry
+        let change: JSONObject
+    }
+
+    private func expectExplained(
+        _ entries: [NodeHistory.Entry], _ summary: inout Summary,
+        _ sourceLocation: SourceLocation
+    ) async throws {
+        var writes: [String: [Write]] = [:]
+        for entry in entries {
+            for change in entry.changes where change["add"] == nil && change["remove"] == nil {
+                writes[change.text("object"), default: []].append(
+                    Write(entry: entry, change: change))
+            }
+        }
+        let journal = try await journalledDots()
+        let objects = try await visibleObjects()
+        for (uri, all) in writes.sorted(by: { $0.key < $1.key }) {
+            for write in all {
+                switch fate(of: write, among: all, uri, objects, journal[uri] ?? []) {
+                case .visible: summary.visibleCount += 1
+                case .overwritten: summary.overwrittenCount += 1
+                case .journalled: summary.journalledCount += 1
+                case .lost(let what):
+                    Issue.record(
+                        "\(what) of \(write.entry.saveID) (\(write.entry.dot)) is lost at \(uri)",
+                        sourceLocation: sourceLocation)
+                }
+            }
+        }
+    }
+
+    private enum Fate { case visible, overwritten, journalled, lost(String) }
+
+    private func fate(
+        of write: Write, among all: [Write], _ uri: String, _ objects: [String: JSONObject],
+        _ journal: Set<String>
+    ) -> Fate {
+        let object = objects[uri]
+        let later = all.filter { $0.entry.hasSeen(write.entry.dot) }
+        if write.change.text("kind") == "delete" {
+            if object == nil { return .visible }
+            if !later.isEmpty { return .overwritten }
+            return journal.contains(write.entry.dot) ? .journalled : .lost("The deletion")
+        }
+        var isVisible = false
+        var isJournalled = false
+        for value in write.change["values"]?.object?.members ?? [] {
+            let isOverwritten = later.contains {
+                $0.change.text("kind") == "delete" || $0.change.value(value.key) != nil
+            }
+            if isOverwritten { continue }
+            if object?.value(value.key) == value.value {
+                isVisible = true
+            } else if journal.contains(write.entry.dot) {
+                isJournalled = true
+            } else if let target = value.value.string, value.key == "parent",
+                object != nil, objects[target] == nil
+            {
+                // A reference to what is gone is shown as nil.
+                isVisible = true
+            } else {
+                return .lost(value.key)
+            }
+        }
+        return isVisible ? .visible : isJournalled ? .journalled : .overwritten
+    }
+
+    /// The dots of all sides of all conflicts, by object.
+    private func journalledDots() async throws -> [String: Set<String>] {
+        var result: [String: Set<String>] = [:]
+        let answer = try await cluster.node(1).expect(
+            "GET", "/v1/conflicts?state=all&limit=10000")
+        for conflict in (answer["conflicts"]?.array ?? []).compactMap(\.object) {
+            for side in (conflict["sides"]?.array ?? []).compactMap(\.object) {
+                result[conflict.text("object"), default: []].insert(side.text("dot"))
+            }
+        }
+        return result
+    }
+
+    private func visibleObjects() async throws -> [String: JSONObject] {
+        var result: [String: JSONObject] = [:]
+        for entity in TestModel.entities {
+            for object in try await cluster.node(1).objects(entity) {
+                result[object.text("id")] = object
+            }
+        }
+        return result
+    }
+}
