@@ -1,0 +1,83 @@
+import Coordinator
+public import Merge
+
+extension ReferenceModel {
+    /// A conflict that is open: its name, whether somebody must decide it, and its sides.
+    public struct OpenConflict: Hashable, Sendable {
+        /// Its name.
+        public let id: String
+        /// Whether the policy decides nothing.
+        public let isUnresolved: Bool
+        /// The transactions that wrote its sides.
+        public let sides: Set<Dot>
+    }
+
+    /// The names of the conflicts that somebody must decide (DESIGN section 10).
+    public func unresolvedConflicts() -> Set<String> {
+        Set(openConflicts().filter(\.isUnresolved).map(\.id))
+    }
+
+    /// The names of the open conflicts that a policy decided. Those whose sides are all stable
+    /// may be missing on a node, for there they may have collapsed.
+    public func settledConflicts() -> Set<String> {
+        Set(openConflicts().filter { !$0.isUnresolved }.map(\.id))
+    }
+
+    /// Every open conflict, in order of its name.
+    public func openConflicts() -> [OpenConflict] {
+        var result: [OpenConflict] = []
+        for (id, row) in rows {
+            let place = "\(row.entity.name).\(id)"
+            if isInConflict(row) {
+                result.append(
+                    open("\(place).object", row.policy, row.existence))
+            }
+            // Of a dead row only its existence is in conflict.
+            guard row.isAlive else { continue }
+            for (name, register) in row.registers {
+                if row.policy.granularity == .property, isInConflict(register, name, of: row) {
+                    result.append(open("\(place).\(name)", register.policy, register.siblings))
+                }
+                if register.raw != register.shown {
+                    result.append(
+                        OpenConflict(
+                            id: "\(place).\(name).target", isUnresolved: false,
+                            sides: [register.winner.dot]))
+                }
+            }
+        }
+        for link in links where link.isDisputed && link.endsLive {
+            let parts = link.key.name.split(separator: ".", maxSplits: 1)
+            let name = "\(parts[0]).\(link.key.source).\(parts[1]).\(link.key.target)"
+            result.append(open(name, link.policy, link.siblings))
+        }
+        return result.sorted { $0.id < $1.id }
+    }
+
+    /// Whether the siblings of a row's existence differ: in whether there is a row, and under a
+    /// row-grained policy in what it holds.
+    private func isInConflict(_ row: ReferenceRow) -> Bool {
+        if row.isDisputed { return true }
+        guard row.policy.granularity == .row, row.isAlive else { return false }
+        return row.entity.properties.contains { property in
+            Set(row.existence.map { value(property, of: row.entity, in: $0) }).count > 1
+        }
+    }
+
+    private func isInConflict(
+        _ register: ReferenceRegister, _ name: String, of row: ReferenceRow
+    ) -> Bool {
+        guard register.siblings.count > 1, let position = row.entity.position(of: name) else {
+            return false
+        }
+        let property = row.entity.properties[position]
+        return Set(register.siblings.map { value(property, of: row.entity, in: $0) }).count > 1
+    }
+
+    private func open(
+        _ id: String, _ policy: MergePolicy, _ siblings: [ReferenceWrite]
+    ) -> OpenConflict {
+        OpenConflict(
+            id: id, isUnresolved: policy.leavesUnresolved, sides: Set(siblings.map(\.dot)))
+    }
+}

@@ -1,0 +1,297 @@
+public import Coordinator
+public import Merge
+
+/// What a store must show, computed from a set of saves and the model alone.
+///
+/// Deliberately naive: every register is looked at from all writes ever made to it, and its
+/// siblings are those that no other of them has seen (DESIGN section 5). Nothing is applied one
+/// after the other, so there is no order of delivery that could matter. Uniqueness constraints
+/// (5.5) are not in it. A value, usable from any thread.
+public struct ReferenceModel: Sendable {
+    let model: ManagedObjectModel
+    let models: [[UInt8]: ManagedObjectModel]
+    private(set) var rows: [RowID: ReferenceRow] = [:]
+    private(set) var links: [ReferenceLink] = []
+    private var referrers: [RowID: [(row: RowID, property: String)]] = [:]
+
+    /// Computes what is to be seen.
+    ///
+    /// - Parameters:
+    ///   - model: the model that readers use.
+    ///   - transactions: the saves, in any order, repeated or not; with each of them everything
+    ///     it has seen.
+    ///   - vector: which of them count; nil for all.
+    ///   - olderModels: models that some of the transactions may name, for a register is settled
+    ///     by the policy of the model that its newest sibling names.
+    public init(
+        _ model: ManagedObjectModel, _ transactions: [Transaction],
+        at vector: VersionVector? = nil, olderModels: [ManagedObjectModel] = []
+    ) {
+        self.model = model
+        models = Dictionary(
+            (olderModels + [model]).map { ($0.versionHash, $0) }, uniquingKeysWith: { $1 })
+        let history = History(transactions, at: vector)
+        for (row, writes) in history.rows {
+            // Of a row whose insert is not there nothing is known.
+            guard let name = history.entities[row], let entity = model.entity(named: name)
+            else { continue }
+            rows[row] = settle(entity, writes)
+        }
+        links = history.links.map { settle($0, $1) }
+        links.sort { left, right in
+            left.key.name == right.key.name
+                ? (left.key.source, left.key.target) < (right.key.source, right.key.target)
+                : left.key.name < right.key.name
+        }
+        dropReferencesToTheDead()
+        settleClaims()
+        indexReferences()
+    }
+
+    // MARK: Reading
+
+    /// Whether readers see the row.
+    public func isAlive(_ row: RowID) -> Bool { rows[row]?.isAlive ?? false }
+
+    /// The name of a living row's entity; nil where readers see no such row.
+    public func entity(of row: RowID) -> String? {
+        guard let row = rows[row], row.isAlive else { return nil }
+        return row.entity.name
+    }
+
+    /// The living rows of exactly that entity, in order of identity.
+    public func rows(_ entity: String) -> [RowID] {
+        rows.filter { $0.value.isAlive && $0.value.entity.name == entity }.map(\.key).sorted()
+    }
+
+    /// All living rows, in order of identity.
+    public var livingRows: [RowID] { rows.filter { $0.value.isAlive }.map(\.key).sorted() }
+
+    /// What readers see of a property; nil where they see no such row, or it has none.
+    public func value(_ row: RowID, _ property: String) -> PropertyValue? {
+        guard let row = rows[row], row.isAlive else { return nil }
+        return row.registers[property]?.shown
+    }
+
+    /// What a property's register holds, also where readers see null because a reference leads
+    /// nowhere; nil where readers see no such row, or it has no such property.
+    public func rawValue(_ row: RowID, _ property: String) -> PropertyValue? {
+        guard let row = rows[row], row.isAlive else { return nil }
+        return row.registers[property]?.raw
+    }
+
+    /// The transaction whose write of a property stands; nil where readers see no such row.
+    public func winner(_ row: RowID, _ property: String) -> Dot? {
+        guard let row = rows[row], row.isAlive else { return nil }
+        return row.registers[property]?.winner.dot
+    }
+
+    /// The version of a living row; nil where readers see no such row.
+    public func version(_ row: RowID) -> Set<Dot>? {
+        guard let row = rows[row], row.isAlive else { return nil }
+        return Set(row.existence.map(\.dot))
+    }
+
+    /// The rows that a relationship of any kind leads to, in order of identity.
+    public func members(_ row: RowID, _ name: String) -> [RowID] {
+        guard let found = rows[row], found.isAlive,
+            let relationship = found.entity.relationship(named: name)
+        else { return [] }
+        switch relationship.storage {
+        case .column:
+            guard case .reference(let target)? = value(row, name) else { return [] }
+            return [target]
+        case .inverseColumn(let owner, let property):
+            let family = model.entity(named: owner)?.familyNames ?? []
+            return (referrers[row] ?? []).filter { referrer in
+                referrer.property == property
+                    && family.contains(rows[referrer.row]?.entity.name ?? "")
+            }.map(\.row).sorted()
+        case .link(let link, let isFirst):
+            // A relationship that is its own inverse leads both ways.
+            let isSymmetric =
+                relationship.description.inverse == name && link.hasSuffix(".\(name)")
+                && relationship.destination == model.link(named: link)?.source
+            var result = Set<RowID>()
+            for made in links where made.key.name == link && made.isMade && made.endsLive {
+                if isFirst || isSymmetric, made.key.source == row { result.insert(made.key.target) }
+                if !isFirst || isSymmetric, made.key.target == row {
+                    result.insert(made.key.source)
+                }
+            }
+            return result.sorted()
+        }
+    }
+
+    /// The living links between living rows of a link table, in order of their ends.
+    public func livingLinks(_ name: String) -> [(source: RowID, target: RowID)] {
+        links.filter { $0.key.name == name && $0.isMade && $0.endsLive }
+            .map { ($0.key.source, $0.key.target) }
+    }
+
+    // MARK: Settling registers
+
+    /// The policy of a register: that of the model its newest sibling names (5.1).
+    private func policies(
+        _ entity: ManagedObjectModel.Entity, _ siblings: [ReferenceWrite]
+    ) -> ManagedObjectModel.Entity {
+        guard let newest = ReferenceWrite.choose(siblings, .latest),
+            let named = models[newest.modelHash]?.entity(named: entity.name)
+        else { return entity }
+        return named
+    }
+
+    /// What a write says of a property; nil where it says nothing.
+    ///
+    /// An insertion or a revival, and any write of a row-grained row, is of all properties. What
+    /// it does not name is null, or the default where its writer's model had no such property.
+    func value(
+        _ property: ManagedObjectModel.Property, of entity: ManagedObjectModel.Entity,
+        in write: ReferenceWrite
+    ) -> PropertyValue? {
+        if let value = write.values[property.name] { return value }
+        guard !write.isDeath, write.isWhole || entity.policies.isRowGrained else { return nil }
+        let writers = models[write.modelHash]?.entity(named: entity.name) ?? entity
+        return writers.position(of: property.name) == nil ? property.defaultValue : .null
+    }
+
+    private func settle(
+        _ entity: ManagedObjectModel.Entity, _ writes: [ReferenceWrite]
+    ) -> ReferenceRow {
+        let existence = ReferenceWrite.maximal(writes)
+        let policy = policies(entity, existence).policies.entity
+        let living = existence.filter { !$0.isDeath }
+        let isAlive: Bool
+        switch policy {
+        case .error, .errorByRow: isAlive = !living.isEmpty
+        case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump:
+            isAlive = living.count == existence.count
+        case .rollback, .overwrite:
+            isAlive = ReferenceWrite.choose(existence, policy.choice)?.isDeath == false
+        }
+        var registers: [String: ReferenceRegister] = [:]
+        if policy.granularity == .row {
+            // Who wins wins whole; a delete that wins leaves nothing to show.
+            let winner = ReferenceWrite.choose(living, policy.choice)
+            for property in entity.properties where isAlive {
+                guard let winner else { continue }
+                let raw = value(property, of: entity, in: winner) ?? .null
+                registers[property.name] = ReferenceRegister(
+                    siblings: existence, winner: winner, policy: policy, raw: raw, shown: raw)
+            }
+        } else {
+            for property in entity.properties {
+                registers[property.name] = settle(property, of: entity, writes)
+            }
+        }
+        return ReferenceRow(
+            entity: entity, writes: writes, existence: existence, policy: policy,
+            isAlive: isAlive, registers: registers)
+    }
+
+    private func settle(
+        _ property: ManagedObjectModel.Property, of entity: ManagedObjectModel.Entity,
+        _ writes: [ReferenceWrite]
+    ) -> ReferenceRegister? {
+        let siblings = ReferenceWrite.maximal(
+            writes.filter { value(property, of: entity, in: $0) != nil })
+        let named = policies(entity, siblings)
+        let policy =
+            named.position(of: property.name).map { named.policies.properties[$0] }
+            ?? named.policies.entity
+        guard let winner = ReferenceWrite.choose(siblings, policy.choice) else { return nil }
+        let raw = value(property, of: entity, in: winner) ?? .null
+        return ReferenceRegister(
+            siblings: siblings, winner: winner, policy: policy, raw: raw, shown: raw)
+    }
+
+    private func settle(
+        _ key: ReferenceLink.Key, _ writes: [ReferenceWrite]
+    ) -> ReferenceLink {
+        let siblings = ReferenceWrite.maximal(writes)
+        let newest = ReferenceWrite.choose(siblings, .latest)
+        let named = newest.flatMap { models[$0.modelHash]?.link(named: key.name) }
+        let policy = (named ?? model.link(named: key.name))?.policy ?? .error
+        let isMade =
+            policy.leavesUnresolved
+            ? siblings.contains { !$0.isDeath }
+            : ReferenceWrite.choose(siblings, policy.choice)?.isDeath == false
+        return ReferenceLink(
+            key: key, writes: writes, siblings: siblings, policy: policy, isMade: isMade,
+            endsLive: isAlive(key.source) && isAlive(key.target))
+    }
+
+    // MARK: Settling references
+
+    private mutating func dropReferencesToTheDead() {
+        for (row, found) in rows where found.isAlive {
+            for (name, register) in found.registers {
+                if case .reference(let target) = register.raw, !isAlive(target) {
+                    rows[row]?.registers[name]?.shown = .null
+                }
+            }
+        }
+    }
+
+    private struct Claim: Hashable {
+        let owner: String
+        let property: String
+        let target: RowID
+    }
+
+    /// Of several rows whose one-to-one leads to one target only one keeps its reference (5.4).
+    private mutating func settleClaims() {
+        var owners: [String: [(property: String, owner: String)]] = [:]
+        for entity in model.entities { owners[entity.name] = oneToOnes(entity) }
+        var claims: [Claim: [(stamp: Stamp, row: RowID)]] = [:]
+        for (row, found) in rows where found.isAlive {
+            for (property, owner) in owners[found.entity.name] ?? [] {
+                guard let register = found.registers[property],
+                    case .reference(let target) = register.shown
+                else { continue }
+                claims[Claim(owner: owner, property: property, target: target), default: []]
+                    .append((register.winner.stamp, row))
+            }
+        }
+        for (claim, claimants) in claims where claimants.count > 1 {
+            guard let owner = model.entity(named: claim.owner),
+                let position = owner.position(of: claim.property)
+            else { continue }
+            let choice = owner.policies.properties[position].choice
+            // Ties within one save go to the lowest row, under both rules.
+            let winner = claimants.min { left, right in
+                if left.stamp == right.stamp { return left.row < right.row }
+                return (left.stamp < right.stamp) == (choice == .earliest)
+            }
+            for claimant in claimants where claimant.row != winner?.row {
+                rows[claimant.row]?.registers[claim.property]?.shown = .null
+            }
+        }
+    }
+
+    /// The columns of an entity that keep one-to-ones, each with the entity that declares it.
+    private func oneToOnes(
+        _ entity: ManagedObjectModel.Entity
+    ) -> [(property: String, owner: String)] {
+        entity.relationships.compactMap { relationship in
+            guard case .column = relationship.storage, !relationship.isToMany,
+                let name = relationship.description.inverse,
+                let inverse = model.entity(named: relationship.destination)?
+                    .relationship(named: name), !inverse.isToMany
+            else { return nil }
+            if case .inverseColumn(let owner, _) = inverse.storage {
+                return (relationship.name, owner)
+            }
+            return (relationship.name, relationship.destination)
+        }
+    }
+
+    private mutating func indexReferences() {
+        for (row, found) in rows where found.isAlive {
+            for (name, register) in found.registers {
+                guard case .reference(let target) = register.shown else { continue }
+                referrers[target, default: []].append((row, name))
+            }
+        }
+    }
+}
