@@ -50,8 +50,8 @@ final class GroupCommit: @unchecked Sendable {
             [EncodedTransaction], completion: @Sendable (Result<ApplyResult, any Error>) -> Void)
         case makeDurable(completion: @Sendable (Result<Void, any Error>) -> Void)
         case maintain(
-            @Sendable (StoreEngine) throws -> Int,
-            completion: @Sendable (Result<Int, any Error>) -> Void)
+            @Sendable (StoreEngine) throws -> Void,
+            completion: @Sendable (Result<Void, any Error>) -> Void)
 
         var size: Int {
             switch self {
@@ -272,7 +272,7 @@ final class GroupCommit: @unchecked Sendable {
             [(rejected: [(dot: Dot, reason: String)], (Result<ApplyResult, any Error>) -> Void)] =
                 []
         var durable: [(Result<Void, any Error>) -> Void] = []
-        var maintained: [(Int, (Result<Int, any Error>) -> Void)] = []
+        var maintained: [(Result<Void, any Error>) -> Void] = []
         let notice: CommitNotice?
         do {
             try engine.begin(isDurable: false)
@@ -281,7 +281,8 @@ final class GroupCommit: @unchecked Sendable {
                 case .save: continue
                 case .makeDurable(let completion): durable.append(completion)
                 case .maintain(let work, let completion):
-                    maintained.append((try work(engine), completion))
+                    try work(engine)
+                    maintained.append(completion)
                 case .apply(let transactions, let completion):
                     var rejected: [(dot: Dot, reason: String)] = []
                     for transaction in transactions {
@@ -304,7 +305,7 @@ final class GroupCommit: @unchecked Sendable {
         }
         publish(notice, isDurable: false)
         if let notice { onCommit(notice) }
-        for (count, completion) in maintained { completion(.success(count)) }
+        for completion in maintained { completion(.success(())) }
         finish(applied: applied, durable: durable)
     }
 

@@ -22,6 +22,8 @@ public final class PersistentStoreCoordinator: Sendable {
         public var walLimit: UInt64 = 1 << 30
         /// The longest a pin may live, in milliseconds.
         public var pinLimitMilliseconds: UInt64 = 3_600_000
+        /// Pages of write-ahead log after which a commit writes them back into the file: 16 MB.
+        package var checkpointPages = 4_000
         /// The wall clock, in milliseconds since 1970.
         public var wallMilliseconds: @Sendable () -> UInt64 = {
             UInt64(max(0, Date().timeIntervalSince1970 * 1000))
@@ -190,7 +192,7 @@ public final class PersistentStoreCoordinator: Sendable {
                 try database.execute(
                     sql: """
                         PRAGMA journal_mode = WAL;
-                        PRAGMA wal_autocheckpoint = 4000;
+                        PRAGMA wal_autocheckpoint = \(options.checkpointPages);
                         """)
             }
             try database.execute(sql: "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY")
@@ -331,13 +333,39 @@ public final class PersistentStoreCoordinator: Sendable {
         writer.run(.makeDurable(completion: completion))
     }
 
-    /// Runs work of upkeep on the writer queue.
-    func maintain(
-        _ work: @escaping @Sendable (StoreEngine) throws -> Int
-    ) async throws -> Int {
+    /// Waits until everything committed is on disk, and blocks the caller meanwhile.
+    ///
+    /// - Throws: ``CoordinatorError`` where the disk failed.
+    package func makeDurable() throws {
         let writer = try writableWriter()
-        return try await withCheckedThrowingContinuation { continuation in
-            writer.run(.maintain(work) { continuation.resume(with: $0) })
+        try waitForOutcome { writer.runBlocking(.makeDurable(completion: $0)) }
+    }
+
+    /// Runs work of upkeep in a group, on the writer queue; the completion is called there too.
+    func maintain<Value: Sendable>(
+        _ work: @escaping @Sendable (StoreEngine) throws -> Value,
+        completion: @escaping @Sendable (Result<Value, any Error>) -> Void
+    ) {
+        do {
+            try writableWriter().run(Self.upkeep(work, completion))
+        } catch { completion(.failure(error)) }
+    }
+
+    /// The same, blocking the calling thread.
+    func maintainBlocking<Value: Sendable>(
+        _ work: @escaping @Sendable (StoreEngine) throws -> Value
+    ) throws -> Value {
+        let writer = try writableWriter()
+        return try waitForOutcome { writer.runBlocking(Self.upkeep(work, $0)) }
+    }
+
+    private static func upkeep<Value: Sendable>(
+        _ work: @escaping @Sendable (StoreEngine) throws -> Value,
+        _ completion: @escaping @Sendable (Result<Value, any Error>) -> Void
+    ) -> GroupCommit.Job {
+        let value = OutcomeBox<Value>()
+        return .maintain({ engine in value.complete(.success(try work(engine))) }) { result in
+            completion(result.flatMap { Result { try value.wait() } })
         }
     }
 

@@ -162,8 +162,16 @@ extension StoreEngine {
                 ?? RowState(propertyCount: concrete.entity.properties.count)
             let write = RowWrite(
                 kind: kind, values: Array(zip(positions, change.values)).map { ($0, $1) })
-            try state.apply(
-                write, stamp: stamp, seen: transaction.seen, policies: concrete.entity.policies)
+            if kind == .delete, state.isEmpty {
+                // Somebody who still had the tombstone decided that the row stays deleted. The
+                // word is kept, for a revival may be concurrent with it.
+                state.existence.apply(
+                    Sibling(stamp: stamp, value: .dead), seen: transaction.seen)
+            } else {
+                try state.apply(
+                    write, stamp: stamp, seen: transaction.seen,
+                    policies: concrete.entity.policies)
+            }
             if touched[change.row] == nil { order.append(change.row) }
             touched[change.row] = (old, concrete, state)
         }

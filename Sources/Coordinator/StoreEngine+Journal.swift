@@ -15,7 +15,7 @@ extension StoreEngine {
         try journal(from: before, to: after, by: stamp)
     }
 
-    private func conflicts(
+    func conflicts(
         of row: LoadedRow, dangling: [(position: Int, target: RowID)]
     ) throws -> [Conflict] {
         let found = ConflictReport.conflicts(
@@ -112,10 +112,50 @@ extension StoreEngine {
 
     /// Moves an open entry to the closed ones.
     private func close(_ conflict: Conflict) throws {
+        var conflict = conflict
+        if let known = try openEntry(conflict.id) { conflict.openedAt = known.openedAt }
         let remove = try database.prepared("DELETE FROM _conflict WHERE id = ?1 AND closed = 0")
         remove.bind(1, conflict.id.description)
         try remove.run()
         try writeClosed(conflict)
+    }
+
+    /// The entry of an open conflict as it was last written.
+    private func openEntry(_ id: ConflictID) throws -> Conflict? {
+        let look = try database.prepared(
+            "SELECT record, opened FROM _conflict WHERE id = ?1 AND closed = 0")
+        look.bind(1, id.description)
+        guard try look.step() else { return nil }
+        defer { look.reset() }
+        return try ConflictCoding.decode(
+            look.bytes(0), id: id, openedAt: UInt64(bitPattern: look.integer(1)))
+    }
+
+    /// Closes what stability has settled for good: the entries stay with all their sides, and
+    /// no transaction has closed them.
+    ///
+    /// The entry is kept as it was written, for by now the log may have forgotten what it told.
+    ///
+    /// - Parameter whole: the last values of a row whose tombstone goes. What a side did not
+    ///   write is added to it, so that it can still be brought back whole (MODEL P5).
+    /// - Returns: how many were closed.
+    func settle(
+        from before: [Conflict], to after: [Conflict], whole: LoadedRow? = nil
+    ) throws -> Int {
+        var count = 0
+        for conflict in before where !after.contains(where: { $0.id == conflict.id }) {
+            var closed = try openEntry(conflict.id) ?? conflict
+            closed.state = .settled
+            closed.closedBy = nil
+            if let whole {
+                for index in closed.sides.indices where !closed.sides[index].isDeleted {
+                    closed.sides[index].complete(from: whole)
+                }
+            }
+            try close(closed)
+            count += 1
+        }
+        return count
     }
 
     /// Writes an entry that is closed, under a name nobody has in this generation.
@@ -146,5 +186,17 @@ extension StoreEngine {
                 entity: conflict.id.entity, row: conflict.id.row, subject: conflict.id.subject,
                 closedAt: state.generation))
         group.wroteApart = true
+    }
+}
+
+extension ConflictSide {
+    /// Adds what a row held in properties that the side did not write.
+    fileprivate mutating func complete(from loaded: LoadedRow) {
+        let written = Set(row.map(\.name))
+        for (property, value) in zip(loaded.table.entity.properties, loaded.columns)
+        where !written.contains(property.name) {
+            row.append(.init(name: property.name, value: value))
+        }
+        row.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     }
 }

@@ -25,6 +25,16 @@ extension StoreEngine {
         new.apply(Sibling(stamp: stamp, value: isAlive), seen: seen)
         if let hash = Self.hash(link, source, target, old) { state.digest.subtract(hash) }
         if let hash = Self.hash(link, source, target, new) { state.digest.add(hash) }
+        try writeLink(link, source: source, target: target, new)
+        try noteUncollected(link, source: source, target: target, new)
+        group.updated.append(ManagedObjectID(entityName: link.source, row: source))
+        group.updated.append(ManagedObjectID(entityName: link.target, row: target))
+        try journal(link, source: source, target: target, old: old, new: new, by: stamp)
+    }
+
+    func writeLink(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID, _ register: Register<Bool>
+    ) throws {
         let statement = try database.prepared(
             """
             INSERT INTO \(EntityTable.quote(link.name)) (source, target, _alive, _siblings)
@@ -33,12 +43,9 @@ extension StoreEngine {
             """)
         statement.bind(1, source.rawValue)
         statement.bind(2, target.rawValue)
-        statement.bind(3, LinkCoding.isAlive(new, policy: link.policy) ? 1 : 0)
-        statement.bind(4, LinkCoding.encode(new, actors: state.actors))
+        statement.bind(3, LinkCoding.isAlive(register, policy: link.policy) ? 1 : 0)
+        statement.bind(4, LinkCoding.encode(register, actors: state.actors))
         try statement.run()
-        group.updated.append(ManagedObjectID(entityName: link.source, row: source))
-        group.updated.append(ManagedObjectID(entityName: link.target, row: target))
-        try journal(link, source: source, target: target, old: old, new: new, by: stamp)
     }
 
     /// The hash of a link that is there; nil of one that is not.

@@ -37,10 +37,10 @@ extension StoreEngine {
         _ id: ConflictID, sides: [Dot]?, author: String?, contextName: String?
     ) throws -> SaveRequest {
         let conflict = try journalled(id, sides: sides)
-        // An open conflict's outcome replaced the sides that are not visible; a closed one's
-        // replaced what was visible until then.
-        let isOpen = conflict.isOpen || conflict.kind == .save
-        let wanted = conflict.sides.last { $0.isVisible != isOpen } ?? conflict.sides.last
+        // A policy's outcome replaced the sides that are not visible, whether it is open or
+        // stability has closed it; a resolution replaced what was visible until then.
+        let isPolicys = conflict.state == .settled
+        let wanted = conflict.sides.last { $0.isVisible != isPolicys } ?? conflict.sides.last
         guard conflict.state != .unresolved, let wanted else {
             throw CoordinatorError(
                 .conflictNotFound, "\(id) has no outcome to undo: it is unresolved.")
@@ -100,6 +100,7 @@ extension StoreEngine {
             return try update(conflict, [(property, value)])
         case .delete, .row, .save:
             if side.isDeleted { return try delete(conflict) }
+            if let revival = try revival(of: conflict, from: side) { return revival }
             return try update(conflict, side.row.map { ($0.name, $0.value) })
         case .dangling:
             guard let property = conflict.property else { break }
@@ -118,6 +119,32 @@ extension StoreEngine {
         }
         throw CoordinatorError(
             .conflictNotFound, "\(conflict.id) cannot be resolved by choosing a side.")
+    }
+
+    /// The operation that brings back a row whose tombstone is gone; nil where the row is known.
+    ///
+    /// - Throws: ``CoordinatorError`` (`objectNotFound`) where the journal does not have the
+    ///   whole row: part of it would show differently on nodes that still have the tombstone.
+    private func revival(
+        of conflict: Conflict, from side: ConflictSide
+    ) throws -> SaveOperation? {
+        let entity = try entity(conflict.object)
+        guard try load(table(entity.name), conflict.id.row)?.isTrace ?? true else { return nil }
+        let values = entity.properties.enumerated().compactMap { position, property in
+            side.row.first { $0.name == property.name }.map {
+                (position: position, value: $0.value)
+            }
+        }
+        guard values.count == entity.properties.count else {
+            throw CoordinatorError(
+                .objectNotFound,
+                "\(conflict.object) is deleted for good, and the journal has no more than a part "
+                    + "of it.")
+        }
+        var operation = SaveOperation(
+            kind: .update, entity: entity, row: conflict.id.row, values: values, resolves: true)
+        operation.isWholeRow = true
+        return operation
     }
 
     private func entity(_ object: ManagedObjectID) throws -> ManagedObjectModel.Entity {

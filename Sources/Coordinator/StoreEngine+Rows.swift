@@ -9,6 +9,9 @@ struct LoadedRow {
     /// The projected values; of a dead row its last visible values, unprojected.
     let columns: [PropertyValue]
 
+    /// Whether it is a tombstone without values: a delete of a row that was collected already.
+    var isTrace: Bool { state.insertion.siblings.isEmpty }
+
     /// The row as readers see it.
     var objectID: ManagedObjectID {
         ManagedObjectID(entityName: table.entity.name, row: row)
@@ -220,17 +223,20 @@ extension StoreEngine {
             statement.bind(1, row.rawValue)
             try statement.run()
             try writeTombstone(new)
+            state.tombstones += 1
             group.deleted.append(new.objectID)
             knownAlive[row] = nil
         case (false, false):
             try writeTombstone(new)
+            if old == nil { state.tombstones += 1 }
         }
         try noteDangling(old: old, new: new)
+        try noteUncollected(new)
         try journal(old: old, new: new, by: stamp)
         return new
     }
 
-    private func writeColumns(_ sql: String, _ new: LoadedRow) throws {
+    func writeColumns(_ sql: String, _ new: LoadedRow) throws {
         let statement = try database.prepared(sql)
         guard let latest = new.state.existence.siblings.last else {
             preconditionFailure("Row \(new.row) has no existence.")
@@ -264,13 +270,13 @@ extension StoreEngine {
         statement.bind(2, dead.table.code)
         statement.bind(3, coding(dead.table).encode(dead.state, columns: nil) ?? [])
         try statement.run()
-        state.tombstones += 1
     }
 
-    private func removeTombstone(_ row: RowID) throws {
+    func removeTombstone(_ row: RowID) throws {
         let statement = try database.prepared("DELETE FROM _tombstone WHERE row = ?1")
         statement.bind(1, row.rawValue)
         try statement.run()
+        state.tombstones -= 1
     }
 
     private func noteDangling(old: LoadedRow?, new: LoadedRow) throws {

@@ -86,7 +86,7 @@ extension StoreEngine {
                 planned, row, &plan)
             return
         }
-        let loaded = try load(table, row)
+        let loaded = try load(table, row).flatMap { $0.isTrace ? nil : $0 }
         try planExisting(operation, request, loaded, row, &plan)
     }
 
@@ -201,24 +201,26 @@ extension StoreEngine {
         let isAlive = loaded?.isAlive ?? false
         let isStale = operation.version.map { !isAlive || $0 != loaded?.state.version } ?? false
         if !isStale {
-            guard isAlive || operation.kind == .check || (resolves && loaded != nil) else {
+            let isKnown = loaded != nil || operation.isWholeRow
+            guard isAlive || operation.kind == .check || (resolves && isKnown) else {
                 throw CoordinatorError(
                     .objectNotFound, "There is no \(entity.name)/\(row), or no more.")
             }
             if operation.kind == .check { return }
             var kind: SavePlan.Row.Kind = operation.kind == .delete ? .delete : .update
             var values = operation.values
-            if !isAlive, kind == .update, let loaded {
+            if !isAlive, kind == .update {
                 kind = .revival
                 let assigned = Set(values.map(\.position))
-                values += loaded.columns.enumerated().filter { !assigned.contains($0.offset) }
-                    .map { ($0.offset, $0.element) }
+                values += (loaded?.columns ?? []).enumerated()
+                    .filter { !assigned.contains($0.offset) }.map { ($0.offset, $0.element) }
             }
             plan.add(
                 row,
                 SavePlan.Row(
                     table: table, loaded: loaded, kind: kind, values: values,
-                    assignedCount: operation.values.count, resolves: resolves,
+                    assignedCount: operation.isWholeRow ? 0 : operation.values.count,
+                    resolves: resolves,
                     name: operation.row, isSettled: false))
             return
         }

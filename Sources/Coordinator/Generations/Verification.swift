@@ -133,6 +133,7 @@ extension StoreReader {
     func rowsUnlikeTheLog(limit: Int) throws -> [String] {
         var written: [RowID: [String: (Dot, PropertyValue)]] = [:]
         var entities: [RowID: String] = [:]
+        var deleted = Set<RowID>()
         var position: UInt64 = 0
         var isLogWhole = false
         while true {
@@ -144,6 +145,8 @@ extension StoreReader {
                 for change in transaction.changes where change.target == nil {
                     let shape = transaction.shapes[change.shape]
                     entities[change.row] = shape.entity
+                    // Its tombstone may have been collected since.
+                    if change.kind == .delete { deleted.insert(change.row) }
                     if change.kind == .insert || change.kind == .revival {
                         for property in catalog.model.entity(named: shape.entity)?.properties ?? []
                         {
@@ -165,7 +168,7 @@ extension StoreReader {
             else { continue }
             guard let state = try registers(entity, row), let snapshot = try self.row(entity, row)
             else {
-                if try !hasTombstone(row) {
+                if try !deleted.contains(row) && !hasTombstone(row) {
                     differences.append("\(name)/\(row) is gone without having been deleted")
                 }
                 continue

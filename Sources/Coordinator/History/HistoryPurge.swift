@@ -56,8 +56,10 @@ extension PersistentStoreCoordinator {
         guard token.store == (try currentToken).store else {
             throw CoordinatorError(.malformed, "The token is of another node's store.")
         }
-        return try await maintain { engine in
-            try engine.purgeHistory(through: token.position, stable: stable)
+        return try await withCheckedThrowingContinuation { continuation in
+            maintain({ engine in
+                try engine.purgeHistory(through: token.position, stable: stable)
+            }) { continuation.resume(with: $0) }
         }
     }
 }

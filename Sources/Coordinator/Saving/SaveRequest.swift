@@ -63,6 +63,9 @@ public struct SaveOperation: Sendable {
     /// What the caller calls an inserted object, to find it in the answer; kept with the answer
     /// of a save that has an ID.
     public var name: String?
+    /// Whether an update has the values of all properties, as the journal kept them, so that it
+    /// can bring back a row of which the store knows nothing any more.
+    var isWholeRow = false
 
     /// Describes an operation.
     public init(

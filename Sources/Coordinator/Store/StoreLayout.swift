@@ -9,14 +9,15 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 1
+    static let version: Int32 = 2
 
     static let systemTables = """
         CREATE TABLE _state (
             id INTEGER PRIMARY KEY CHECK (id = 1), store INTEGER NOT NULL,
             cluster TEXT NOT NULL, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
             generation INTEGER NOT NULL, clock INTEGER NOT NULL, block INTEGER NOT NULL,
-            digestHigh INTEGER NOT NULL, digestLow INTEGER NOT NULL) STRICT;
+            digestHigh INTEGER NOT NULL, digestLow INTEGER NOT NULL,
+            recovery INTEGER NOT NULL DEFAULT 0) STRICT;
         CREATE TABLE _model (
             hash BLOB PRIMARY KEY, json TEXT NOT NULL, current INTEGER NOT NULL) STRICT;
         CREATE TABLE _actor (
@@ -30,6 +31,10 @@ enum StoreLayout {
             generation INTEGER NOT NULL, checksum INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
         CREATE TABLE _tombstone (
             row INTEGER PRIMARY KEY, entity INTEGER NOT NULL, registers BLOB NOT NULL) STRICT;
+        CREATE TABLE _uncollected (
+            row INTEGER NOT NULL, target INTEGER NOT NULL, name TEXT NOT NULL,
+            waitsFor INTEGER NOT NULL, PRIMARY KEY (row, target, name)) WITHOUT ROWID, STRICT;
+        CREATE INDEX _uncollectedByDot ON _uncollected (waitsFor);
         CREATE TABLE _dangling (
             target INTEGER NOT NULL, row INTEGER NOT NULL, entity INTEGER NOT NULL,
             PRIMARY KEY (target, row)) WITHOUT ROWID, STRICT;
