@@ -1,0 +1,190 @@
+internal import Coordinator
+internal import Merge
+internal import Replication
+
+/// The models of simulated clusters: every structure that merging knows, each once, under policies
+/// drawn by chance.
+///
+/// Small on purpose, for opening a store costs by the table and a run opens many: ten tables.
+enum SimulationModel {
+    /// What is drawn of a model; its structure is always the same.
+    struct Choices {
+        /// The entities' policies, by the order of ``SimulationModel/roots``; repeated where there
+        /// are fewer.
+        var policies: [MergePolicy] = [.error]
+        /// A policy of its own for dogs, which inherit from animals; nil for the animals'.
+        var dogs: MergePolicy?
+        /// Policies of single properties, taken in turn by those that may have one; a nil stands
+        /// for a property without.
+        var overrides: [MergePolicy?] = []
+        /// What becomes of a folder's notes when it is deleted.
+        var notes: DeleteRule = .nullify
+        /// What becomes of a person's passport when they are deleted.
+        var passport: DeleteRule = .nullify
+        /// Whether a ring's members have one predecessor each, or any number of them.
+        var isRingOneToOne = true
+    }
+
+    /// The entities at the roots of their hierarchies, in the order in which policies are given.
+    static let roots = [
+        "Item", "Member", "Folder", "Note", "Tag", "Person", "Passport", "Animal",
+    ]
+
+    /// Draws a model. All six policies occur in each, on entities that chance decides.
+    static func draw(_ generator: inout SeededGenerator) -> ManagedObjectModel {
+        var choices = Choices()
+        choices.policies = generator.some(MergePolicy.allCases, most: MergePolicy.allCases.count)
+        while choices.policies.count < roots.count {
+            choices.policies.append(generator.choice(MergePolicy.allCases) ?? .error)
+        }
+        choices.policies = generator.some(choices.policies, most: choices.policies.count)
+        if generator.chance(in: 3) { choices.dogs = generator.choice(MergePolicy.allCases) }
+        let grained = MergePolicy.allCases.filter { $0.granularity == .property }
+        choices.overrides = (0..<23).map { _ in
+            generator.chance(in: 4) ? generator.choice(grained) : nil
+        }
+        choices.notes = generator.choice(DeleteRule.allCases) ?? .nullify
+        choices.passport = generator.choice(DeleteRule.allCases) ?? .nullify
+        choices.isRingOneToOne = generator.chance(in: 2)
+        do {
+            return try build(choices)
+        } catch {
+            // The structure is this file's own, and overrides are left out where a model may not
+            // have them, so no choice can be refused.
+            preconditionFailure("The simulator's own model was refused: \(error)")
+        }
+    }
+
+    /// A model in which all entities follow one policy.
+    ///
+    /// - Throws: ModelError, where this file is wrong.
+    static func build(_ policy: MergePolicy) throws -> ManagedObjectModel {
+        try build(Choices(policies: [policy]))
+    }
+
+    /// A model of given choices.
+    ///
+    /// - Throws: ModelError, where this file is wrong.
+    static func build(_ choices: Choices) throws -> ManagedObjectModel {
+        var entities =
+            [item, member(choices)] + shelf(choices) + people(choices) + animals
+        for place in entities.indices {
+            let name = entities[place].name
+            if let root = roots.firstIndex(of: name), !choices.policies.isEmpty {
+                entities[place].mergePolicy = choices.policies[root % choices.policies.count]
+            }
+            if name == "Dog" { entities[place].mergePolicy = choices.dogs }
+        }
+        override(&entities, choices.overrides)
+        return try ManagedObjectModel(entities: entities)
+    }
+
+    /// Gives properties policies of their own, where the policies of the entity and of those that
+    /// inherit from it all settle property by property.
+    private static func override(
+        _ entities: inout [EntityDescription], _ overrides: [MergePolicy?]
+    ) {
+        if overrides.isEmpty { return }
+        let described = entities
+        func isFine(_ entity: EntityDescription) -> Bool {
+            let family = described.filter { $0.name == entity.name || $0.parent == entity.name }
+            let above = described.filter { $0.name == entity.parent }
+            let policies = (family + above).map { $0.mergePolicy ?? .mergeByPropertyStoreTrump }
+            return policies.allSatisfy { $0.granularity == .property }
+        }
+        var next = 0
+        func draw() -> MergePolicy? {
+            defer { next += 1 }
+            return overrides[next % overrides.count]
+        }
+        for place in entities.indices where isFine(entities[place]) {
+            for attribute in entities[place].attributes.indices {
+                entities[place].attributes[attribute].mergePolicy = draw()
+            }
+            for relationship in entities[place].relationships.indices
+            where !entities[place].relationships[relationship].isToMany {
+                entities[place].relationships[relationship].mergePolicy = draw()
+            }
+        }
+    }
+
+    // MARK: The structures
+
+    /// Values of several types, and nothing else.
+    private static let item = EntityDescription(
+        "Item",
+        attributes: [
+            AttributeDescription("text", .string),
+            AttributeDescription("count", .integer64, defaultValue: .integer(3)),
+            AttributeDescription("isDone", .boolean),
+            AttributeDescription("weight", .double),
+        ])
+
+    /// Members of rings.
+    private static func member(_ choices: Choices) -> EntityDescription {
+        EntityDescription(
+            "Member", attributes: [AttributeDescription("text", .string)],
+            relationships: [
+                RelationshipDescription("next", to: "Member", inverse: "previous"),
+                RelationshipDescription(
+                    "previous", to: "Member", inverse: "next", isToMany: !choices.isRingOneToOne),
+            ])
+    }
+
+    /// A to-many with its delete rule, and many-to-manys between two entities and within one.
+    private static func shelf(_ choices: Choices) -> [EntityDescription] {
+        [
+            EntityDescription(
+                "Folder", attributes: [AttributeDescription("text", .string)],
+                relationships: [
+                    RelationshipDescription(
+                        "notes", to: "Note", inverse: "folder", isToMany: true,
+                        deleteRule: choices.notes)
+                ]),
+            EntityDescription(
+                "Note",
+                attributes: [
+                    AttributeDescription("text", .string),
+                    AttributeDescription("count", .integer64),
+                ],
+                relationships: [
+                    RelationshipDescription("folder", to: "Folder", inverse: "notes"),
+                    RelationshipDescription("tags", to: "Tag", inverse: "notes", isToMany: true),
+                ]),
+            EntityDescription(
+                "Tag", attributes: [AttributeDescription("text", .string)],
+                relationships: [
+                    RelationshipDescription("notes", to: "Note", inverse: "tags", isToMany: true),
+                    RelationshipDescription("alike", to: "Tag", inverse: "alike", isToMany: true),
+                ]),
+        ]
+    }
+
+    /// A one-to-one.
+    private static func people(_ choices: Choices) -> [EntityDescription] {
+        [
+            EntityDescription(
+                "Person", attributes: [AttributeDescription("text", .string)],
+                relationships: [
+                    RelationshipDescription(
+                        "passport", to: "Passport", inverse: "holder",
+                        deleteRule: choices.passport)
+                ]),
+            EntityDescription(
+                "Passport", attributes: [AttributeDescription("text", .string)],
+                relationships: [
+                    RelationshipDescription("holder", to: "Person", inverse: "passport")
+                ]),
+        ]
+    }
+
+    /// A hierarchy. "bark" and "asleep" sort before "text", so that an animal's property has
+    /// another position in a dog.
+    private static let animals = [
+        EntityDescription("Animal", attributes: [AttributeDescription("text", .string)]),
+        EntityDescription(
+            "Dog", parent: "Animal", attributes: [AttributeDescription("bark", .integer64)]),
+        EntityDescription(
+            "Cat", parent: "Animal", attributes: [AttributeDescription("asleep", .boolean)]),
+    ]
+}

@@ -1,0 +1,46 @@
+internal import Coordinator
+internal import Merge
+
+/// A context with objects that a client fetched, kept over several steps while others save.
+///
+/// It belongs to the coordinator of one process, and ends with it.
+final class KeptContext {
+    /// The context.
+    let context: ManagedObjectContext
+    /// The objects fetched, each with the row as it was then; strongly held, for a context lets go
+    /// of objects that nobody uses.
+    private(set) var objects: [(object: ManagedObject, fetched: RowSnapshot)] = []
+    /// How many saves it has tried.
+    var saves = 0
+
+    init(_ coordinator: PersistentStoreCoordinator) { context = ManagedObjectContext(coordinator) }
+
+    /// Fetches objects, and the same rows beside the context, of the same generation: nothing is
+    /// saved in between.
+    ///
+    /// - Throws: CoordinatorError where the store cannot be read.
+    func fetch(_ ids: [ManagedObjectID]) throws {
+        let coordinator = context.persistentStoreCoordinator
+        for id in ids {
+            guard let entity = coordinator.model.entity(named: id.entityName) else { continue }
+            let found = try coordinator.read { try $0.row(entity, id.row) }
+            guard let row = found else { continue }
+            let object = try context.performAndWait { try context.existingObject(with: id) }
+            objects.append((object, row))
+        }
+    }
+
+    /// After a save, what it wrote is what was fetched; objects that are gone are forgotten.
+    func settle(_ after: [ManagedObjectID: RowSnapshot?]) {
+        objects = context.performAndWait {
+            objects.compactMap { object, fetched in
+                guard object.managedObjectContext != nil else { return nil }
+                guard let row = after[object.objectID] else { return (object, fetched) }
+                return row.map { (object, $0) }
+            }
+        }
+    }
+
+    /// Gives up all changes; the objects stay as they were fetched.
+    func rollBack() { context.performAndWait { context.rollback() } }
+}
