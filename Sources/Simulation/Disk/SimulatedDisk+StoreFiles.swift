@@ -1,0 +1,103 @@
+package import Coordinator
+import GRDBSQLite
+import Replication
+
+extension SimulatedDisk: StoreFiles {
+    /// Lets go of a store's lock unless its process is dead.
+    private final class Lock: StoreLock {
+        private let disk: SimulatedDisk
+        private let storePath: String
+        private let life: UInt64
+
+        init(_ disk: SimulatedDisk, _ storePath: String, _ life: UInt64) {
+            self.disk = disk
+            self.storePath = storePath
+            self.life = life
+        }
+
+        func release() {
+            disk.guarded {
+                if disk.life == life { disk.lockedStores.removeAll { $0 == storePath } }
+            }
+        }
+
+        deinit { release() }
+    }
+
+    /// As ``SystemFiles`` has it; the lock makes no file.
+    package func lock(storePath: String) throws -> any StoreLock {
+        try guarded {
+            if isOut { throw Self.failure("lock", storePath) }
+            guard !lockedStores.contains(storePath) else {
+                throw CoordinatorError(
+                    .storeInUse, "The store \(storePath) is in use by another process.")
+            }
+            lockedStores.append(storePath)
+            return Lock(self, storePath, life)
+        }
+    }
+
+    /// The length of a file in bytes; nil where there is none, or the disk answers no more.
+    package func size(of path: String) -> UInt64? {
+        guard let name = name(path) else { return nil }
+        return guarded { isOut ? nil : find(name).map { UInt64($0.size) } }
+    }
+
+    /// As ``SystemFiles`` has it.
+    package func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
+        guard let name = name(path), let start = Int(exactly: offset), count >= 0 else {
+            return nil
+        }
+        return guarded {
+            guard !isOut, let file = find(name), beginRead() == nil else { return nil }
+            return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+                filled = file.running.read(
+                    into: UnsafeMutableRawBufferPointer(buffer), from: start)
+            }
+        }
+    }
+
+    /// One operation: a fault that strikes it leaves the old file or the new one.
+    package func replace(_ path: String, with bytes: [UInt8]) throws {
+        guard let name = name(path) else { throw Self.failure("replace", path) }
+        try guarded {
+            if isOut { throw Self.failure("replace", path) }
+            counters.writes += 1
+            counters.syncs += 1
+            let fault = beginOperation { $0 != .readError }
+            // Both are there for a moment.
+            guard hasRoom(for: bytes.count) else {
+                throw CoordinatorError(.diskFull, "The disk is full: cannot replace \(path).")
+            }
+            let isDone =
+                fault == nil || (fault != .writeError && generator.next().isMultiple(of: 2))
+            if isDone {
+                let entry = Entry(name: name, file: DiskFile(bytes))
+                entries.removeAll { $0.name == name }
+                entries.append(entry)
+                durableEntries.removeAll { $0.name == name }
+                durableEntries.append(entry)
+            }
+            if fault != nil { throw Self.failure("replace", path) }
+        }
+    }
+
+    /// As ``SystemFiles`` has it, in one operation.
+    package func remove(_ path: String) throws {
+        guard let name = name(path) else { throw Self.failure("remove", path) }
+        let code = remove(name, syncsFolder: true)
+        guard code == SQLITE_OK || code == ResultCode.removeMissing else {
+            throw Self.failure("remove", path)
+        }
+    }
+
+    /// The name of a file of this disk; nil for every other path.
+    private func name(_ path: String) -> String? {
+        let folder = self.path("")
+        return path.hasPrefix(folder) ? String(path.dropFirst(folder.count)) : nil
+    }
+
+    private static func failure(_ verb: String, _ path: String) -> CoordinatorError {
+        CoordinatorError(.inputOutput, "Cannot \(verb) \(path): the simulated disk failed.")
+    }
+}
