@@ -1,4 +1,5 @@
 import Coordinator
+import Foundation
 import LinkProxy
 import Testing
 
@@ -64,6 +65,11 @@ extension EndToEnd.NetworkFaultTests {
             "flips", seed: 34,
             mend: { cluster in
                 try await cluster.waitForFirstHeads()
+                let logs = cluster.nodes.compactMap {
+                    try? String(contentsOf: $0.errors, encoding: .utf8)
+                }
+                #expect(
+                    logs.contains { $0.contains("ignored for a while") }, "Nobody noticed anything")
                 for node in cluster.nodes where try await node.ignoresSomebody() {
                     // A quarantine lasts a minute, or until the node is started anew.
                     #expect(try await node.terminate() == 0)

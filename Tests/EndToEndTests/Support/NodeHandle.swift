@@ -27,6 +27,8 @@ final class NodeHandle: Sendable {
 
     var url: String { "http://127.0.0.1:\(httpPort)" }
     var configuration: URL { folder.appendingPathComponent("n\(number).yaml") }
+    /// What it says on standard error, of all its runs.
+    var errors: URL { folder.appendingPathComponent("n\(number).err") }
     var process: TestProcess? { running.withLock { $0 } }
     var residentBytes: Int { process?.residentBytes ?? 0 }
 
@@ -55,7 +57,7 @@ final class NodeHandle: Sendable {
         try Data().write(to: output)
         let process = try TestProcess(
             ["serve", "--config", configuration.path], output: output,
-            errors: folder.appendingPathComponent("n\(number).err"), launcher: launcher,
+            errors: errors, launcher: launcher,
             environment: environment)
         running.withLock { $0 = process }
         var isReady = false

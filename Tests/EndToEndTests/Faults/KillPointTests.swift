@@ -1,0 +1,38 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+    @Suite("Killed at a system call")
+    struct KillPointTests {
+        /// How many points: a sample, or as many as TRIBUTARY_KILL_POINTS says.
+        static let count =
+            ProcessInfo.processInfo.environment["TRIBUTARY_KILL_POINTS"].flatMap { Int($0) } ?? 12
+    }
+}
+
+extension EndToEnd.KillPointTests {
+    @Test(
+        "a node killed at any write, sync or truncation loses nothing and uses no dot twice",
+        MachineAbilities.needed(.tracing, cases: EndToEnd.KillPointTests.count))
+    func losesNothing() async throws {
+        let strace = try #require(MachineAbilities.program("strace"))
+        try await TestCluster.with(nodes: 2) { cluster in
+            let run = try await KillPointRun(cluster, strace: strace)
+            for point in KillPoint.points(Self.count) { try await run.visit(point) }
+            try await run.checkWhole()
+            #expect(run.lostCount == 0 && run.reusedCount == 0)
+            // Most points must be reached, or nothing was shown.
+            #expect(run.reachedCount * 3 >= Self.count * 2)
+            let phases = KillPoint.Phase.allCases.map { phase in
+                let count = run.reached.filter { $0.key.phase == phase }.values.reduce(0, +)
+                return "\(phase.rawValue) \(count)"
+            }
+            MachineAbilities.report(
+                """
+                \(run.reachedCount) kill points (\(phases.joined(separator: ", ")); not reached: \
+                \(run.missedCount)), 0 skipped, \(run.lostCount) acknowledged saves lost, \
+                \(run.reusedCount) dots reused
+                """)
+        }
+    }
+}
