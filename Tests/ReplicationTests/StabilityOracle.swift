@@ -12,8 +12,10 @@ struct StabilityOracle {
     private(set) var faults: [String] = []
     private var seen: [Dot: VersionVector] = [:]
     private(set) var declaredCount = 0
+    private(set) var written = VersionVector()
 
     mutating func learn(_ transaction: EncodedTransaction) {
+        written.advance(to: transaction.dot)
         seen[transaction.dot] = transaction.transaction.seen
     }
 

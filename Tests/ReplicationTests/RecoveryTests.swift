@@ -1,0 +1,227 @@
+import Merge
+import Replication
+import Testing
+
+@Suite("A store that lost what its node has reported is read-only until it is vouched for")
+struct RecoveryTests {
+    static let own = Reporter.own
+    static let second = Reporter.second
+    static let third = Reporter.third
+    let old = makeTransaction(dot(Reporter.second, 1), seen: VersionVector())
+
+    @Test("A restored store refuses saves before anything else")
+    func restored() {
+        let node = Reporter(recovery: .restored)
+        #expect(node.effects == [.setSaving(allowed: false)])
+        #expect(node.lastHeads?.isRecovering == true)
+        #expect(!node.replicator.status.isSaving)
+    }
+
+    @Test(
+        "It is vouched for by all that one member had when it had met us", arguments: [false, true])
+    func vouchedByOne(isMet: Bool) {
+        var node = Reporter(recovery: .restored)
+        node.heads(Self.second, [old.dot], met: isMet ? [Self.own] : [])
+        node.page([old], from: 2)
+        #expect(node.store.vector.contains(old.dot))
+        #expect(node.effects.contains(.vouched) == isMet)
+        #expect(node.replicator.status.isSaving == isMet)
+        guard isMet else { return }
+        #expect(node.effects.suffix(2) == [.vouched, .setSaving(allowed: true)])
+        node.tick()
+        #expect(node.lastHeads?.isRecovering == false)
+        #expect(node.effects.count { $0 == .vouched } == 1)
+    }
+
+    @Test("What is applied but not on disk vouches for nothing")
+    func vouchedOnDisk() {
+        var node = Reporter(
+            recovery: .restored, store: FakeStore(recovery: .restored, isLazy: true))
+        node.heads(Self.second, [old.dot])
+        node.page([old], from: 2)
+        #expect(!node.effects.contains(.vouched))
+        node.store.sync()
+        node.give(.committed([], state: node.store.state, now: node.now))
+        #expect(node.effects.contains(.vouched))
+    }
+
+    @Test("A member that is itself not vouched for vouches for nobody alone, but all together do")
+    func vouchedByAll() {
+        var node = Reporter(recovery: .restored)
+        node.heads(Self.second, [], recovery: .restored)
+        #expect(!node.replicator.status.isSaving)
+        node.heads(Self.third, [], met: [Self.second], recovery: .new)
+        #expect(!node.replicator.status.isSaving)
+        node.heads(Self.third, [], recovery: .new)
+        #expect(node.effects.contains(.vouched))
+        #expect(node.replicator.status.isSaving)
+    }
+
+    @Test("A peer's later saves do not put off the end: its first report that met us is enough")
+    func busyPeer() {
+        var node = Reporter(recovery: .restored)
+        node.heads(Self.second, [old.dot])
+        node.heads(Self.second, [dot(Self.second, 9)])
+        node.page([old], from: 2)
+        #expect(node.effects.contains(.vouched))
+    }
+
+    @Test("A peer that restarts takes its word back")
+    func peerRestarts() {
+        var node = Reporter(recovery: .restored)
+        node.heads(Self.second, [old.dot])
+        let restarted = ActorID(node: World.id(2), incarnation: 21)
+        node.heads(restarted, [old.dot], met: [])
+        node.page([old], from: 2)
+        #expect(!node.effects.contains(.vouched))
+        node.heads(restarted, [old.dot])
+        #expect(node.effects.contains(.vouched))
+    }
+
+    @Test("Without peers a store is vouched for at once", arguments: [Recovery.new, .restored])
+    func alone(recovery: Recovery) {
+        let node = Reporter(recovery: recovery, peers: [1])
+        #expect(node.effects.first == .vouched)
+        #expect(!node.effects.contains(.setSaving(allowed: false)))
+    }
+
+    @Test("New stores save at once and go on saving while they meet, until all are vouched for")
+    func freshCluster() {
+        let world = World(seed: 1)
+        for number in 1...3 {
+            world.addNode(number, peers: [1, 2, 3].filter { $0 != number }, recovery: .new)
+        }
+        for index in 0...1 { world.start(index) }
+        for round in 0..<40 {
+            world.save(round % 2)
+            world.run(60)
+        }
+        #expect(world.isConvergedOf([0, 1]))
+        #expect(world.nodes[0].store.log.count == 40)
+        #expect(world.status(0).recovery == .new && world.status(0).isSaving)
+        world.start(2)
+        world.run(6_000)
+        #expect(world.isConverged)
+        for index in 0...2 {
+            #expect(world.status(index).recovery == .none)
+            #expect(world.status(index).stable == world.nodes[index].store.vector)
+        }
+    }
+
+    @Test(
+        "A new store refuses saves before it takes over from an older one, until it has all of it")
+    func newcomer() {
+        var node = Reporter(recovery: .new)
+        #expect(node.replicator.status.isSaving)
+        node.heads(Self.second, [old.dot], met: [])
+        #expect(node.effects == [.outgrown, .setSaving(allowed: false)])
+        node.heads(Self.second, [old.dot])
+        #expect(!node.replicator.status.isSaving)
+        node.page([old], from: 2)
+        #expect(node.effects.suffix(2) == [.vouched, .setSaving(allowed: true)])
+        let refused = node.effects.firstIndex(of: .setSaving(allowed: false))
+        let applied = node.effects.firstIndex(of: .apply([old]))
+        #expect((refused ?? .max) < (applied ?? 0))
+    }
+
+    @Test("A page of a peer that was new and is not any more is taken for what it is")
+    func outgrownByPage() {
+        var node = Reporter(recovery: .new)
+        node.heads(Self.second, [old.dot], recovery: .new)
+        #expect(node.effects.isEmpty)
+        node.page([old], from: 2, recovery: .restored)
+        #expect(node.effects == [.outgrown, .setSaving(allowed: false), .apply([old])])
+    }
+
+    @Test("P15a: a restored node writes nothing before it has what it had reported")
+    func offlineAfterRestore() {
+        let world = World(seed: 3)
+        world.addNodes(3)
+        world.start()
+        world.save(1)
+        world.run(1_000)
+        let backup = world.nodes[2].store
+        world.save(0)
+        world.run(5_000)
+        #expect(world.status(0).stable == world.nodes[0].store.vector)
+        world.stop(2)
+        world.nodes[2].store = backup
+        world.nodes[2].store.restore()
+        world.cut = [103, 203]
+        world.restart(2)
+        world.save(2)
+        world.run(5_000)
+        #expect(world.nodes[2].store.log.count == 1)
+        world.cut = []
+        world.run(5_000)
+        world.save(2)
+        world.run(5_000)
+        #expect(world.nodes[0].store.log.count == 3)
+        #expect(world.isConverged && world.oracle.faults == [])
+    }
+
+    @Test("Its own newer saves come back from the peers to a restored node")
+    func ownSavesComeBack() {
+        let world = World(seed: 4)
+        world.addNodes(3)
+        world.start()
+        let backup = world.nodes[0].store
+        world.save(0, count: 30)
+        world.run(2_000)
+        world.stop(0)
+        world.nodes[0].store = backup
+        world.nodes[0].store.restore()
+        world.restart(0)
+        world.run(3_000)
+        #expect(world.nodes[0].store.log.count == 30)
+        #expect(world.nodes[0].isSaving && world.nodes[0].alarms.isEmpty)
+        world.save(0)
+        world.run(5_000)
+        #expect(world.isConverged)
+        #expect(world.status(1).stable == world.nodes[1].store.vector)
+    }
+
+    @Test("A node with its clock set back is told of its newer incarnation and reopens after it")
+    func clockSetBack() {
+        let world = World(seed: 5)
+        world.addNodes(2)
+        world.start()
+        world.run(2_000)
+        world.stop(1)
+        world.restart(1, incarnation: 2 << 32 | 500)
+        world.run(2_000)
+        world.stop(1)
+        world.nodes[1].store = FakeStore(recovery: .new)
+        world.restart(1, incarnation: 2 << 32 | 7)
+        world.run(5_000)
+        #expect(world.nodes[1].actor.incarnation > 2 << 32 | 500)
+        world.save(1)
+        world.run(5_000)
+        #expect(world.isConverged && world.nodes[0].store.log.count == 1)
+        #expect(world.status(0).stable == world.nodes[0].store.vector)
+    }
+
+    @Test("After a restart nothing is reported before all have been met, and then all of it")
+    func restarted() {
+        let world = World(seed: 6)
+        world.addNodes(3)
+        world.start()
+        world.save(0)
+        world.run(5_000)
+        world.stop(0)
+        world.cut = [103]
+        world.restart(0)
+        world.run(5_000)
+        #expect(world.status(0).stable.isEmpty)
+        #expect(world.status(0).members.map(\.hindrance).contains(.nothingHeard))
+        world.cut = []
+        world.run(5_000)
+        #expect(world.status(0).stable == world.nodes[0].store.vector)
+    }
+}
+
+extension World {
+    func isConvergedOf(_ indices: [Int]) -> Bool {
+        indices.allSatisfy { nodes[$0].store.vector == nodes[indices[0]].store.vector }
+    }
+}

@@ -1,0 +1,459 @@
+import Merge
+import Replication
+import Testing
+
+/// A replicator of node 1 with peers 2 and 3, to which reports are told by hand.
+struct Reporter {
+    static let own = ActorID(node: World.id(1), incarnation: 50)
+    static let second = ActorID(node: World.id(2), incarnation: 20)
+    static let third = ActorID(node: World.id(3), incarnation: 30)
+
+    var replicator: Replicator
+    var now: UInt64 = 0
+    var store = FakeStore()
+    /// All effects in order, without frames.
+    var effects: [Effect] = []
+    var sent: [Message] = []
+
+    init(
+        recovery: Recovery = .none, peers: [Int] = [2, 3], store: FakeStore = FakeStore(),
+        limits: Limits = Limits()
+    ) {
+        self.store = store
+        replicator = Replicator(
+            configuration: .init(
+                cluster: "test", actor: Self.own, modelHash: model, recovery: recovery),
+            limits: limits, generator: SeededGenerator(seed: 1))
+        give(
+            .started(
+                state: store.state, peers: peers.map(World.id), now: 0,
+                wallMilliseconds: World.wallStart))
+    }
+
+    mutating func give(_ input: Input) {
+        var batch: [EncodedTransaction] = []
+        for effect in replicator.handle(input) {
+            switch effect {
+            case .publish(let bytes), .send(_, let bytes), .reply(_, let bytes):
+                if let envelope = try? Envelope.decode(bytes, cluster: "test") {
+                    sent.append(envelope.message)
+                }
+                continue
+            case .apply(let transactions): batch = transactions
+            default: break
+            }
+            effects.append(effect)
+        }
+        guard !batch.isEmpty else { return }
+        let rejected = store.apply(batch)
+        give(.applied(state: store.state, rejected: rejected, now: now))
+    }
+
+    mutating func tell(
+        _ message: Message, from node: Int, over channel: Channel = .exchange
+    ) {
+        now += 1
+        let bytes = Envelope(cluster: "test", sender: World.id(node), message: message).encoded()
+        give(.messageReceived(bytes: bytes, from: World.id(node), over: channel, now: now))
+    }
+
+    /// Heads of an actor; met is by default all three first incarnations but its own.
+    mutating func heads(
+        _ actor: ActorID, _ durable: [Dot] = [], vector: [Dot]? = nil, met: [ActorID]? = nil,
+        recovery: Recovery = .none
+    ) {
+        let all = [Self.own, Self.second, Self.third].filter { $0.node != actor.node }
+        func vectorOf(_ dots: [Dot]) -> VersionVector {
+            VersionVector(dots.map { .init(actor: $0.actor, sequence: $0.sequence) })
+        }
+        tell(
+            .heads(
+                Heads(
+                    actor: actor, vector: vectorOf(vector ?? durable),
+                    durable: vectorOf(durable), digest: ProjectionDigest(), clock: .zero,
+                    wallMilliseconds: World.wallStart, modelHash: model, met: met ?? all,
+                    recovery: recovery)),
+            from: Int(actor.node.rawValue))
+    }
+
+    /// A transaction comes as a page of the pull that is outstanding at the node.
+    mutating func page(
+        _ transactions: [EncodedTransaction], from node: Int, vector: [Dot] = [],
+        recovery: Recovery = .none
+    ) {
+        tick()
+        guard let id = lastPull else {
+            Issue.record("no pull to answer")
+            return
+        }
+        tell(
+            .page(
+                Page(
+                    id: id, transactions: transactions.map(\.bytes), reachedEnd: true,
+                    vector: VersionVector(
+                        vector.map { .init(actor: $0.actor, sequence: $0.sequence) }),
+                    recovery: recovery)), from: node)
+    }
+
+    var lastPull: UInt64? {
+        for case .pull(let pull) in sent.reversed() { return pull.id }
+        return nil
+    }
+
+    /// What the last heads said.
+    var lastHeads: Heads? {
+        for message in sent.reversed() {
+            switch message {
+            case .heads(let heads), .hello(let heads): return heads
+            default: continue
+            }
+        }
+        return nil
+    }
+
+    mutating func save(_ sequence: UInt64) -> Dot {
+        let dot = Dot(actor: Self.own, sequence: sequence)
+        let transaction = makeTransaction(dot, seen: store.vector)
+        store.append(transaction)
+        give(.committed([transaction], state: store.state, now: now))
+        return dot
+    }
+
+    /// Lets two seconds pass, so that heads and what is stable are told.
+    mutating func tick() {
+        now += 2_000
+        give(.tick(now: now, wallMilliseconds: World.wallStart + now))
+    }
+
+    mutating func stable() -> VersionVector {
+        tick()
+        return replicator.status.stable
+    }
+
+    func hindrance(_ node: Int) -> StabilityHindrance? {
+        replicator.status.members.first { $0.node == World.id(node) }?.hindrance
+    }
+}
+
+func dot(_ actor: ActorID, _ sequence: UInt64) -> Dot { Dot(actor: actor, sequence: sequence) }
+
+@Suite("A report counts, or says why it does not")
+struct StabilityTests {
+    static let own = Reporter.own
+    static let second = Reporter.second
+    static let third = Reporter.third
+
+    /// A replicator that has saved one transaction, `d`, which both peers report.
+    func agreed() -> (Reporter, Dot) {
+        var node = Reporter()
+        let saved = node.save(1)
+        node.heads(Self.second, [saved])
+        node.heads(Self.third, [saved])
+        return (node, saved)
+    }
+
+    @Test("A node without peers has stable what is durable")
+    func single() {
+        var node = Reporter(peers: [])
+        let saved = node.save(1)
+        #expect(node.stable().contains(saved))
+        #expect(node.effects.contains(.stable(node.store.vector)))
+    }
+
+    @Test("What every member reports is stable, and is told once")
+    func everybody() {
+        var (node, saved) = agreed()
+        #expect(node.stable().contains(saved))
+        _ = node.stable()
+        let told = node.effects.filter { if case .stable = $0 { true } else { false } }
+        #expect(told.count == 1)
+    }
+
+    @Test("A member that has not been heard holds all back")
+    func nothingHeard() {
+        var node = Reporter()
+        let saved = node.save(1)
+        node.heads(Self.second, [saved])
+        #expect(node.stable().isEmpty)
+        #expect(node.hindrance(3) == .nothingHeard)
+        #expect(node.hindrance(2) == nil)
+    }
+
+    @Test("What a member has applied but not on its disk is not stable")
+    func notDurable() {
+        var node = Reporter()
+        let saved = node.save(1)
+        node.heads(Self.second, [saved])
+        node.heads(Self.third, [], vector: [saved])
+        #expect(node.stable().isEmpty)
+    }
+
+    @Test("What is not on our own disk is not stable")
+    func notDurableHere() {
+        var node = Reporter(store: FakeStore(isLazy: true))
+        let written = makeTransaction(dot(Self.second, 1), seen: VersionVector())
+        node.heads(Self.second, [])
+        node.heads(Self.third, [])
+        node.tell(.notification([written.bytes]), from: 2, over: .publish)
+        node.heads(Self.second, [written.dot])
+        node.heads(Self.third, [written.dot])
+        #expect(node.store.vector.contains(written.dot))
+        #expect(node.stable().isEmpty)
+        #expect(node.hindrance(2) == .behind(missing: 1))
+        node.store.sync()
+        node.give(.committed([], state: node.store.state, now: node.now))
+        #expect(node.stable().contains(written.dot))
+    }
+
+    @Test("A report that has not met our own incarnation does not count: we may be restored")
+    func hasNotMetUs() {
+        var node = Reporter()
+        let saved = node.save(1)
+        let former = ActorID(node: World.id(1), incarnation: 49)
+        node.heads(Self.second, [saved], met: [former, Self.third])
+        node.heads(Self.third, [saved])
+        #expect(node.stable().isEmpty)
+        #expect(node.hindrance(2) == .hasNotMet(Self.own))
+        node.heads(Self.second, [saved])
+        #expect(node.stable().contains(saved))
+    }
+
+    @Test("P15b: a report made before its member met another's new incarnation does not count")
+    func hasNotMetAnother() {
+        var node = Reporter()
+        let saved = node.save(1)
+        let restarted = ActorID(node: World.id(3), incarnation: 31)
+        node.heads(Self.second, [saved])
+        node.heads(restarted, [saved])
+        #expect(node.stable().isEmpty)
+        #expect(node.hindrance(2) == .hasNotMet(restarted))
+        node.heads(Self.second, [saved], met: [Self.own, restarted])
+        #expect(node.stable().contains(saved))
+    }
+
+    @Test("P15b: a former incarnation's report is void once another peer has met the new one")
+    func formerReportVoid() {
+        var (node, saved) = agreed()
+        let restarted = ActorID(node: World.id(3), incarnation: 31)
+        node.heads(Self.second, [saved], met: [Self.own, restarted])
+        #expect(node.stable().isEmpty)
+        #expect(node.hindrance(3) == .olderIncarnation(newest: restarted))
+        node.heads(restarted, [])
+        #expect(node.stable().isEmpty)
+        node.heads(restarted, [saved])
+        #expect(node.stable().contains(saved))
+    }
+
+    @Test("P15a: the report of a store that is not vouched for does not count")
+    func recovering() {
+        var node = Reporter()
+        let saved = node.save(1)
+        node.heads(Self.second, [saved])
+        node.heads(Self.third, [saved], recovery: .restored)
+        #expect(node.stable().isEmpty)
+        #expect(node.hindrance(3) == .recovering)
+    }
+
+    @Test("A report is used only once all is here that it holds of its reporter's own")
+    func reporterAhead() {
+        var node = Reporter()
+        let saved = node.save(1)
+        let theirs = makeTransaction(dot(Self.second, 1), seen: VersionVector())
+        node.heads(Self.second, [saved, theirs.dot])
+        node.heads(Self.third, [saved])
+        #expect(node.stable().isEmpty)
+        #expect(node.hindrance(2) == .behind(missing: 1))
+        node.page([theirs], from: 2)
+        #expect(node.stable().contains(saved))
+    }
+
+    @Test(
+        "P15c: a report is used only once all is here that it holds of closed actors, durable or not"
+    )
+    func closedActorAhead() {
+        var node = Reporter()
+        let saved = node.save(1)
+        let restarted = ActorID(node: World.id(3), incarnation: 31)
+        let lost = makeTransaction(dot(Self.third, 1), seen: VersionVector())
+        node.heads(restarted, [saved])
+        node.heads(
+            Self.second, [saved], vector: [saved, lost.dot], met: [Self.own, restarted])
+        #expect(node.stable().isEmpty)
+        #expect(node.hindrance(2) == .behind(missing: 1))
+        node.page([lost], from: 2)
+        #expect(node.stable().contains(saved))
+    }
+
+    @Test("A member that always writes is not behind for ever: the awaited report is kept")
+    func busyMember() {
+        var node = Reporter()
+        let saved = node.save(1)
+        node.heads(Self.third, [saved])
+        var seen = VersionVector()
+        var stable = VersionVector()
+        for sequence in 1...10 {
+            let theirs = makeTransaction(dot(Self.second, UInt64(sequence)), seen: seen)
+            seen.advance(to: theirs.dot)
+            node.heads(Self.second, [saved, theirs.dot])
+            node.tick()
+            node.page([theirs], from: 2)
+            node.heads(Self.second, [saved, dot(Self.second, UInt64(sequence + 1))])
+            stable = node.stable()
+        }
+        #expect(stable.contains(saved))
+    }
+
+    @Test("Reports that come late or twice take nothing back")
+    func lateReports() {
+        var node = Reporter()
+        let first = node.save(1)
+        let saved = node.save(2)
+        node.heads(Self.second, [saved])
+        node.heads(Self.second, [first])
+        node.heads(Self.second, [saved], met: [Self.third])
+        node.heads(Self.second, [saved], recovery: .restored)
+        node.heads(Self.third, [saved])
+        node.heads(Self.third, [saved])
+        #expect(node.hindrance(2) == nil)
+        #expect(node.stable().contains(saved))
+    }
+
+    @Test("A late report of a former incarnation changes nothing but raises an alarm, once")
+    func outdated() {
+        var node = Reporter()
+        let saved = node.save(1)
+        let former = ActorID(node: World.id(2), incarnation: 19)
+        node.heads(Self.second, [saved])
+        node.heads(Self.third, [saved])
+        node.heads(former, [])
+        node.heads(former, [])
+        let alarm = Alarm.incarnationOutdated(World.id(2), incarnation: 19, newest: 20)
+        #expect(node.effects.filter { $0 == .alarm(alarm) }.count == 1)
+        #expect(node.replicator.status.peers[0].isAgreed)
+        #expect(node.stable().contains(saved))
+    }
+
+    @Test("An incarnation older than one that an agreed peer has met is not agreed with")
+    func outdatedByHearsay() {
+        var node = Reporter()
+        let newer = ActorID(node: World.id(2), incarnation: 21)
+        node.heads(Self.second)
+        #expect(node.replicator.status.peers[0].isAgreed)
+        node.heads(Self.third, met: [Self.own, newer])
+        #expect(!node.replicator.status.peers[0].isAgreed)
+        node.heads(Self.second)
+        #expect(!node.replicator.status.peers[0].isAgreed)
+        let alarm = Alarm.incarnationOutdated(World.id(2), incarnation: 20, newest: 21)
+        #expect(node.effects.contains(.alarm(alarm)))
+        node.heads(newer)
+        #expect(node.replicator.status.peers[0].isAgreed)
+    }
+
+    @Test("An outdated node that asks is answered with the incarnation that was met instead")
+    func outdatedIsTold() {
+        var node = Reporter()
+        node.heads(Self.second)
+        node.sent = []
+        let former = ActorID(node: World.id(2), incarnation: 19)
+        node.tell(
+            .hello(
+                Heads(
+                    actor: former, vector: VersionVector(), durable: VersionVector(),
+                    digest: ProjectionDigest(), clock: .zero, wallMilliseconds: World.wallStart,
+                    modelHash: model)), from: 2)
+        #expect(node.lastHeads?.met.contains(Self.second) == true)
+    }
+
+    @Test("A node whose number peers know in a newer incarnation reopens, once, and saves nothing")
+    func reopen() {
+        let newer = ActorID(node: World.id(1), incarnation: 51)
+        var met = Reporter()
+        met.heads(Self.second, met: [newer, Self.third])
+        met.heads(Self.third, met: [newer, Self.second])
+        #expect(met.effects == [.setSaving(allowed: false), .reopen(after: 51)])
+        #expect(!met.replicator.status.isSaving)
+        var written = Reporter()
+        written.heads(Self.second, [dot(newer, 3)])
+        #expect(written.effects == [.setSaving(allowed: false), .reopen(after: 51)])
+    }
+
+    @Test("What is published counts only from its writer's present run; else it is pulled")
+    func closedActors() {
+        var node = Reporter()
+        let restarted = ActorID(node: World.id(2), incarnation: 21)
+        let late = makeTransaction(dot(Self.second, 1), seen: VersionVector())
+        let foreign = makeTransaction(dot(Self.third, 1), seen: VersionVector())
+        node.heads(Self.third)
+        node.heads(restarted)
+        node.tell(.notification([late.bytes, foreign.bytes]), from: 2, over: .publish)
+        #expect(node.store.log.isEmpty)
+        #expect(node.replicator.status.gauges.closedCount == 2)
+        node.heads(restarted, [late.dot])
+        node.page([late], from: 2)
+        #expect(node.store.log.map(\.dot) == [late.dot])
+    }
+
+    @Test(
+        "What waits of an actor is dropped when it is closed, and the gap that nobody fills is told"
+    )
+    func orphaned() {
+        var node = Reporter()
+        var seen = VersionVector()
+        seen.advance(Self.second, to: 4)
+        let fifth = makeTransaction(dot(Self.second, 5), seen: seen)
+        node.heads(Self.second)
+        node.heads(Self.third)
+        node.tell(.notification([fifth.bytes]), from: 2, over: .publish)
+        #expect(node.replicator.status.gauges.waitingCount == 1)
+        let restarted = ActorID(node: World.id(2), incarnation: 21)
+        node.heads(restarted)
+        #expect(node.replicator.status.gauges.waitingCount == 0)
+        #expect(node.replicator.status.orphaned.isEmpty)
+        node.heads(Self.third, met: [Self.own, restarted])
+        #expect(node.replicator.status.orphaned == [fifth.dot])
+        node.heads(Self.third, [dot(Self.second, 1)], met: [Self.own, restarted])
+        #expect(node.replicator.status.orphaned.isEmpty)
+    }
+
+    @Test("Orphans are listed up to their bound")
+    func orphansBound() {
+        var limits = Limits()
+        limits.orphans = 3
+        var node = Reporter(limits: limits)
+        node.heads(Self.second)
+        node.heads(Self.third)
+        var seen = VersionVector()
+        for sequence in 2...9 {
+            seen.advance(Self.second, to: UInt64(sequence - 1))
+            let early = makeTransaction(dot(Self.second, UInt64(sequence)), seen: seen)
+            node.tell(.notification([early.bytes]), from: 2, over: .publish)
+        }
+        let restarted = ActorID(node: World.id(2), incarnation: 21)
+        node.heads(restarted)
+        node.heads(Self.third, met: [Self.own, restarted])
+        #expect(node.replicator.status.orphaned.count == 3)
+    }
+
+    @Test("Heads do not say that a run was met while a closed actor's save is being applied")
+    func meetingWaits() {
+        var node = Reporter()
+        let written = makeTransaction(dot(Self.second, 1), seen: VersionVector())
+        node.heads(Self.second)
+        // By hand, so that the store has not answered yet.
+        let frame = Envelope(
+            cluster: "test", sender: World.id(2), message: .notification([written.bytes]))
+        let applying = node.replicator.handle(
+            .messageReceived(
+                bytes: frame.encoded(), from: World.id(2), over: .publish, now: node.now))
+        #expect(applying == [.apply([written])])
+        let restarted = ActorID(node: World.id(2), incarnation: 21)
+        node.heads(restarted)
+        node.tick()
+        #expect(node.lastHeads?.met == [Self.second])
+        _ = node.store.apply([written])
+        node.give(.applied(state: node.store.state, rejected: [], now: node.now))
+        node.tick()
+        #expect(node.lastHeads?.met == [restarted])
+        #expect(node.lastHeads?.vector.contains(written.dot) == true)
+    }
+}
