@@ -18,11 +18,13 @@ extension EndToEnd.KillPointTests {
         let strace = try #require(MachineAbilities.program("strace"))
         try await TestCluster.with(nodes: 2) { cluster in
             let run = try await KillPointRun(cluster, strace: strace)
-            for point in KillPoint.points(Self.count) { try await run.visit(point) }
+            // A process does not come to every point, so there are more than are wanted.
+            for point in KillPoint.points(Self.count * 2) where run.reachedCount < Self.count {
+                try await run.visit(point)
+            }
             try await run.checkWhole()
             #expect(run.lostCount == 0 && run.reusedCount == 0)
-            // Most points must be reached, or nothing was shown.
-            #expect(run.reachedCount * 3 >= Self.count * 2)
+            #expect(run.reachedCount == Self.count)
             let phases = KillPoint.Phase.allCases.map { phase in
                 let count = run.reached.filter { $0.key.phase == phase }.values.reduce(0, +)
                 return "\(phase.rawValue) \(count)"

@@ -1,0 +1,149 @@
+import Coordinator
+import Foundation
+import Testing
+
+extension EndToEnd {
+    @Suite("With a clock that is wrong")
+    struct ClockTests {}
+}
+
+extension EndToEnd.ClockTests {
+    /// Starts a node whose wall clock is off by so many seconds.
+    private func start(_ node: NodeHandle, offBy seconds: Int) async throws {
+        let library = try #require(MachineAbilities.fakeTimeLibrary)
+        // The first process of the library extends its environment in place, where Swift then finds
+        // no arguments: so that is another program, which becomes ours.
+        try await node.start(
+            launcher: ["/usr/bin/env"],
+            environment: MachineAbilities.fakeTime(library, offsetSeconds: seconds))
+        // What the library shares with children, and leaves behind.
+        guard let pid = node.process?.pid else { return }
+        for name in ["faketime_shm_\(pid)", "sem.faketime_sem_\(pid)"] {
+            try? FileManager.default.removeItem(atPath: "/dev/shm/\(name)")
+        }
+    }
+
+    private func save(_ name: String, on node: NodeHandle) async throws -> (
+        status: Int, answer: SaveAnswerText, code: String
+    ) {
+        let operation = TestModel.insert("Latest", ["name": .string(name), "a": .string(name)])
+        let (status, body) = try await node.ask(
+            "POST", "/v1/save", .object(["operations": .array([operation])]))
+        return (status, SaveAnswerText(body), body["error"]?.object?.text("code") ?? "")
+    }
+
+    /// The dots of the transactions that a node holds back.
+    private func held(by node: NodeHandle) async throws -> [String] {
+        (try await node.status()["held"]?.array ?? []).map { $0.object?.text("transaction") ?? "" }
+    }
+
+    private func clockOffset(of number: Int, seenBy node: NodeHandle) async throws -> Int64? {
+        let peers = try await node.status()["peers"]?.array ?? []
+        return peers.compactMap(\.object).first { $0["node"]?.integer == Int64(number) }?[
+            "clockOffsetMilliseconds"]?.integer
+    }
+
+    @Test(
+        "two minutes ahead: nothing is held, and all converge",
+        MachineAbilities.needed(.clocks))
+    func littleAhead() async throws {
+        try await TestCluster.with(starting: [1, 2]) { cluster in
+            try await start(cluster.node(3), offBy: 120)
+            var records: [SaveRecord] = []
+            let shared = try await SharedRows.insert(in: cluster, perEntity: 2)
+            let load = try MixedLoad(on: cluster.nodes, shared, seed: 51)
+            try await waitUntil {
+                "all have saved"
+            } _: {
+                load.outcome.acknowledged.count > 90
+            }
+            let outcome = await load.stop()
+            #expect(outcome.surprises == [])
+            records += outcome.acknowledged
+            try await ClusterInvariants.expect(cluster, records)
+            for node in cluster.nodes { #expect(try await held(by: node) == []) }
+            // It was ahead indeed, and the others know.
+            let offset = try #require(
+                try await clockOffset(of: 3, seenBy: cluster.node(1)))
+            #expect((100_000..<140_000).contains(offset))
+        }
+    }
+
+    @Test(
+        "an hour behind: it holds what comes from its future, and has it all once its clock is right",
+        MachineAbilities.needed(.clocks))
+    func farBehind() async throws {
+        try await TestCluster.with(starting: [1, 2]) { cluster in
+            let late = cluster.node(3)
+            try await start(late, offBy: -3600)
+            let other = try await save("of node 1", on: cluster.node(1))
+            #expect(other.status == 200)
+            let own = try await save("of node 3", on: late)
+            // A node that knows that its clock is wrong may refuse to save; it may not guess.
+            #expect(own.status == 200 || own.code == "clockDrift", "\(own)")
+            try await waitUntil {
+                "node 3 held what node 1 had saved"
+            } _: {
+                try await held(by: late).contains(other.answer.transaction)
+            }
+            #expect(try await late.count("Latest") == (own.status == 200 ? 1 : 0))
+            #expect(try await late.verify()["ok"]?.boolean == true)
+            if own.status == 200 {
+                // What comes from the past does no harm.
+                try await waitUntil {
+                    "the others had what node 3 saved"
+                } _: {
+                    try await cluster.node(1).count("Latest") == 2
+                }
+            }
+            #expect(try await late.terminate() == 0)
+            try await late.start()
+            let records = [(1, other), (3, own)].filter { $0.1.status == 200 }.map {
+                SaveRecord(
+                    node: $0.0, saveID: "", transaction: $0.1.answer.transaction, operations: [])
+            }
+            try await ClusterInvariants.expect(cluster, records)
+            #expect(try await held(by: late) == [])
+        }
+    }
+
+    @Test(
+        "a year ahead: its saves are held and reported by the others, whose clocks it does not move",
+        MachineAbilities.needed(.clocks))
+    func farAhead() async throws {
+        try await TestCluster.with(starting: [1, 2]) { cluster in
+            let wrong = cluster.node(3)
+            let sane = [cluster.node(1), cluster.node(2)]
+            try await start(wrong, offBy: 365 * 86_400)
+            let bad = try await save("of the future", on: wrong)
+            #expect(bad.status == 200 || bad.code == "clockDrift", "\(bad)")
+            if bad.status == 200 {
+                for node in sane {
+                    try await waitUntil {
+                        "node \(node.number) held the save of the future"
+                    } _: {
+                        try await held(by: node) == [bad.answer.transaction]
+                    }
+                }
+            }
+            let now = Int64(Date().timeIntervalSince1970 * 1000)
+            for (index, node) in sane.enumerated() {
+                let good = try await save("of now \(index)", on: node)
+                #expect(good.status == 200)
+                #expect(abs(good.answer.stamp.milliseconds - now) < 300_000)
+            }
+            try await cluster.waitForConvergence(among: [1, 2])
+            for node in sane {
+                #expect(try await node.count("Latest") == 2)
+                #expect(try await node.verify()["ok"]?.boolean == true)
+            }
+            // Nor after they have been started anew.
+            #expect(try await cluster.node(1).terminate() == 0)
+            try await cluster.node(1).start()
+            let later = try await save("of now, later", on: cluster.node(1))
+            #expect(abs(later.answer.stamp.milliseconds - now) < 300_000)
+            try await cluster.waitForConvergence(among: [1, 2])
+            #expect(try await cluster.node(2).count("Latest") == 3)
+        }
+    }
+}
