@@ -67,9 +67,9 @@ struct Contexts: Workload {
         var composer = SaveComposer(session)
         for (_, fetched) in kept.objects where generator.chance(2, in: 3) {
             if generator.chance(in: 8) {
-                composer.delete(fetched, basis: SaveComposer.Basis.none, &generator)
+                composer.delete(fetched, basis: .blind, &generator)
             } else {
-                composer.update(fetched, basis: SaveComposer.Basis.none, &generator)
+                composer.update(fetched, basis: .blind, &generator)
             }
         }
         session.save(composer.request(&generator))
@@ -160,7 +160,8 @@ struct Contexts: Workload {
 
     /// Errors that a context answers with by rule; all others are of the disk or the process.
     private static let refusals: [CoordinatorError.Code] = [
-        .mergeConflict, .unresolvedConflict, .validationFailed, .deleteDenied, .objectNotFound,
+        .mergeConflict, .constraintConflict, .unresolvedConflict, .validationFailed,
+        .deleteDenied, .objectNotFound,
     ]
 
     /// Saves the context and records what became of its edits.

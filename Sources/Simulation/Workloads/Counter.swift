@@ -54,7 +54,7 @@ struct Counter: Workload {
                 relationships: [
                     RelationshipOperation(
                         name: inverse.name, kind: kind, members: [row.objectID.row])
-                ], basis: SaveComposer.Basis.none, &generator)
+                ], basis: .blind, &generator)
         } else {
             let value = PropertyValue.reference(parent.objectID.row)
             composer.update(row, values: [(child.position, value)], &generator)

@@ -42,7 +42,7 @@ struct GroupCommits: Workload {
         if rows.count < 3 || (rows.count < 14 && generator.chance(in: 5)) {
             composer.insert(entity, &generator)
         } else if let row = place == 0 ? rows.first : generator.hot(rows) {
-            composer.update(row, basis: SaveComposer.Basis.none, resolves: true, &generator)
+            composer.update(row, basis: .blind, resolves: true, &generator)
         }
         return composer.request(&generator)
     }

@@ -86,7 +86,7 @@ struct Large: Workload {
         let unit = "n\(session.node)-\(session.memory.counter)."
         let text = String(repeating: unit, count: 300 * 1_024 / unit.utf8.count + 1)
         composer.update(
-            row, values: [(place, .string(text))], basis: SaveComposer.Basis.none,
+            row, values: [(place, .string(text))], basis: .blind,
             resolves: true, &generator)
     }
 }

@@ -33,7 +33,7 @@ struct Links: Workload {
             if kind == .remove, let member = generator.choice(known) { change.members = [member] }
             composer.update(
                 end, values: [], relationships: [change],
-                basis: generator.chance(3, in: 4) ? SaveComposer.Basis.none : nil,
+                basis: generator.chance(3, in: 4) ? .blind : nil,
                 resolves: generator.chance(in: 4), &generator)
         }
         session.save(composer.request(&generator))

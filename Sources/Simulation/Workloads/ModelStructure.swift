@@ -16,6 +16,8 @@ enum ModelStructure {
         let destination: ManagedObjectModel.Entity
         /// The relationship of the destination that leads back; nil where there is none.
         let inverse: ManagedObjectModel.Relationship?
+        /// Whether it may lead nowhere; else it can only be exchanged, never taken away.
+        var isOptional: Bool { entity.properties[position].isOptional }
         /// Whether a destination is led to by one row only.
         var isOneToOne: Bool { inverse.map { !$0.isToMany } ?? false }
     }

@@ -89,7 +89,7 @@ struct Ring: Workload {
             for before in members
             where before.values[ring.position] == own && before.objectID != member.objectID {
                 composer.update(
-                    before, values: [(ring.position, member.values[ring.position])], basis: .none,
+                    before, values: [(ring.position, member.values[ring.position])], basis: .blind,
                     &generator)
             }
         }

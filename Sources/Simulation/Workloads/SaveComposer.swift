@@ -77,16 +77,25 @@ struct SaveComposer {
         else { return nil }
         let isOwn = destination.familyNames.contains(entity.name)
         if isDemanded, isOwn { return .reference(row) }
-        let isAlone = ModelStructure.oneToOnes(session.model).contains {
-            $0.entity === entity && $0.relationship.name == property.name
-        }
-        if !(isDemanded && isAlone), let target = generator.hot(session.objects(destination)) {
+        let takes = takesAway(property, entity)
+        if !takes, let target = generator.hot(session.objects(destination)) {
             return .reference(target.row)
         }
         guard isDemanded, depth < 4,
             let concrete = generator.choice(ModelStructure.concrete(destination, session.model))
         else { return nil }
         return .reference(insert(concrete, depth: depth + 1, &generator))
+    }
+
+    /// Whether leading a property to an existing row takes that row from another that must have
+    /// one.
+    private func takesAway(
+        _ property: ManagedObjectModel.Property, _ entity: ManagedObjectModel.Entity
+    ) -> Bool {
+        !property.isOptional
+            && ModelStructure.oneToOnes(session.model).contains {
+                $0.entity === entity && $0.relationship.name == property.name
+            }
     }
 
     /// The members without which an insert would be refused.
@@ -101,7 +110,11 @@ struct SaveComposer {
             guard relationship.isToMany, least > 0,
                 let destination = session.model.entity(named: relationship.destination)
             else { continue }
-            var members = generator.some(session.objects(destination), most: least).map(\.row)
+            var members: [RowID] = []
+            if case .link = relationship.storage {
+                members = generator.some(session.objects(destination), most: least).map(\.row)
+            }
+            // Children of others are left to them, who may need them too.
             let kinds = ModelStructure.concrete(destination, session.model)
             while members.count < least, depth < 4, let kind = generator.choice(kinds) {
                 var back: [Int: PropertyValue] = [:]
@@ -123,7 +136,7 @@ struct SaveComposer {
     /// Against what an operation is made.
     enum Basis {
         /// Whatever the store holds: last write wins, by choice.
-        case none
+        case blind
         /// A version, as the HTTP interface does.
         case version(RowSnapshot)
         /// A version and the values fetched with it, as a context does.
@@ -136,7 +149,7 @@ struct SaveComposer {
         let old = session.memory.fetched.filter { $0.objectID == row.objectID }
         let known = kind < 4 ? row : generator.choice(old) ?? row
         switch kind {
-        case 0, 1: return .none
+        case 0, 1: return .blind
         case 2, 4: return .version(known)
         default: return .snapshot(known)
         }
@@ -188,7 +201,7 @@ struct SaveComposer {
             kind: kind, entity: entity, row: row, values: values, relationships: relationships,
             resolves: resolves)
         switch basis {
-        case .none: break
+        case .blind: break
         case .version(let known): operation.version = known.version
         case .snapshot(let known):
             operation.version = known.version
@@ -212,7 +225,8 @@ struct SaveComposer {
                 result.append((position, maker.value(of: property, &generator)))
                 continue
             }
-            guard generator.chance(in: 2), let destination = session.model.entity(named: name)
+            guard generator.chance(in: 2), !takesAway(property, entity),
+                let destination = session.model.entity(named: name)
             else { continue }
             if property.isOptional, generator.chance(in: 4) {
                 result.append((position, .null))
