@@ -1,0 +1,224 @@
+internal import Coordinator
+internal import Merge
+internal import ReferenceModel
+
+/// Law 2: no acknowledged save is lost.
+///
+/// Once settled, every acknowledged transaction is everywhere, unless every disk that ever held it
+/// was lost or put back; then it is nowhere. A machine that only went down comes back with all
+/// that it has acknowledged and with all that it has called durable. A save that was refused is
+/// never seen, a save with an ID is done once, and every write that is not visible is accounted
+/// for (DESIGN 5.7).
+struct AcknowledgementChecker: Checker {
+    let law = 2
+
+    /// What is known of one machine's disk since it was last lost or put back.
+    private struct Disk {
+        /// What the store held when last heard of.
+        var held = VersionVector()
+        /// What must survive everything but the loss of the disk.
+        var owed = VersionVector()
+        /// The saves by their IDs, which a store does once.
+        var saves: [String: Dot] = [:]
+        /// How often the disk was lost or put back.
+        var losses = 0
+    }
+
+    private struct Acknowledgement {
+        let dot: Dot
+        let node: Int
+        /// The disk's losses by then.
+        let losses: Int
+    }
+
+    private var disks: [Int: Disk] = [:]
+    private var acknowledgements: [Acknowledgement] = []
+    private var acknowledged = Set<Dot>()
+    /// Who was refused, by the mark of the save that its transaction would carry.
+    private var refused: [SaveMark: Int] = [:]
+    private var findings = Findings()
+
+    mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
+        switch observation {
+        case .started(let node, _, let vector, _): start(node, vector)
+        case .found(let node, let transactions):
+            for transaction in transactions { note(transaction.transaction, node) }
+        case .committed(let node, let notice):
+            disks[node, default: Disk()].held.join(notice.token.versionVector)
+            guard notice.isLocal else { break }
+            for transaction in notice.transactions { note(transaction.transaction, node) }
+        case .acknowledged(let node, let save, let result):
+            refused[SaveMark(save)] = nil
+            guard let dot = result.transaction else { break }
+            compareAuthor(save, dot, node, run)
+            acknowledge(dot, node)
+        case .performed(let node, let dots): for dot in dots { acknowledge(dot, node) }
+        case .refused(let node, let save, _):
+            let mark = SaveMark(save)
+            if mark.isUnique { refused[mark] = node }
+        case .unknown(_, let save, _): refused[SaveMark(save)] = nil
+        case .durable(let node, let vector): disks[node, default: Disk()].owed.join(vector)
+        case .ended(let node, let how): end(node, how)
+        case .settled(let final, _): settle(final, run)
+        default: break
+        }
+        return findings.take()
+    }
+
+    // MARK: Lives
+
+    private mutating func start(_ node: Int, _ vector: VersionVector) {
+        var disk = disks[node] ?? Disk()
+        if !vector.covers(disk.owed) {
+            findings.note(
+                "restart",
+                "\(Telling.node(node)) store after restart: expected all that it had acknowledged "
+                    + "or called durable, found it without "
+                    + Telling.surplus(disk.owed, over: vector))
+        }
+        disk.held = vector
+        disk.owed = disk.owed.meet(vector)
+        disk.saves = disk.saves.filter { vector.contains($0.value) }
+        disks[node] = disk
+    }
+
+    private mutating func end(_ node: Int, _ how: Ending) {
+        switch how {
+        case .wiped, .restored, .copyRemoved:
+            disks[node] = Disk(losses: (disks[node]?.losses ?? 0) + 1)
+        case .closed, .killed, .powerLost, .stopped: break
+        }
+    }
+
+    // MARK: Saves
+
+    private mutating func acknowledge(_ dot: Dot, _ node: Int) {
+        var disk = disks[node] ?? Disk()
+        // One of another actor is the first outcome of a save that was repeated.
+        disk.owed.advance(to: dot)
+        disk.held.advance(to: dot)
+        disks[node] = disk
+        guard acknowledged.insert(dot).inserted else { return }
+        acknowledgements.append(Acknowledgement(dot: dot, node: node, losses: disk.losses))
+    }
+
+    /// A client is told of its own save, not of another of its group.
+    private mutating func compareAuthor(
+        _ save: SaveRequest, _ dot: Dot, _ node: Int, _ run: RunContext
+    ) {
+        guard save.saveID == nil, let author = save.author,
+            let transaction = run.archive.transaction(dot), transaction.author != author
+        else { return }
+        findings.note(
+            "answer",
+            "\(Telling.node(node)) answered the save of \(author) with \(dot): expected its own "
+                + "transaction, found that of \(transaction.author ?? "nobody")")
+    }
+
+    /// A save with an ID is done at most once by a store that still knows it.
+    private mutating func note(_ transaction: Transaction, _ node: Int) {
+        guard let saveID = transaction.saveID else { return }
+        let known = disks[node, default: Disk()].saves.updateValue(transaction.dot, forKey: saveID)
+        if let known, known != transaction.dot {
+            findings.note(
+                "repeated",
+                "\(Telling.node(node)) save \(saveID): expected the transaction \(known) alone, "
+                    + "found it done again as \(transaction.dot)")
+        }
+    }
+
+    // MARK: Settling
+
+    private mutating func settle(_ final: [Int: Reading], _ run: RunContext) {
+        for transaction in run.archive.transactions {
+            guard let node = refused[SaveMark(transaction)]
+            else { continue }
+            findings.note(
+                "refused",
+                "\(Telling.node(node)) refused the save of \(transaction.author ?? "nobody"), "
+                    + "expected nothing of it, found \(transaction.dot)")
+        }
+        guard !final.isEmpty else { return }
+        let nodes = final.keys.sorted()
+        for acknowledgement in acknowledgements { check(acknowledgement, nodes, final, run) }
+        for node in nodes {
+            guard let reading = final[node], let journal = reading.conflicts, reading.isWhole,
+                run.archive.covers(reading.token.versionVector)
+            else { continue }
+            let oracle = run.archive.oracle(at: reading.token.versionVector)
+            for line in oracle.unexplained(journal: journal) {
+                findings.note(
+                    "unexplained",
+                    "\(Telling.node(node)) lost a write silently: expected it visible, "
+                        + "overwritten or journalled, found none of these: \(line)")
+            }
+        }
+    }
+
+    private mutating func check(
+        _ acknowledgement: Acknowledgement, _ nodes: [Int], _ final: [Int: Reading],
+        _ run: RunContext
+    ) {
+        let dot = acknowledgement.dot
+        let without = nodes.filter { final[$0]?.token.versionVector.contains(dot) == false }
+        if run.archive.transaction(dot) == nil {
+            findings.note(
+                "acknowledged",
+                "\(Telling.node(acknowledgement.node)) acknowledged \(dot), which nobody was seen "
+                    + "to commit")
+        }
+        guard let first = without.first else { return }
+        if without.count < nodes.count {
+            findings.note(
+                "acknowledged",
+                "\(Telling.node(acknowledgement.node)) acknowledged \(dot): expected everywhere, "
+                    + "found it missing on \(Telling.node(first)) and not on all")
+            return
+        }
+        // Nowhere: then every disk that held it must be one that was lost since.
+        let holder = disks.keys.sorted().first { disks[$0]?.held.contains(dot) == true }
+        if let holder {
+            findings.note(
+                "acknowledged",
+                "\(Telling.node(acknowledgement.node)) acknowledged \(dot): expected everywhere, "
+                    + "for \(Telling.node(holder)) still held it, found nowhere")
+        } else if disks[acknowledgement.node]?.losses ?? 0 == acknowledgement.losses {
+            findings.note(
+                "acknowledged",
+                "\(Telling.node(acknowledgement.node)) acknowledged \(dot) and never lost its "
+                    + "disk: expected everywhere, found nowhere")
+        }
+    }
+}
+
+/// By what a save is known again in its transaction.
+private struct SaveMark: Hashable {
+    private let text: String
+    /// Whether no two saves that are not one and the same have it.
+    let isUnique: Bool
+
+    /// A save with an ID is known by it, any other by an author that the world made up.
+    init(_ save: SaveRequest) { self.init(author: save.author, saveID: save.saveID) }
+
+    init(_ transaction: Transaction) {
+        self.init(author: transaction.author, saveID: transaction.saveID)
+    }
+
+    private init(author: String?, saveID: String?) {
+        if let saveID {
+            text = "saveID \(saveID)"
+            isUnique = true
+        } else {
+            text = "author \(author ?? "")"
+            isUnique = author.map(Self.isMadeUp) ?? false
+        }
+    }
+
+    /// Whether an author is `nMACHINE.NUMBER`.
+    private static func isMadeUp(_ author: String) -> Bool {
+        guard author.first == "n" else { return false }
+        let parts = author.dropFirst().split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 2
+            && parts.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy { (48...57).contains($0) } }
+    }
+}

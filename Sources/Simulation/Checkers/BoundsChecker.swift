@@ -1,0 +1,51 @@
+internal import Coordinator
+internal import Replication
+
+/// Law 9: memory and disk stay bounded, whatever a peer does: every gauge within its limit.
+struct BoundsChecker: Checker {
+    let law = 9
+
+    /// The most pins of one process: far more than a world ever takes, so that more is a leak.
+    static let pins = 64
+    /// The most of a write-ahead log in use: a checkpoint comes after a few megabytes at most, and
+    /// a long transaction and a pin's patience go on top.
+    static let writeAheadLogBytes: UInt64 = 64 << 20
+
+    private var findings = Findings()
+
+    mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
+        guard case .gauges(let node, let gauges) = observation else { return [] }
+        for (name, found, bound) in Self.measures(gauges) where found > bound {
+            findings.note(
+                name, "\(Telling.node(node)) \(name): expected at most \(bound), found \(found)")
+        }
+        return findings.take()
+    }
+
+    /// What is measured, with what was found and its bound.
+    static func measures(_ gauges: ProcessGauges) -> [(name: String, found: Int, bound: Int)] {
+        let (found, limits) = (gauges.replicator, gauges.limits)
+        // One page may come on top of a backlog that is just not full, and all that waits for one
+        // transaction becomes ready with it.
+        let applyingCount = limits.waitingCount + limits.backlogCount + limits.transactionsInFrame
+        let applyingBytes =
+            limits.waitingBytes + limits.backlogBytes + limits.frameBytes + limits.transactionBytes
+        return [
+            ("waitingCount", found.waitingCount, limits.waitingCount),
+            ("waitingBytes", found.waitingBytes, limits.waitingBytes),
+            ("applyingCount", found.applyingCount, applyingCount),
+            ("applyingBytes", found.applyingBytes, applyingBytes),
+            ("pullsOutstanding", found.pullsOutstanding, limits.peers),
+            ("readsOutstanding", found.readsOutstanding, limits.peers),
+            // One that comes and one that goes.
+            ("piecesBytes", found.piecesBytes, 2 * limits.transactionBytes),
+            // One an actor, for what follows waits behind it.
+            ("held", gauges.held, limits.actors),
+            ("pins", gauges.pins, pins),
+            (
+                "writeAheadLogBytes", Int(clamping: gauges.writeAheadLogBytes),
+                Int(writeAheadLogBytes)
+            ),
+        ]
+    }
+}

@@ -1,0 +1,200 @@
+internal import Coordinator
+internal import Merge
+internal import ReferenceModel
+
+/// Law 12: the unresolved conflicts are exactly those the oracle finds, the settled ones are known
+/// to it, and what the journal tells of a side is what its transaction wrote.
+struct ConflictChecker: Checker {
+    let law = 12
+
+    /// What each machine's store may have collapsed.
+    private var stable: [Int: VersionVector] = [:]
+    private var index = ValueIndex()
+    private var findings = Findings()
+
+    mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
+        switch observation {
+        case .stable(let node, let vector): stable[node, default: VersionVector()].join(vector)
+        case .ended(let node, .wiped), .ended(let node, .copyRemoved): stable[node] = nil
+        case .read(let node, let reading), .pinned(let node, _, let reading):
+            check(reading, node, run)
+        case .settled(let final, _):
+            index.take(run.archive)
+            for node in final.keys.sorted() {
+                guard let reading = final[node] else { continue }
+                check(reading, node, run)
+                for conflict in reading.conflicts ?? [] { checkSides(conflict, node, run) }
+            }
+        default: break
+        }
+        return findings.take()
+    }
+
+    /// Whether a conflict is a link's: its subject ends with a row.
+    static func isLink(_ id: ConflictID) -> Bool {
+        let parts = id.subject.split(separator: ".")
+        return parts.count == 2 && parts[0] != "unique" && RowID(parts[1]) != nil
+    }
+
+    // MARK: Open conflicts
+
+    private mutating func check(_ reading: Reading, _ node: Int, _ run: RunContext) {
+        let vector = reading.token.versionVector
+        guard let conflicts = reading.conflicts, reading.isWhole, run.archive.covers(vector) else {
+            return
+        }
+        let place = "\(Telling.node(node)) generation \(reading.token.generation)"
+        var expected: [String: ReferenceModel.OpenConflict] = [:]
+        for open in run.archive.oracle(at: vector).openConflicts() { expected[open.id] = open }
+        var listed = Set<String>()
+        for conflict in conflicts where conflict.isOpen {
+            // What a context's save discarded happened on one node alone, and groups of one
+            // unique key are not the oracle's.
+            if conflict.kind == .save || conflict.kind == .uniqueness { continue }
+            let id = conflict.id.description
+            if !listed.insert(id).inserted {
+                findings.note("twice", "\(place) \(id): expected once, found twice")
+            }
+            check(conflict, expected[id], place)
+        }
+        for id in expected.keys.sorted() where !listed.contains(id) {
+            guard let open = expected[id] else { continue }
+            let mayBeCollapsed =
+                !open.isUnresolved && open.sides.allSatisfy { stable[node]?.contains($0) == true }
+            if mayBeCollapsed { continue }
+            findings.note(
+                "missing",
+                "\(place) \(id): expected \(open.isUnresolved ? "unresolved" : "settled") of "
+                    + "\(Telling.dots(open.sides.sorted())), found not listed")
+        }
+    }
+
+    private mutating func check(
+        _ conflict: Conflict, _ expected: ReferenceModel.OpenConflict?, _ place: String
+    ) {
+        let dots = Set(conflict.sides.compactMap(\.dot))
+        guard let expected else {
+            findings.note(
+                "unknown",
+                "\(place) \(conflict.id): expected no open conflict, found \(conflict.state) of "
+                    + Telling.dots(dots.sorted()))
+            return
+        }
+        let isUnresolved = conflict.state == .unresolved
+        if isUnresolved != expected.isUnresolved {
+            findings.note(
+                "state",
+                "\(place) \(conflict.id): expected "
+                    + "\(expected.isUnresolved ? "unresolved" : "settled"), found "
+                    + "\(conflict.state)")
+        }
+        if isUnresolved, expected.isUnresolved, dots != expected.sides {
+            findings.note(
+                "sides",
+                "\(place) \(conflict.id): expected the sides "
+                    + "\(Telling.dots(expected.sides.sorted())), found "
+                    + Telling.dots(dots.sorted()))
+        }
+    }
+
+    // MARK: What the journal tells
+
+    private mutating func checkSides(_ conflict: Conflict, _ node: Int, _ run: RunContext) {
+        for side in conflict.sides {
+            guard let dot = side.dot, !findings.isFull("side") else { continue }
+            guard let transaction = run.archive.transaction(dot) else {
+                findings.note(
+                    "side",
+                    "\(Telling.node(node)) \(conflict.id) side \(dot): expected a transaction, "
+                        + "found that nobody was seen to commit it")
+                continue
+            }
+            for line in untruths(of: side, transaction, conflict) {
+                findings.note(
+                    "side", "\(Telling.node(node)) \(conflict.id) side \(dot): \(line)")
+            }
+        }
+    }
+
+    /// What a side tells otherwise than its transaction.
+    private func untruths(
+        of side: ConflictSide, _ transaction: Transaction, _ conflict: Conflict
+    ) -> [String] {
+        var lines: [String] = []
+        if let timestamp = side.timestamp, timestamp != transaction.timestamp {
+            lines.append("expected the time \(transaction.timestamp), found \(timestamp)")
+        }
+        let row = conflict.id.row
+        if conflict.kind == .link {
+            guard case .reference(let target)? = side.value else { return lines }
+            let kind: Change.Kind = side.isDeleted ? .unlink : .link
+            let isThere = transaction.changes.contains {
+                $0.kind == kind && $0.row == row && $0.target == target
+            }
+            if !isThere { lines.append("expected another change than \(kind), found it told") }
+            return lines
+        }
+        let written = transaction.values(of: row)
+        let isDelete = transaction.changes.contains { $0.kind == .delete && $0.row == row }
+        if side.isDeleted, !isDelete { lines.append("expected a write, found a delete told") }
+        var told = side.row.map { ($0.name, $0.value) }
+        if let property = conflict.property, let value = side.value {
+            told.append((property, value))
+        }
+        for (name, value) in told {
+            // A side lists as well what it stands on: earlier writes to other properties.
+            let isTrue =
+                written[name].map { $0 == value } ?? index.hasWritten(value, to: row, name)
+            if isTrue { continue }
+            lines.append(
+                "\(name): expected \(Telling.value(written[name])), found \(Telling.value(value))")
+        }
+        return lines
+    }
+}
+
+/// Every value that was ever written to a property of a row, of all that the archive has.
+private struct ValueIndex {
+    private struct Place: Hashable {
+        let row: RowID
+        let name: String
+    }
+
+    private var values: [Place: Set<PropertyValue>] = [:]
+    private var count = 0
+
+    /// Takes in what the archive has got since.
+    mutating func take(_ archive: TransactionArchive) {
+        while count < archive.transactions.count {
+            let transaction = archive.transactions[count]
+            count += 1
+            for change in transaction.changes where change.target == nil {
+                guard transaction.shapes.indices.contains(change.shape) else { continue }
+                let shape = transaction.shapes[change.shape]
+                for (name, value) in zip(shape.assigned + shape.carried, change.values) {
+                    values[Place(row: change.row, name: name), default: []].insert(value)
+                }
+            }
+        }
+    }
+
+    /// Whether somebody wrote it; null is what a property holds that nobody wrote.
+    func hasWritten(_ value: PropertyValue, to row: RowID, _ name: String) -> Bool {
+        value.isNull || values[Place(row: row, name: name)]?.contains(value) == true
+    }
+}
+
+extension Transaction {
+    /// What a transaction wrote to a row, by property.
+    fileprivate func values(of row: RowID) -> [String: PropertyValue] {
+        var result: [String: PropertyValue] = [:]
+        for change in changes where change.row == row && change.target == nil {
+            guard shapes.indices.contains(change.shape) else { continue }
+            let shape = shapes[change.shape]
+            for (name, value) in zip(shape.assigned + shape.carried, change.values) {
+                result[name] = value
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,288 @@
+internal import Coordinator
+internal import Merge
+
+/// Law 10: a context's merge policy does at a save what Core Data's does (CONFORMANCE CD-2 to
+/// CD-25).
+struct ContextPolicyChecker: Checker {
+    let law = 10
+
+    private var findings = Findings()
+
+    mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
+        guard case .contextSaved(let node, let record) = observation else { return [] }
+        let place = "\(Telling.node(node)) context with \(record.policy.rawValue)"
+        checkError(record, place)
+        if record.error != nil {
+            checkUntouched(record, place, run.model)
+        } else {
+            if record.hasChanges {
+                findings.note("changes", "\(place): expected no changes after a save, found some")
+            }
+            let rules = SaveSurroundings(record, run.model)
+            for object in record.objects { check(object, record.policy, rules, place, run.model) }
+        }
+        return findings.take()
+    }
+
+    // MARK: Refusals
+
+    /// Under an error policy the save throws exactly where an object has moved on, and names it.
+    private mutating func checkError(_ record: ContextRecord, _ place: String) {
+        let moved = record.objects.filter { ContextPolicy.takesPart($0, in: record) }
+            .filter { ContextPolicy.hasMoved($0) }
+        guard let error = record.error else {
+            guard record.policy.leavesUnresolved, let first = moved.first else { return }
+            findings.note(
+                "missed",
+                "\(place) \(first.id): expected mergeConflict, for \(first.fetched.version) became "
+                    + "\(first.stored?.version.description ?? "deleted"), found it saved")
+            return
+        }
+        guard error.code == .mergeConflict else { return }
+        if !record.policy.leavesUnresolved {
+            findings.note("thrown", "\(place): expected to be settled, found \(error.message)")
+            return
+        }
+        var listed: [ManagedObjectID: MergeConflict] = [:]
+        for conflict in error.conflicts {
+            if listed.updateValue(conflict, forKey: conflict.object) != nil {
+                findings.note(
+                    "listed", "\(place) \(conflict.object): expected one conflict, found two")
+            }
+        }
+        if listed.isEmpty {
+            findings.note("listed", "\(place): expected the conflicts of the error, found none")
+        }
+        for object in record.objects {
+            let conflict = listed[object.id]
+            let isMoved = moved.contains { $0.id == object.id }
+            if isMoved != (conflict != nil) {
+                findings.note(
+                    "listed",
+                    "\(place) \(object.id) in conflict: expected \(isMoved), found \(!isMoved)")
+            }
+            guard let conflict, isMoved else { continue }
+            let (old, new) = (object.fetched.version, object.stored?.version)
+            if conflict.oldVersion != old || conflict.newVersion != new {
+                findings.note(
+                    "versions",
+                    "\(place) \(object.id): expected a conflict of \(old) with "
+                        + "\(new?.description ?? "deleted"), found "
+                        + "\(conflict.oldVersion?.description ?? "none") with "
+                        + "\(conflict.newVersion?.description ?? "deleted")")
+            }
+        }
+    }
+
+    /// What was refused changed nothing, and the context still has its changes.
+    private mutating func checkUntouched(
+        _ record: ContextRecord, _ place: String, _ model: ManagedObjectModel
+    ) {
+        if record.error?.code == .outcomeUnknown { return }
+        let code = record.error?.code.rawValue ?? ""
+        if !record.hasChanges {
+            findings.note("changes", "\(place): expected its changes after \(code), found none")
+        }
+        for object in record.objects where object.stored != object.after {
+            findings.note(
+                "refused",
+                "\(place) \(object.id): expected unchanged by a save that threw \(code), found "
+                    + Self.difference(object.stored, object.after, model))
+        }
+    }
+
+    private static func difference(
+        _ expected: RowSnapshot?, _ found: RowSnapshot?, _ model: ManagedObjectModel
+    ) -> String {
+        guard let expected else { return "it alive" }
+        guard let found else { return "it gone" }
+        return Telling.difference(expected, found, model) ?? "no difference"
+    }
+
+    // MARK: Outcomes
+
+    private mutating func check(
+        _ object: ContextRecord.Object, _ policy: MergePolicy, _ rules: SaveSurroundings,
+        _ place: String, _ model: ManagedObjectModel
+    ) {
+        let expected = ContextPolicy.outcome(
+            policy, fetched: object.fetched.values, assigned: rules.assigned(object),
+            stored: object.stored?.values, hasMoved: ContextPolicy.hasMoved(object))
+        switch (expected, object.after) {
+        case (.conflict, _): break  // Told by checkError.
+        case (.gone, nil): break
+        case (.gone, let found?):
+            // A delete that another object's rules bring about is none of this one's.
+            findings.note(
+                "existence",
+                "\(place) \(object.id): expected gone, found with version \(found.version)")
+        case (.values, nil):
+            if rules.mayCascade(to: object.id) { break }
+            findings.note("existence", "\(place) \(object.id): expected to be there, found gone")
+        case (.values(let values, let isWritten), let found?):
+            compare(values, found, object, rules, place, model)
+            guard !isWritten, !rules.hasDeletes, let stored = object.stored,
+                stored.version != found.version
+            else { return }
+            findings.note(
+                "untouched",
+                "\(place) \(object.id): expected version \(stored.version), for the policy left "
+                    + "nothing to write, found \(found.version)")
+        }
+    }
+
+    private mutating func compare(
+        _ expected: [PropertyValue], _ found: RowSnapshot, _ object: ContextRecord.Object,
+        _ rules: SaveSurroundings, _ place: String, _ model: ManagedObjectModel
+    ) {
+        guard let entity = model.entity(named: object.id.entityName),
+            expected.count == entity.properties.count, found.values.count == expected.count
+        else {
+            findings.note("values", "\(place) \(object.id): the snapshots have other properties")
+            return
+        }
+        for (position, property) in entity.properties.enumerated() {
+            if expected[position] == found.values[position] { continue }
+            // Where its target is gone or is claimed by another, a reference reads as null.
+            if property.isReference, found.values[position].isNull { continue }
+            if rules.isNullified(position, of: object),
+                found.values[position] == object.stored?.values[position]
+            {
+                continue
+            }
+            findings.note(
+                "values",
+                "\(place) \(object.id).\(property.name): expected "
+                    + "\(Telling.value(expected[position])), found "
+                    + "\(Telling.value(found.values[position])) (fetched "
+                    + "\(Telling.value(object.fetched.values[position])), assigned "
+                    + "\(Telling.value(object.assigned?[position])), stored "
+                    + "\(Telling.value(object.stored?.values[position])))")
+        }
+    }
+}
+
+/// What Core Data's merge policies make of one object, as a pure function; written from
+/// CONFORMANCE.md alone.
+enum ContextPolicy {
+    /// What becomes of an object.
+    enum Outcome: Hashable {
+        /// The save must not happen.
+        case conflict
+        /// The object is deleted.
+        case gone
+        /// It has these values; whether the save writes it.
+        case values([PropertyValue], isWritten: Bool)
+    }
+
+    /// Whether an object's row has another version by now than the context had fetched.
+    static func hasMoved(_ object: ContextRecord.Object) -> Bool {
+        object.stored?.version != object.fetched.version
+    }
+
+    /// Whether a save looks at an object at all: unchanged ones take no part (CD-29), and a value
+    /// assigned that is equal is no change (CD-98).
+    static func takesPart(_ object: ContextRecord.Object, in record: ContextRecord) -> Bool {
+        guard let assigned = object.assigned else { return true }
+        let gone = Set(record.objects.filter { $0.assigned == nil }.map(\.id.row))
+        return assigned.contains { position, value in
+            guard position < object.fetched.values.count else { return true }
+            let base = object.fetched.values[position]
+            if base == value { return false }
+            // That a reference ends with its target is the delete's doing.
+            if value.isNull, case .reference(let target) = base, gone.contains(target) {
+                return false
+            }
+            return true
+        }
+    }
+
+    /// The outcome for one object.
+    ///
+    /// - Parameters:
+    ///   - fetched: the values that the context had read.
+    ///   - assigned: what it assigned, by position; nil where it deleted the object.
+    ///   - stored: the values in the store right before the save; nil where it is deleted there.
+    ///   - hasMoved: whether its version is another than the fetched one.
+    static func outcome(
+        _ policy: MergePolicy, fetched: [PropertyValue], assigned: [Int: PropertyValue]?,
+        stored: [PropertyValue]?, hasMoved: Bool
+    ) -> Outcome {
+        let assigned = assigned?.filter { $0.key < fetched.count && fetched[$0.key] != $0.value }
+        if let assigned, assigned.isEmpty {
+            // It takes no part.
+            return stored.map { .values($0, isWritten: false) } ?? .gone
+        }
+        guard hasMoved else {
+            guard let assigned, let stored else { return .gone }
+            return .values(over(stored, assigned), isWritten: true)
+        }
+        if policy == .error || policy == .errorByRow { return .conflict }  // CD-2, 3, 16, 21, 24
+        guard let stored else {
+            // Deleted in the store: only overwriting brings it back, whole (CD-17 to CD-20, 24).
+            guard policy == .overwrite, let assigned else { return .gone }
+            return .values(over(fetched, assigned), isWritten: true)
+        }
+        guard let assigned else {
+            // CD-22, CD-23
+            return policy == .rollback ? .values(stored, isWritten: false) : .gone
+        }
+        switch policy {
+        case .rollback: return .values(stored, isWritten: false)  // CD-14
+        case .overwrite: return .values(over(fetched, assigned), isWritten: true)  // CD-13
+        case .mergeByPropertyObjectTrump:  // CD-11, 12, 15
+            return .values(over(stored, assigned), isWritten: true)
+        case .mergeByPropertyStoreTrump, .error, .errorByRow:  // CD-9, 10, 15
+            let kept = assigned.filter { fetched[$0.key] == stored[$0.key] }
+            return .values(over(stored, kept), isWritten: !kept.isEmpty)
+        }
+    }
+
+    private static func over(
+        _ base: [PropertyValue], _ assigned: [Int: PropertyValue]
+    ) -> [PropertyValue] {
+        var values = base
+        for (position, value) in assigned where position < values.count {
+            values[position] = value
+        }
+        return values
+    }
+}
+
+/// What else a context's save did that shows in an object: deletes with their rules.
+private struct SaveSurroundings {
+    /// Whether anything was deleted.
+    let hasDeletes: Bool
+    private let deleted: [ManagedObjectID]
+    private let gone: Set<RowID>
+    private let model: ManagedObjectModel
+
+    init(_ record: ContextRecord, _ model: ManagedObjectModel) {
+        deleted = record.objects.filter { $0.assigned == nil }.map(\.id)
+        gone = Set(deleted.map(\.row))
+        hasDeletes = !deleted.isEmpty
+        self.model = model
+    }
+
+    /// What an object's own changes are: without references that end with their targets.
+    func assigned(_ object: ContextRecord.Object) -> [Int: PropertyValue]? {
+        object.assigned?.filter { !isNullified($0.key, of: object) }
+    }
+
+    /// Whether a reference was taken away because its target is deleted in the same save.
+    func isNullified(_ position: Int, of object: ContextRecord.Object) -> Bool {
+        guard position < object.fetched.values.count, object.assigned?[position]?.isNull == true,
+            case .reference(let target) = object.fetched.values[position]
+        else { return false }
+        return gone.contains(target)
+    }
+
+    /// Whether a delete rule of something deleted may have deleted an object too.
+    func mayCascade(to id: ManagedObjectID) -> Bool {
+        deleted.contains { other in
+            model.entity(named: other.entityName)?.relationships.contains {
+                $0.description.deleteRule == .cascade
+            } ?? false
+        } && deleted != [id]
+    }
+}

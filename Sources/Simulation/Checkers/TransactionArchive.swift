@@ -1,0 +1,106 @@
+internal import Coordinator
+internal import Merge
+internal import ReferenceModel
+
+/// All transactions that were committed anywhere in a run, by dot; the set of saves from which the
+/// oracle computes what must be.
+final class TransactionArchive {
+    private let model: ManagedObjectModel
+    /// In the order in which they were first seen.
+    private(set) var transactions: [Transaction] = []
+    /// Of each actor how much is known without a gap.
+    private(set) var vector = VersionVector()
+    /// Of each actor the highest sequence known.
+    private(set) var highest = VersionVector()
+    private var places: [Dot: Int] = [:]
+    private var bytes: [[UInt8]] = []
+    private var oracles: [(vector: VersionVector, oracle: ReferenceModel)] = []
+    private var slices: [Set<String>: OracleSlice] = [:]
+
+    init(model: ManagedObjectModel) { self.model = model }
+
+    /// Adds a transaction.
+    ///
+    /// - Returns: false where another content is known under its dot.
+    @discardableResult
+    func add(_ transaction: EncodedTransaction) -> Bool {
+        let dot = transaction.dot
+        if let place = places[dot] { return bytes[place] == transaction.bytes }
+        places[dot] = transactions.count
+        transactions.append(transaction.transaction)
+        bytes.append(transaction.bytes)
+        highest.advance(to: dot)
+        while places[Dot(actor: dot.actor, sequence: vector[dot.actor] + 1)] != nil {
+            vector.advance(dot.actor, to: vector[dot.actor] + 1)
+        }
+        return true
+    }
+
+    func transaction(_ dot: Dot) -> Transaction? { places[dot].map { transactions[$0] } }
+
+    /// Whether everything that a vector covers is known, so that the oracle can answer for it.
+    func covers(_ vector: VersionVector) -> Bool { self.vector.covers(vector) }
+
+    /// What the oracle says of the transactions that a vector covers. The last few are kept, for
+    /// several readings of one state follow each other.
+    ///
+    /// - Precondition: ``covers(_:)``; else the answer lacks what is not known.
+    func oracle(at vector: VersionVector) -> ReferenceModel {
+        let isKnown = covers(vector)
+        if let known = oracles.first(where: { $0.vector == vector }) { return known.oracle }
+        let oracle = ReferenceModel(model, transactions, at: vector)
+        guard isKnown else { return oracle }
+        if oracles.count >= 8 { oracles.removeFirst() }
+        oracles.append((vector, oracle))
+        return oracle
+    }
+
+    /// What the oracle says of some hierarchies and links alone; cheaper by as much as they are
+    /// fewer, and computed anew only where one of them was written to.
+    ///
+    /// - Parameter subjects: names of root entities and of links. What references of theirs lead
+    ///   to must be among them.
+    func oracle(at vector: VersionVector, of subjects: Set<String>) -> ReferenceModel {
+        var slice = slices[subjects] ?? OracleSlice(subjects: subjects)
+        let oracle = slice.oracle(at: vector, of: transactions, model)
+        slices[subjects] = slice
+        return oracle
+    }
+}
+
+/// The part of the archive that concerns some hierarchies and links.
+private struct OracleSlice {
+    private let subjects: Set<String>
+    private var transactions: [Transaction] = []
+    private var count = 0
+    private var oracles: [(covered: [Int], oracle: ReferenceModel)] = []
+
+    init(subjects: Set<String>) { self.subjects = subjects }
+
+    mutating func oracle(
+        at vector: VersionVector, of all: [Transaction], _ model: ManagedObjectModel
+    ) -> ReferenceModel {
+        while count < all.count {
+            if let part = part(of: all[count], model) { transactions.append(part) }
+            count += 1
+        }
+        let covered = transactions.indices.filter { vector.contains(transactions[$0].dot) }
+        if let known = oracles.first(where: { $0.covered == covered }) { return known.oracle }
+        let oracle = ReferenceModel(model, covered.map { transactions[$0] })
+        if oracles.count >= 8 { oracles.removeFirst() }
+        oracles.append((covered, oracle))
+        return oracle
+    }
+
+    /// A transaction without the changes that concern others; nil where none is left.
+    private func part(of transaction: Transaction, _ model: ManagedObjectModel) -> Transaction? {
+        let concerned = transaction.shapes.map { shape in
+            subjects.contains(model.entity(named: shape.entity)?.root ?? shape.entity)
+        }
+        var part = transaction
+        part.changes.removeAll {
+            !concerned.indices.contains($0.shape) || !concerned[$0.shape]
+        }
+        return part.changes.isEmpty ? nil : part
+    }
+}

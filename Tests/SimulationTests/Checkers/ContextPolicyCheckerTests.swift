@@ -1,0 +1,192 @@
+import Merge
+import Replication
+import Testing
+
+@testable import Coordinator
+@testable import Simulation
+
+/// Laws 9 and 10: gauges within bounds, and contexts' policies.
+struct ContextPolicyCheckerTests {
+    private let id = ManagedObjectID.of("Tag", 1)
+    private let dots = (1...3).map { Dot(actor: CheckerScript.actor(0), sequence: $0) }
+
+    /// A row of two values, as the version of a number has it.
+    private func row(_ version: Int, _ label: String) -> RowSnapshot {
+        RowSnapshot(
+            objectID: id, version: RowVersion(dots: [dots[version]]), values: [.string(label)],
+            isConflicted: false)
+    }
+
+    /// What the checker says of a save of one object.
+    private func saving(
+        _ policy: MergePolicy, assigned: String?, stored: RowSnapshot?, after: RowSnapshot?,
+        error: CoordinatorError? = nil, hasChanges: Bool = false
+    ) throws -> String {
+        var script = try CheckerScript()
+        var checker = ContextPolicyChecker()
+        let record = ContextRecord(
+            policy: policy,
+            objects: [
+                .init(
+                    id: id, fetched: row(0, "x"), assigned: assigned.map { [0: .string($0)] },
+                    stored: stored, after: after)
+            ], error: error, hasChanges: hasChanges)
+        return script.tell(&checker, .contextSaved(node: 0, record: record))
+            .joined(separator: "\n")
+    }
+
+    private func mergeConflict(_ new: RowVersion?) -> CoordinatorError {
+        CoordinatorError(
+            .mergeConflict, "moved on",
+            conflicts: [
+                MergeConflict(
+                    object: id, properties: ["label"], oldVersion: RowVersion(dots: [dots[0]]),
+                    newVersion: new, objectSnapshot: nil, cachedSnapshot: nil,
+                    persistedSnapshot: nil)
+            ])
+    }
+
+    @Test("Law 10: every policy's outcome as conformance says passes")
+    func outcomes() throws {
+        let (theirs, mine) = (row(1, "theirs"), row(2, "mine"))
+        let error = mergeConflict(theirs.version)
+        #expect(
+            try saving(
+                .error, assigned: "mine", stored: theirs, after: theirs, error: error,
+                hasChanges: true) == "")
+        for policy in MergePolicy.allCases {
+            #expect(
+                try saving(policy, assigned: "mine", stored: row(0, "x"), after: mine) == "")
+        }
+        let outcomes: [(MergePolicy, RowSnapshot)] = [
+            (.mergeByPropertyStoreTrump, theirs), (.rollback, theirs),
+            (.mergeByPropertyObjectTrump, mine), (.overwrite, mine),
+        ]
+        for (policy, after) in outcomes {
+            #expect(try saving(policy, assigned: "mine", stored: theirs, after: after) == "")
+            // A delete in the store stands under every policy but overwrite.
+            let returned = policy == .overwrite ? mine : nil
+            #expect(try saving(policy, assigned: "mine", stored: nil, after: returned) == "")
+            // A delete by the context goes through under every policy but rollback.
+            let kept = policy == .rollback ? theirs : nil
+            #expect(try saving(policy, assigned: nil, stored: theirs, after: kept) == "")
+            #expect(try saving(policy, assigned: nil, stored: nil, after: nil) == "")
+        }
+    }
+
+    @Test("Law 10: a missed conflict, a false one and one that changed something are caught")
+    func errorViolations() throws {
+        let theirs = row(1, "theirs")
+        let error = mergeConflict(theirs.version)
+        #expect(
+            try saving(.error, assigned: "mine", stored: theirs, after: row(2, "mine"))
+                .contains("expected mergeConflict"))
+        #expect(
+            try saving(
+                .error, assigned: "mine", stored: row(0, "x"), after: row(0, "x"), error: error,
+                hasChanges: true
+            ).contains("in conflict: expected false, found true"))
+        #expect(
+            try saving(
+                .error, assigned: "mine", stored: theirs, after: row(2, "mine"), error: error,
+                hasChanges: true
+            ).contains("expected unchanged by a save that threw"))
+        #expect(
+            try saving(.error, assigned: "mine", stored: theirs, after: theirs, error: error)
+                .contains("expected its changes"))
+        #expect(
+            try saving(
+                .overwrite, assigned: "mine", stored: theirs, after: theirs, error: error,
+                hasChanges: true
+            ).contains("expected to be settled"))
+        #expect(
+            try saving(
+                .error, assigned: "mine", stored: nil, after: nil,
+                error: mergeConflict(theirs.version), hasChanges: true
+            ).contains("found \(dots[0]) with \(dots[1])"))
+    }
+
+    @Test("Law 10: every policy's opposite outcome is caught")
+    func outcomeViolations() throws {
+        let (theirs, mine) = (row(1, "theirs"), row(2, "mine"))
+        let wrong: [(MergePolicy, RowSnapshot)] = [
+            (.mergeByPropertyStoreTrump, mine), (.rollback, mine),
+            (.mergeByPropertyObjectTrump, theirs), (.overwrite, theirs),
+        ]
+        for (policy, after) in wrong {
+            #expect(
+                try saving(policy, assigned: "mine", stored: theirs, after: after)
+                    .contains("Tag/p1.label: expected"))
+            let returned = policy == .overwrite ? nil : mine
+            #expect(
+                try saving(policy, assigned: "mine", stored: nil, after: returned)
+                    .contains("Tag/p1: expected"))
+            let kept = policy == .rollback ? nil : theirs
+            #expect(
+                try saving(policy, assigned: nil, stored: theirs, after: kept)
+                    .contains("Tag/p1: expected"))
+        }
+        // What the policy left unchanged is not written.
+        #expect(
+            try saving(.rollback, assigned: "mine", stored: theirs, after: row(2, "theirs"))
+                .contains("left nothing to write"))
+        #expect(
+            try saving(
+                .overwrite, assigned: "mine", stored: theirs, after: mine, hasChanges: true
+            ).contains("expected no changes after a save"))
+    }
+
+    @Test("Law 10: properties are settled one by one, and overwriting writes all as fetched")
+    func properties() {
+        func outcome(_ policy: MergePolicy) -> ContextPolicy.Outcome {
+            ContextPolicy.outcome(
+                policy, fetched: [.integer(1), .integer(1), .integer(1)],
+                assigned: [0: .integer(2), 1: .integer(2)],
+                stored: [.integer(3), .integer(1), .integer(3)], hasMoved: true)
+        }
+        func values(_ numbers: Int64...) -> ContextPolicy.Outcome {
+            .values(numbers.map { .integer($0) }, isWritten: true)
+        }
+        #expect(outcome(.mergeByPropertyStoreTrump) == values(3, 2, 3))
+        #expect(outcome(.mergeByPropertyObjectTrump) == values(2, 2, 3))
+        #expect(outcome(.overwrite) == values(2, 2, 1))
+        #expect(outcome(.error) == .conflict)
+    }
+
+    @Test("Law 9: gauges at their limits pass, and each above its own is caught")
+    func bounds() throws {
+        var script = try CheckerScript()
+        let gauges = ProcessGauges(
+            replicator: ReplicatorGauges(), held: 0, limits: Limits(), writeAheadLogBytes: 4096,
+            pins: 1)
+        func found(_ change: (inout ProcessGauges) -> Void) -> [String] {
+            var checker = BoundsChecker()
+            var changed = gauges
+            change(&changed)
+            return script.tell(&checker, .gauges(node: 0, gauges: changed))
+        }
+        #expect(found { $0.replicator.waitingCount = $0.limits.waitingCount } == [])
+        #expect(
+            found { $0.replicator.waitingCount = $0.limits.waitingCount + 1 } == [
+                "node 1 waitingCount: expected at most 10000, found 10001"
+            ])
+        #expect(found { $0.replicator.waitingBytes = $0.limits.waitingBytes + 1 }.count == 1)
+        #expect(found { $0.replicator.applyingCount = 1_000_000 }.count == 1)
+        #expect(found { $0.replicator.applyingBytes = 1 << 40 }.count == 1)
+        #expect(found { $0.replicator.pullsOutstanding = $0.limits.peers + 1 }.count == 1)
+        #expect(found { $0.replicator.piecesBytes = 1 << 40 }.count == 1)
+        #expect(found { $0.held = $0.limits.actors + 1 }.count == 1)
+        #expect(found { $0.pins = 65 }.count == 1)
+        #expect(found { $0.writeAheadLogBytes = 1 << 30 }.count == 1)
+    }
+
+    @Test("Of one kind of violation a run tells the first few")
+    func findings() {
+        var findings = Findings()
+        for number in 0..<100 { findings.note("kind", "\(number)") }
+        #expect(findings.take() == ["0", "1", "2", "3", "4"])
+        findings.note("kind", "more")
+        findings.note("other", "more")
+        #expect(findings.take() == ["more"])
+    }
+}
