@@ -210,6 +210,41 @@ struct ConvergenceTests {
         #expect(world.nodes.allSatisfy { $0.alarms.isEmpty && $0.quarantined.isEmpty })
     }
 
+    /// Each bound at the least that is legal, alone and with the others, as the simulator has it.
+    @Test("With bounds as small as is legal all comes through", arguments: 1...30)
+    func leastBounds(seed: UInt64) {
+        let world = World(seed: seed)
+        var generator = SeededGenerator(seed: seed)
+        func isDrawn() -> Bool { seed % 5 == 0 || Bool.random(using: &generator) }
+        if isDrawn() { world.limits.pageBytes = 256 }
+        if isDrawn() { world.limits.applyCount = 1 }
+        if isDrawn() { world.limits.waitingCount = 2 }
+        if isDrawn() { world.limits.backlogCount = 1 }
+        if isDrawn() { world.limits.transactionsInFrame = 1 }
+        if isDrawn() { world.limits.notificationBytes = 64 }
+        if isDrawn() { world.limits.graceMilliseconds = 0 }
+        if isDrawn() { world.limits.applyBytes = 1 }
+        if isDrawn() { world.applyMilliseconds = 20 }
+        if isDrawn() { world.syncMilliseconds = 500 }
+        world.addNodes(2 + Int(seed % 3))
+        world.faults = .init(publishLoss: 0.3, exchangeLoss: 0.1, repeats: 0.2, delay: 1...60)
+        world.start()
+        for round in 0..<40 {
+            let index = (round * 5 + Int(seed)) % world.nodes.count
+            world.save(index, count: 1 + round % 3, bytes: round % 7 == 0 ? 900 : 20)
+            world.run(UInt64(round % 50))
+        }
+        world.faults = World.Faults()
+        world.run(120_000)
+        #expect(world.isConverged)
+        #expect(world.nodes[0].store.log.count == 79)
+        #expect(world.nodes.allSatisfy { $0.alarms.isEmpty && $0.quarantined.isEmpty })
+        for index in world.nodes.indices {
+            #expect(world.status(index).stable == world.nodes[0].store.vector)
+            #expect(world.status(index).gauges.waitingCount == 0)
+        }
+    }
+
     @Test("The same seed gives the same run")
     func deterministic() {
         func run() -> [Dot] {
