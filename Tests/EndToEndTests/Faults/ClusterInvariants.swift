@@ -141,27 +141,24 @@ struct ClusterInvariants {
 
     // MARK: - What became of every write
 
-    private struct Write {
-        let entry: NodeHistory.Entry
-        let change: JSONObject
-    }
-
     private func expectExplained(
         _ entries: [NodeHistory.Entry], _ summary: inout Summary,
         _ sourceLocation: SourceLocation
     ) async throws {
-        var writes: [String: [Write]] = [:]
+        var writes: [String: [WriteFate.Write]] = [:]
         for entry in entries {
             for change in entry.changes where change["add"] == nil && change["remove"] == nil {
                 writes[change.text("object"), default: []].append(
-                    Write(entry: entry, change: change))
+                    WriteFate.Write(entry: entry, change: change))
             }
         }
         let journal = try await journalledDots()
         let objects = try await visibleObjects()
         for (uri, all) in writes.sorted(by: { $0.key < $1.key }) {
             for write in all {
-                switch fate(of: write, among: all, uri, objects, journal[uri] ?? []) {
+                let fate = WriteFate(
+                    of: write, among: all, objects: objects, journal: journal[uri] ?? [])
+                switch fate {
                 case .visible: summary.visibleCount += 1
                 case .overwritten: summary.overwrittenCount += 1
                 case .journalled: summary.journalledCount += 1
@@ -172,42 +169,6 @@ struct ClusterInvariants {
                 }
             }
         }
-    }
-
-    private enum Fate { case visible, overwritten, journalled, lost(String) }
-
-    private func fate(
-        of write: Write, among all: [Write], _ uri: String, _ objects: [String: JSONObject],
-        _ journal: Set<String>
-    ) -> Fate {
-        let object = objects[uri]
-        let later = all.filter { $0.entry.hasSeen(write.entry.dot) }
-        if write.change.text("kind") == "delete" {
-            if object == nil { return .visible }
-            if !later.isEmpty { return .overwritten }
-            return journal.contains(write.entry.dot) ? .journalled : .lost("The deletion")
-        }
-        var isVisible = false
-        var isJournalled = false
-        for value in write.change["values"]?.object?.members ?? [] {
-            let isOverwritten = later.contains {
-                $0.change.text("kind") == "delete" || $0.change.value(value.key) != nil
-            }
-            if isOverwritten { continue }
-            if object?.value(value.key) == value.value {
-                isVisible = true
-            } else if journal.contains(write.entry.dot) {
-                isJournalled = true
-            } else if let target = value.value.string, value.key == "parent",
-                object != nil, objects[target] == nil
-            {
-                // A reference to what is gone is shown as nil.
-                isVisible = true
-            } else {
-                return .lost(value.key)
-            }
-        }
-        return isVisible ? .visible : isJournalled ? .journalled : .overwritten
     }
 
     /// The dots of all sides of all conflicts, by object.

@@ -52,7 +52,7 @@ extension EndToEnd.FullDiskTests {
     private func fill(_ node: NodeHandle, prefix: String) async throws -> [SaveRecord] {
         var records: [SaveRecord] = []
         // Coarsely, then finely, so that in the end nothing fits.
-        for bytes in [100_000, 5_000, 10] {
+        for bytes in [20_000, 2_000, 10] {
             for index in 0..<400 {
                 let answer = try await save("\(prefix)-\(bytes)-\(index)", bytes: bytes, on: node)
                 guard answer.status == 200 else {
@@ -69,7 +69,7 @@ extension EndToEnd.FullDiskTests {
         "saves are refused, reads go on, nothing is applied by half, and with space all goes on",
         MachineAbilities.needed(.mounting))
     func refusesSaves() async throws {
-        try await withSmallDisk(megabytes: 6) { cluster, volume in
+        try await withSmallDisk(megabytes: 2) { cluster, volume in
             let (peer, full) = (cluster.node(1), cluster.node(2))
             var records = [try await save("first", bytes: 10, on: peer).record]
             try await cluster.waitForConvergence()
@@ -78,10 +78,10 @@ extension EndToEnd.FullDiskTests {
             #expect(records.count > 5)
             #expect(try await full.count("Latest") == count)
             // The peer's save cannot be applied there. It is not, nor is a part of it.
-            records.append(try await save("of the peer", bytes: 50_000, on: peer).record)
-            for _ in 0..<10 {
+            records.append(try await save("of the peer", bytes: 20_000, on: peer).record)
+            for _ in 0..<6 {
                 #expect(try await full.count("Latest") == count)
-                #expect(try await save("refused", bytes: 50_000, on: full).status == 507)
+                #expect(try await save("refused", bytes: 20_000, on: full).status == 507)
                 try await Task.sleep(for: .milliseconds(200))
             }
             #expect(full.process?.isRunning == true)
@@ -94,7 +94,7 @@ extension EndToEnd.FullDiskTests {
             try await waitUntil {
                 "node 2 took saves again"
             } _: {
-                let answer = try await save("again", bytes: 50_000, on: full)
+                let answer = try await save("again", bytes: 20_000, on: full)
                 if answer.status == 200 { records.append(answer.record) }
                 return answer.status == 200
             }
@@ -107,7 +107,7 @@ extension EndToEnd.FullDiskTests {
         "a node that is killed while its disk is full has what it acknowledged",
         MachineAbilities.needed(.mounting))
     func survivesKill() async throws {
-        try await withSmallDisk(megabytes: 6) { cluster, volume in
+        try await withSmallDisk(megabytes: 2) { cluster, volume in
             let full = cluster.node(2)
             let records = try await fill(full, prefix: "fill")
             try await full.kill()
