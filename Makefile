@@ -2,9 +2,16 @@
 # Swift toolchain; both first make sure of the two system libraries.
 
 SWIFT ?= swift
-FORMATTED = Package.swift Sources Tests
+FORMATTED = Package.swift Sources Tests Fuzz
 
-.PHONY: all dependencies build release test demo benchmark lint format verify clean
+# Seeds that `make simulate` runs, and where `make soak` begins: far from those of `make test`.
+SEEDS ?= 1000
+FIRST ?= 1
+SOAK_SEEDS ?= 50000
+SOAK_FIRST ?= 1000001
+
+.PHONY: all dependencies build release test simulate soak mutants demo benchmark lint format \
+	verify clean
 
 all: build
 
@@ -23,9 +30,26 @@ test: dependencies
 	@echo "Building the program and its tests..."
 	$(SWIFT) build --build-tests
 	@# One after the other: the laws keep both cores busy, and what waits for a node would starve.
-	$(SWIFT) test --skip-build --filter '^(Merge|Replication|Coordinator|Command)Tests\.'
+	$(SWIFT) test --skip-build \
+		--filter '^(Merge|Replication|Coordinator|Simulation|Command)Tests\.'
 	$(SWIFT) test --skip-build --filter '^NodeTests\.'
 	$(SWIFT) test --skip-build --filter '^EndToEndTests\.'
+	$(MAKE) simulate SEEDS=1000 FIRST=1
+
+simulate: release
+	@"$$($(SWIFT) build -c release --show-bin-path)/tributary" simulate \
+		--seeds $(FIRST)...$$(($(FIRST) + $(SEEDS) - 1)) --check-replay 20 --require-beacons
+
+soak: release
+	@"$$($(SWIFT) build -c release --show-bin-path)/tributary" simulate \
+		--seeds $(SOAK_FIRST)...$$(($(SOAK_FIRST) + $(SOAK_SEEDS) - 1)) --require-beacons
+	$(SWIFT) build --build-tests
+	TRIBUTARY_SOAK=1 TRIBUTARY_KILL_POINTS=300 $(SWIFT) test --skip-build \
+		--filter '^EndToEndTests\.'
+
+mutants: dependencies
+	@$(SWIFT) build --product tributary-mutants
+	@"$$($(SWIFT) build --show-bin-path)/tributary-mutants" .
 
 demo: dependencies
 	@echo "Building tributary (the first time takes some minutes: all packages are built)..."

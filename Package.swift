@@ -19,6 +19,7 @@ let package = Package(
         .library(name: "Coordinator", targets: ["Coordinator"]),
         .library(name: "Node", targets: ["Node"]),
         .library(name: "Tributary", targets: ["Tributary"]),
+        .library(name: "Simulation", targets: ["Simulation"]),
         .executable(name: "tributary", targets: ["TributaryCLI"]),
         .executable(name: "tributary-benchmark", targets: ["TributaryBenchmark"]),
     ],
@@ -84,7 +85,7 @@ let package = Package(
         .executableTarget(
             name: "TributaryCLI",
             dependencies: [
-                "Merge", "Coordinator", "Node", "LinkProxy",
+                "Merge", "Coordinator", "Node", "LinkProxy", "Simulation",
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
@@ -99,6 +100,24 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
+
+        // The oracle: what the design says, from the set of saves alone. It stands in the test tree,
+        // for it is written from the design and not from the product.
+        .target(
+            name: "ReferenceModel", dependencies: ["Merge", "Coordinator"],
+            path: "Tests/ReferenceModel", swiftSettings: settings),
+        // A cluster in a box: the product's own replicator and coordinator in a virtual world.
+        .target(
+            name: "Simulation",
+            dependencies: [
+                "Merge", "Replication", "Coordinator", "ReferenceModel",
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ],
+            swiftSettings: settings),
+
+        // Deliberate defects of the product, each of which the simulator must catch.
+        .executableTarget(
+            name: "tributary-mutants", path: "Tests/Mutants/Runner", swiftSettings: settings),
 
         .testTarget(name: "MergeTests", dependencies: ["Merge"], swiftSettings: settings),
         .testTarget(
@@ -119,6 +138,10 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "Logging", package: "swift-log"),
             ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "SimulationTests",
+            dependencies: ["Merge", "Replication", "Coordinator", "ReferenceModel", "Simulation"],
             swiftSettings: settings),
         .testTarget(
             name: "CommandTests", dependencies: ["Merge", "Coordinator", "Node", "TributaryCLI"],

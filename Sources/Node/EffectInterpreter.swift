@@ -24,6 +24,10 @@ struct EffectInterpreter {
     private var undelivered: Set<NodeID> = []
     /// Whether another live node was heard that uses our number.
     private(set) var isNumberTaken = false
+    /// All that the replicator has declared stable.
+    private(set) var stable = VersionVector()
+    /// The incarnation of this node that peers know and that is later than this one.
+    private(set) var laterIncarnation: UInt64?
 
     init(
         transport: any Transport, coordinator: PersistentStoreCoordinator,
@@ -58,7 +62,31 @@ struct EffectInterpreter {
                     "What this peer sends is ignored for a while",
                     metadata: [LogKeys.peer: "\(node)", LogKeys.reason: "\(reason)"])
             case .alarm(let alarm): report(alarm)
+            case .stable(let vector): stable = vector
+            case .setSaving(let allowed): setSaving(allowed)
+            case .outgrown: record(.restored)
+            case .vouched: record(.none)
+            case .reopen(let incarnation): laterIncarnation = incarnation
             }
+        }
+    }
+
+    private func setSaving(_ isAllowed: Bool) {
+        coordinator.setSaving(allowed: isAllowed)
+        logger.notice(
+            isAllowed
+                ? "Saves are let through" : "Saves are refused until this store has caught up")
+    }
+
+    /// Records what the replicator knows of the store's recovery. Jobs of the writer keep their
+    /// order, so it is written before a later apply is committed.
+    private func record(_ recovery: StoreRecovery) {
+        let logger = logger
+        coordinator.setRecovery(recovery) { result in
+            guard case .failure(let error) = result else { return }
+            logger.error(
+                "The state of recovery could not be recorded; it will be after a restart",
+                metadata: [LogKeys.error: "\(error)"])
         }
     }
 
@@ -199,6 +227,15 @@ extension Alarm {
             (
                 .critical, "Another live process uses this number of a node",
                 [LogKeys.peer: "\(node)"]
+            )
+        case .incarnationOutdated(let node, let incarnation, let newest):
+            (
+                .warning, "A peer comes as an incarnation that is not its newest",
+                [
+                    LogKeys.peer: "\(node)",
+                    LogKeys.reason:
+                        "\(String(incarnation, radix: 16)) is older than \(String(newest, radix: 16))",
+                ]
             )
         case .unexpectedSender(let expected, let claimed):
             (

@@ -50,6 +50,9 @@ extension ModelError: ExitCodeProviding {
 extension NodeError.Code {
     /// Another live process uses this node's number.
     public static let nodeIDInUse = Self("nodeIDInUse")
+    /// The cluster knows a later incarnation of this node than the one that runs; the context's
+    /// `incarnation` names it. The store must be opened anew, with a later one still.
+    public static let incarnationOutdated = Self("incarnationOutdated")
     /// Saved here, but not yet on enough other nodes; the context says who is missing.
     public static let acknowledgementTimeout = Self("acknowledgementTimeout")
     /// More nodes are to acknowledge than there are.

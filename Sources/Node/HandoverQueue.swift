@@ -2,6 +2,7 @@
 //
 // Threading: `offer` and `give` from any thread, `take` from the loop only.
 
+internal import Coordinator
 internal import Merge
 internal import Replication
 internal import Synchronization
@@ -16,6 +17,8 @@ enum NodeEvent: Sendable {
     case logRead(LogRead)
     /// What is applied is on disk; nil where that failed.
     case madeDurable(StoreState?)
+    /// A collection is over; nil where it failed.
+    case collected(CollectionResult?)
     /// Somebody waits for an acknowledgement from now on.
     case awaited
     /// The writer has stopped for good.

@@ -36,6 +36,8 @@ final class NodeLoop {
     static let secondMilliseconds: UInt64 = 1_000
     /// How soon it is made durable again where a peer asks, or somebody here waits for one.
     static let promptMilliseconds: UInt64 = 50
+    /// Rows and links looked at in one collection.
+    static let collectedInASecond = 1_000
     /// How soon a peer that could not be reached is tried again.
     static let retryMilliseconds: UInt64 = 100
     /// How many polls are drained before other work gets its turn.
@@ -62,6 +64,10 @@ final class NodeLoop {
     private var madeDurableAt: UInt64 = 0
     private var isMakingDurable = false
     private var isDurabilityAsked = false
+    /// The stable vector at the last collection, and whether that looked at all it could.
+    private var collectedAt = VersionVector()
+    private var isCollected = true
+    private var isCollecting = false
     /// Log reads that are ahead of the commits this loop has heard of.
     private var earlyReads: [LogRead] = []
     private var isStopping = false
@@ -84,7 +90,8 @@ final class NodeLoop {
         replicator = Replicator(
             configuration: .init(
                 cluster: coordinator.cluster, actor: actor,
-                modelHash: coordinator.model.versionHash),
+                modelHash: coordinator.model.versionHash,
+                recovery: coordinator.recovery.protocolValue),
             limits: limits, generator: SeededGenerator(seed: actor.incarnation))
         interpreter = EffectInterpreter(
             transport: transport, coordinator: coordinator, handover: shared.handover,
@@ -166,6 +173,12 @@ final class NodeLoop {
                 guard let durable else { continue }
                 adopt(durable)
                 try feed(.committed([], state: durable, now: now))
+            case .collected(let result):
+                isCollecting = false
+                if let result {
+                    isCollected = result.isDone
+                    shared.counters.countCollected(result)
+                }
             case .awaited: try askAwaitedPeers()
             case .failed(let error): throw error
             case .stop: isStopping = true
@@ -214,6 +227,12 @@ final class NodeLoop {
                 "Node \(coordinator.node) is in use by another live process of this cluster; "
                     + "give this one another number, or stop the other")
         }
+        if let later = interpreter.laterIncarnation {
+            throw NodeError(
+                .incarnationOutdated,
+                "The cluster knows a later incarnation of node \(coordinator.node) than this one",
+                context: ["incarnation": "\(later)"])
+        }
         makeDurableIfDue(now)
         if shared.acknowledgements.isAwaited {
             updateAcknowledgements()
@@ -223,6 +242,7 @@ final class NodeLoop {
         if now >= nextSecondAt {
             nextSecondAt = now + Self.secondMilliseconds
             tendStore()
+            collectIfDue()
         }
         publishReport(isRunning: true)
     }
@@ -259,6 +279,23 @@ final class NodeLoop {
             guard expired > 0 else { return }
             logger.warning(
                 "Pinned generations were given up", metadata: [LogKeys.count: "\(expired)"])
+        }
+    }
+
+    /// Lets the store let go of what is stable, a thousand rows a second at most: saves wait for it.
+    private func collectIfDue() {
+        guard !isCollecting, !isCollected || interpreter.stable != collectedAt else { return }
+        isCollecting = true
+        collectedAt = interpreter.stable
+        let handover = shared.handover
+        let logger = logger
+        coordinator.collect(stable: collectedAt, limit: Self.collectedInASecond) { result in
+            if case .failure(let error) = result {
+                logger.error(
+                    "What is stable could not be collected",
+                    metadata: [LogKeys.error: "\(error)"])
+            }
+            handover.give(.collected(try? result.get()))
         }
     }
 

@@ -53,8 +53,34 @@ public struct NodeProcess: Sendable {
     }
 
     /// Runs the node until its task is cancelled or shut down gracefully, or the node fails.
+    ///
+    /// Where the cluster knows a later incarnation of this node (a clock was set back, or a backup
+    /// restored), the store is opened once more with a later one still. The second time within a
+    /// minute there is another live process of this number, and this one goes.
     func runUntilShutdown() async throws {
-        let service = try makeService()
+        var minimum: UInt64 = 0
+        var lastOutdated: ContinuousClock.Instant?
+        while true {
+            do {
+                return try await runOnce(minimumIncarnation: minimum)
+            } catch let error as NodeError where error.code == .incarnationOutdated {
+                let now = ContinuousClock.now
+                if let last = lastOutdated, now - last < .seconds(60) {
+                    throw NodeError(
+                        .nodeIDInUse,
+                        "Node \(configuration.node) is in use by another live process of this "
+                            + "cluster; give this one another number, or stop the other",
+                        cause: error)
+                }
+                lastOutdated = now
+                minimum = error.detail("incarnation").flatMap { UInt64($0) } ?? 0
+                logger.notice("A later incarnation is known; the store is opened anew")
+            }
+        }
+    }
+
+    private func runOnce(minimumIncarnation: UInt64) async throws {
+        let service = try makeService(minimumIncarnation: minimumIncarnation)
         let server: HTTPServer
         do {
             try await service.start()
@@ -85,7 +111,7 @@ public struct NodeProcess: Sendable {
 
     // MARK: - Making the parts
 
-    private func makeService() throws -> NodeService {
+    private func makeService(minimumIncarnation: UInt64) throws -> NodeService {
         let model = try Self.readModel(configuration.model)
         if configuration.mesh != nil,
             model.entities.contains(where: { !$0.uniquenessConstraints.isEmpty })
@@ -109,9 +135,11 @@ public struct NodeProcess: Sendable {
                     context: ["key": "store", "file": folder], cause: error)
             }
         }
+        var options = PersistentStoreCoordinator.Options()
+        options.minimumIncarnation = minimumIncarnation
         let coordinator = try PersistentStoreCoordinator(
             storeAt: configuration.store, model: model, cluster: configuration.cluster,
-            node: configuration.node)
+            node: configuration.node, options: options)
         var settings = NodeService.Settings()
         settings.peers = configuration.mesh?.peers ?? []
         settings.logger = logger

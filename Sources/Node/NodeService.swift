@@ -273,3 +273,14 @@ private final class OneWaiter: Sendable {
         first?.resume()
     }
 }
+
+extension StoreRecovery {
+    /// The same in the protocol's words.
+    var protocolValue: Recovery {
+        switch self {
+        case .none: .none
+        case .new: .new
+        case .restored: .restored
+        }
+    }
+}

@@ -1,5 +1,6 @@
 // What a node counts as it goes: few numbers behind one lock, taken by all threads.
 
+internal import Coordinator
 internal import Synchronization
 
 /// A histogram of fixed buckets, as Prometheus has them.
@@ -40,6 +41,10 @@ public final class NodeCounters: Sendable {
         var committed: UInt64 = 0
         /// Other nodes' transactions applied.
         var applied: UInt64 = 0
+        /// Siblings that collapsed, since they are stable.
+        var collapsed: UInt64 = 0
+        /// Tombstones and links taken away that were collected, since they are stable.
+        var collected: UInt64 = 0
         /// Alarms raised.
         var alarms: UInt64 = 0
         /// Saves that were not acknowledged by enough nodes in time.
@@ -79,6 +84,13 @@ public final class NodeCounters: Sendable {
     func countFailedSave() { state.withLock { $0.failedSaves += 1 } }
     func countUnacknowledged() { state.withLock { $0.unacknowledged += 1 } }
     func countAlarm() { state.withLock { $0.alarms += 1 } }
+    func countCollected(_ result: CollectionResult) {
+        state.withLock {
+            $0.collapsed += UInt64(result.siblingsCollapsed)
+            $0.collected += UInt64(result.tombstonesCollected + result.linksCollected)
+        }
+    }
+
     func countApplied(_ count: Int) { state.withLock { $0.applied += UInt64(count) } }
 
     /// Counts the transactions of one group commit.

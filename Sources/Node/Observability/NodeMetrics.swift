@@ -157,6 +157,15 @@ struct NodeMetrics {
                 "Frames not sent: the queue was full or no connection was up.",
                 UInt64(max(0, transport.framesCongested + transport.framesUnreachable))
             ),
+            (
+                "tributary_siblings_collapsed_total",
+                "Siblings let go of, since nothing concurrent can arrive any more.",
+                counters.collapsed
+            ),
+            (
+                "tributary_tombstones_collected_total",
+                "Tombstones and links taken away that were let go of.", counters.collected
+            ),
             ("tributary_alarms_total", "Alarms raised; see the log.", counters.alarms),
         ]
         for (name, help, value) in totals { writer.write(name, .counter, help, Double(value)) }

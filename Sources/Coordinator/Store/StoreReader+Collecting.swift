@@ -1,0 +1,13 @@
+extension StoreReader {
+    /// How many rows and links keep something that waits to be collected.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public var uncollectedCount: Int {
+        get throws {
+            let statement = try database.prepared("SELECT count(*) FROM _uncollected")
+            guard try statement.step() else { return 0 }
+            defer { statement.reset() }
+            return Int(statement.integer(0))
+        }
+    }
+}

@@ -1,0 +1,93 @@
+/// A rare path that a suite must have met, or it proves less than it seems to.
+public enum Beacon: String, CaseIterable, Hashable, Sendable {
+    /// A gap in what a node has was filled by a pull.
+    case gapRepairedByPull
+    /// The queue of what waits for predecessors was full; what was dropped was pulled again.
+    case queueOverflowed
+    /// A sibling that is stable was collapsed.
+    case siblingCollapsed
+    /// A write that had lost a merge was overwritten by one that had seen it.
+    case loserOverwritten
+    /// A tombstone was collected.
+    case tombstoneCollected
+    /// A dead link was collected.
+    case linkCollected
+    /// A transaction from a clock far ahead was held, and applied when its time came.
+    case heldTimestampReleased
+    /// A pinned generation was given up for the log's sake, or its age's.
+    case pinExpired
+    /// A pinned generation was read again after merges had moved the store on.
+    case pinReadAfterMerge
+    /// Several saves were committed as one group.
+    case groupCommitted
+    /// A save of a group failed by itself, and the rest of the group went through.
+    case saveOfGroupFailed
+    /// A save's outcome was unknown to its client.
+    case outcomeUnknown
+    /// A save with an ID was repeated and gave its first outcome.
+    case saveRepeated
+    /// A save was refused because its context was stale.
+    case staleSaveRefused
+    /// A save was refused because of an unresolved conflict.
+    case unresolvedSaveRefused
+    /// A conflict was resolved by a person's save.
+    case conflictResolved
+    /// A settled conflict was undone.
+    case conflictUndone
+    /// A resolution was refused, since it had not seen all sides.
+    case resolutionRefused
+    /// A dead row came back by a write that made it live again.
+    case rowRevived
+    /// A reference dangled, and came back with its target.
+    case referenceRestored
+    /// A long transaction was sent in pieces.
+    case sentInPieces
+    /// A process was killed in the midst of a disk operation.
+    case killedInWrite
+    /// Power was lost while something was not synced.
+    case powerLostUnsynced
+    /// The disk was full, and saves went on once it was not.
+    case diskFullRecovered
+    /// A failed fsync stopped a writer.
+    case syncFailed
+    /// A read error was met and the process stopped or answered with it.
+    case readFailed
+    /// A restored store's own newer saves came back from its peers.
+    case ownSavesReturned
+    /// A node told of a later incarnation of itself began one later still.
+    case incarnationReopened
+    /// Two live processes with one number met.
+    case doubleMet
+    /// A closed incarnation's transactions reached a node through another's log.
+    case closedActorPulled
+    /// A write of a save was refused while a store was recovering.
+    case savingHeldBack
+    /// What waits on a gap that nobody can fill was found.
+    case orphanFound
+}
+
+/// How often each rare path was met.
+public struct BeaconCounts: Hashable, Sendable, Codable {
+    private var counts = [UInt64](repeating: 0, count: Beacon.allCases.count)
+
+    /// Nothing met yet.
+    public init() {}
+
+    /// How often one was met.
+    public subscript(_ beacon: Beacon) -> UInt64 {
+        get { counts[Self.place(beacon)] }
+        set { counts[Self.place(beacon)] = newValue }
+    }
+
+    /// Adds another run's.
+    public mutating func add(_ other: BeaconCounts) {
+        for place in counts.indices { counts[place] += other.counts[place] }
+    }
+
+    /// Those never met.
+    public var missing: [Beacon] { Beacon.allCases.filter { self[$0] == 0 } }
+
+    private static func place(_ beacon: Beacon) -> Int {
+        Beacon.allCases.firstIndex(of: beacon) ?? 0
+    }
+}

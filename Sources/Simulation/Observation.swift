@@ -1,0 +1,132 @@
+internal import Coordinator
+internal import Merge
+internal import Replication
+
+/// What the world saw happen, in order. Checkers live on observations alone, and on the readings
+/// in them: they never touch a node.
+enum Observation {
+    /// A process opened its store. `vector` is what the store held then.
+    case started(node: Int, actor: ActorID, vector: VersionVector, recovery: StoreRecovery)
+    /// A store held transactions at its opening that no notice had told of: its process had ended
+    /// right after their commit. Follows ``started(node:actor:vector:recovery:)``.
+    case found(node: Int, transactions: [EncodedTransaction])
+    /// A process made a generation: of local saves, or of other nodes' transactions.
+    case committed(node: Int, notice: CommitNotice)
+    /// A client was told that its save is done.
+    case acknowledged(node: Int, save: SaveRequest, result: SaveResult)
+    /// Saves made through a context or by resolving a conflict are done: their dots.
+    case performed(node: Int, dots: [Dot])
+    /// A client was told that its save is not done, and why.
+    case refused(node: Int, save: SaveRequest, error: CoordinatorError)
+    /// A client was told that its save may have been done.
+    case unknown(node: Int, save: SaveRequest, error: CoordinatorError)
+    /// A client read.
+    case read(node: Int, reading: Reading)
+    /// A client pinned a generation and read all of it; `pin` is the pin's number in the run.
+    case pinned(node: Int, pin: Int, reading: Reading)
+    /// A client read a pinned generation again.
+    case pinRead(node: Int, pin: Int, reading: Reading)
+    /// A pinned generation was given up; whoever reads it is told so.
+    case pinExpired(node: Int, pin: Int)
+    /// A context saved: what it had fetched, what it changed, and what became of it.
+    case contextSaved(node: Int, record: ContextRecord)
+    /// A process ended, and what became of its disk.
+    case ended(node: Int, how: Ending)
+    /// What of a store would survive a power loss from now on.
+    case durable(node: Int, vector: VersionVector)
+    /// A replicator declared a vector stable.
+    case stable(node: Int, vector: VersionVector)
+    /// A store collapsed and collected what is stable.
+    case collected(node: Int, result: CollectionResult)
+    /// A replicator raised an alarm.
+    case alarm(node: Int, alarm: Alarm)
+    /// How full a process's queues are, told with every second of the world.
+    case gauges(node: Int, gauges: ProcessGauges)
+    /// The faults are over; from here on the world only heals.
+    case healed
+    /// Every process that lives was read whole. Told twice: after converging, and once more after
+    /// all were closed and opened again.
+    case settled(final: [Int: Reading], isReopened: Bool)
+}
+
+/// How a process ended.
+enum Ending: Hashable, Sendable {
+    /// Closed in order.
+    case closed
+    /// Killed: what was written stays.
+    case killed
+    /// Without power: of what was not synced, some or none stays.
+    case powerLost
+    /// Stopped by itself, after a failure of its disk or on hearing of its double.
+    case stopped(reason: String)
+    /// Its disk was lost, and is empty.
+    case wiped
+    /// Its disk was replaced by an older image of itself.
+    case restored
+    /// A copy of the machine, started beside it, came to its end.
+    case copyRemoved
+}
+
+/// A consistent view of one generation, or of a part of it.
+struct Reading: Hashable, Sendable {
+    /// Which generation, and the vector that explains it.
+    var token: QueryGenerationToken
+    /// The digest kept with it.
+    var digest: ProjectionDigest
+    /// The rows of each entity read, by the entity they were fetched as: concrete entities only,
+    /// without those of heirs; sorted by entity, then row.
+    var entities: [EntityReading] = []
+    /// The members of many-to-many relationships read, sorted.
+    var members: [MembersReading] = []
+    /// Whether everything was read: all entities, all members, all conflicts.
+    var isWhole = false
+    /// The conflict journal, open and closed entries; nil where it was not read.
+    var conflicts: [Conflict]?
+    /// How much waits to be collapsed or collected; nil where it was not read.
+    var uncollected: Int?
+
+    /// The rows of one concrete entity.
+    struct EntityReading: Hashable, Sendable {
+        var entity: String
+        var rows: [RowSnapshot]
+    }
+
+    /// The members of one object's relationship.
+    struct MembersReading: Hashable, Sendable {
+        var object: ManagedObjectID
+        var relationship: String
+        var members: [ManagedObjectID]
+    }
+}
+
+/// How full a process's queues and files are.
+struct ProcessGauges: Hashable, Sendable {
+    var replicator: ReplicatorGauges
+    var held: Int
+    var limits: Limits
+    var writeAheadLogBytes: UInt64
+    var pins: Int
+}
+
+/// What a context did, for the checker of law 10.
+struct ContextRecord: Sendable {
+    /// The context's policy.
+    var policy: MergePolicy
+    /// One changed object.
+    struct Object: Sendable {
+        var id: ManagedObjectID
+        /// The values and version as the context had fetched them.
+        var fetched: RowSnapshot
+        /// What the context assigned, by position; nil where it deleted the object.
+        var assigned: [Int: PropertyValue]?
+        /// The row as the store held it right before the save; nil where it was gone.
+        var stored: RowSnapshot?
+        /// The row after the save; nil where it is gone.
+        var after: RowSnapshot?
+    }
+    var objects: [Object]
+    /// nil where the save went through.
+    var error: CoordinatorError?
+    /// Whether the context still has its changes.
+    var hasChanges: Bool
+}

@@ -1,0 +1,58 @@
+internal import Replication
+
+/// How one machine's process is set up: the product's own settings, some of them odd but legal.
+struct MachineSettings: Hashable, Sendable {
+    /// The replicator's bounds.
+    var limits = Limits()
+    /// How often what was applied is made durable, in milliseconds.
+    var durabilityMilliseconds: UInt64 = 1_000
+    /// How often what is stable is collected, in milliseconds.
+    var collectionMilliseconds: UInt64 = 1_000
+    /// How many candidates one collection looks at.
+    var collectionLimit = 1_000
+    /// The longest a commit, an apply or a read of the log takes to be heard of, in microseconds.
+    var handoverMicroseconds: UInt64 = 2_000
+    /// Pages of write-ahead log after which SQLite checkpoints.
+    var checkpointPages = 4_000
+    /// The most write-ahead log that pins may hold, in bytes.
+    var walLimit: UInt64 = 1 << 30
+    /// The longest a pin may live, in milliseconds.
+    var pinLimitMilliseconds: UInt64 = 3_600_000
+    /// How far the machine's clock is off from the start, in milliseconds.
+    var clockOffset: Int64 = 0
+
+    /// Draws settings: mostly the defaults, and each oddity by itself with some chance.
+    static func draw(_ generator: inout SeededGenerator) -> MachineSettings {
+        var settings = MachineSettings()
+        func chance(_ oneIn: Int) -> Bool { Int.random(in: 0..<oneIn, using: &generator) == 0 }
+        if chance(4) { settings.limits.applyCount = 1 }
+        if chance(4) { settings.limits.pageBytes = Int.random(in: 256...4096, using: &generator) }
+        if chance(6) { settings.limits.transactionsInFrame = 1 }
+        if chance(6) { settings.limits.notificationBytes = 256 }
+        if chance(5) {
+            settings.limits.waitingCount = Int.random(in: 1...4, using: &generator)
+            settings.limits.backlogCount = Int.random(in: 1...3, using: &generator)
+        }
+        if chance(6) { settings.limits.graceMilliseconds = 0 }
+        if chance(8) { settings.limits.headsMilliseconds = 200 }
+        if chance(4) {
+            settings.durabilityMilliseconds = UInt64.random(in: 50...5_000, using: &generator)
+        }
+        if chance(4) {
+            settings.collectionMilliseconds = UInt64.random(in: 50...400, using: &generator)
+        }
+        if chance(4) { settings.collectionLimit = Int.random(in: 1...5, using: &generator) }
+        if chance(3) {
+            settings.handoverMicroseconds = UInt64.random(in: 0...200_000, using: &generator)
+        }
+        if chance(2) { settings.checkpointPages = Int.random(in: 4...100, using: &generator) }
+        if chance(8) { settings.walLimit = UInt64.random(in: 20_000...200_000, using: &generator) }
+        if chance(8) {
+            settings.pinLimitMilliseconds = UInt64.random(in: 500...10_000, using: &generator)
+        }
+        if chance(3) {
+            settings.clockOffset = Int64.random(in: -60_000...60_000, using: &generator)
+        }
+        return settings
+    }
+}

@@ -1,0 +1,94 @@
+/// One thing that a run's plan makes happen at a time: work of clients, or a fault.
+///
+/// Each has a seed of its own, so that leaving one out changes none of the others' chance: that is
+/// what makes a failing run shrink.
+struct PlannedEvent: Hashable, Sendable {
+    /// When, in virtual milliseconds since the run began.
+    var milliseconds: UInt64
+    /// Where its chance begins.
+    var seed: UInt64
+    /// What happens.
+    var kind: Kind
+
+    /// What can happen. Machines are numbered from 0.
+    enum Kind: Hashable, Sendable {
+        /// Clients of a node do some steps of one workload.
+        case work(node: Int, workload: Int, steps: Int)
+        /// A client reads everything.
+        case read(node: Int)
+        /// A client pins the newest generation, and reads it again after a time.
+        case pin(node: Int, milliseconds: UInt64)
+
+        /// The machines of one side are cut off from the others; links one way only where so.
+        case partition(side: [Int], isOneWay: Bool, milliseconds: UInt64)
+        /// One link is cut.
+        case cut(from: Int, to: Int, milliseconds: UInt64)
+        /// One link holds its frames, and lets them go in random order.
+        case clog(from: Int, to: Int, milliseconds: UInt64)
+
+        /// A process stops answering for a time.
+        case pause(node: Int, milliseconds: UInt64)
+        /// A process is closed in order, and started again.
+        case close(node: Int, milliseconds: UInt64)
+        /// A process is killed, at once or in the midst of a coming disk operation.
+        case kill(node: Int, afterOperations: UInt64, milliseconds: UInt64)
+        /// A machine loses its power, at once or in the midst of a coming disk operation.
+        case powerLoss(node: Int, afterOperations: UInt64, milliseconds: UInt64)
+
+        /// An image of the disk is taken while the process runs, for `restore`.
+        case backUp(node: Int)
+        /// A machine's disk is lost; it starts empty.
+        case wipe(node: Int, milliseconds: UInt64)
+        /// A machine's disk is replaced by its last image.
+        case restore(node: Int, milliseconds: UInt64)
+        /// A copy of a machine is started beside it.
+        case copy(node: Int, takesAddress: Bool, milliseconds: UInt64)
+
+        /// A machine's clock steps.
+        case clockStep(node: Int, milliseconds: Int64)
+
+        /// A machine's disk is full for a time.
+        case diskFull(node: Int, milliseconds: UInt64)
+        /// A coming write fails.
+        case writeError(node: Int, afterOperations: UInt64)
+        /// A coming read fails.
+        case readError(node: Int, afterOperations: UInt64)
+        /// A coming fsync fails.
+        case syncError(node: Int, afterOperations: UInt64)
+    }
+}
+
+extension PlannedEvent.Kind {
+    /// Whether it is a fault, not work.
+    var isFault: Bool {
+        switch self {
+        case .work, .read, .pin: false
+        default: true
+        }
+    }
+
+    /// The name of the kind, for the table of faults.
+    var name: String {
+        switch self {
+        case .work: "work"
+        case .read: "read"
+        case .pin: "pin"
+        case .partition(_, let isOneWay, _): isOneWay ? "one-way partition" : "partition"
+        case .cut: "cut"
+        case .clog: "clogged link"
+        case .pause: "pause"
+        case .close: "close"
+        case .kill: "kill"
+        case .powerLoss: "power loss"
+        case .backUp: "backup"
+        case .wipe: "wiped store"
+        case .restore: "restored store"
+        case .copy: "copied store"
+        case .clockStep: "clock step"
+        case .diskFull: "disk full"
+        case .writeError: "write error"
+        case .readError: "read error"
+        case .syncError: "failed fsync"
+        }
+    }
+}

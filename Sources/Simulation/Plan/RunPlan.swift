@@ -1,0 +1,183 @@
+internal import Coordinator
+internal import Replication
+
+/// All that happens to a cluster in one run, drawn from its seed before it begins.
+struct RunPlan {
+    /// The seed.
+    let seed: UInt64
+    /// The model of all nodes.
+    let model: ManagedObjectModel
+    /// The machines' settings; their count is the cluster's size.
+    var machines: [MachineSettings]
+    /// The network while the faults last.
+    var network: NetworkSettings
+    /// How long work and faults last, in virtual milliseconds.
+    var chaosMilliseconds: UInt64
+    /// What happens, in order of time.
+    var events: [PlannedEvent]
+
+    /// Draws a plan.
+    ///
+    /// - Parameters:
+    ///   - model: a user's model; nil for one drawn from the seed.
+    ///   - options: bounds that the user sets.
+    init(seed: UInt64, options: SimulationOptions) {
+        self.seed = seed
+        var generator = SeededGenerator(seed: seed &* 0x2545_F491_4F6C_DD1D)
+        model = options.model ?? SimulationModel.draw(&generator)
+        let count = Int.random(in: options.nodes, using: &generator)
+        machines = (0..<count).map { _ in MachineSettings.draw(&generator) }
+        network = Self.drawNetwork(&generator)
+        chaosMilliseconds = UInt64.random(in: 8_000...40_000, using: &generator)
+        events = []
+        drawWork(&generator)
+        drawFaults(options, &generator)
+        // Sorting is stable by time and then by seed, so no order hangs on how it was drawn.
+        events.sort { ($0.milliseconds, $0.seed) < ($1.milliseconds, $1.seed) }
+    }
+
+    /// The plan with only some of its events.
+    func keeping(_ places: [Int]) -> RunPlan {
+        var plan = self
+        plan.events = places.filter(events.indices.contains).map { events[$0] }
+        return plan
+    }
+
+    private static func drawNetwork(_ generator: inout SeededGenerator) -> NetworkSettings {
+        var network = NetworkSettings()
+        func chance(_ oneIn: Int) -> Bool { Int.random(in: 0..<oneIn, using: &generator) == 0 }
+        if chance(3) {
+            network.latencyMicroseconds = UInt64.random(in: 1_000...150_000, using: &generator)
+            network.jitterMicroseconds = UInt64.random(in: 0...100_000, using: &generator)
+        }
+        if chance(2) { network.lossPerMille = UInt64.random(in: 0...300, using: &generator) }
+        if chance(2) { network.repeatPerMille = UInt64.random(in: 0...200, using: &generator) }
+        if chance(2) { network.latePerMille = UInt64.random(in: 0...200, using: &generator) }
+        network.namesPublisher = chance(2)
+        return network
+    }
+
+    private mutating func add(
+        _ kind: PlannedEvent.Kind, at milliseconds: UInt64, _ generator: inout SeededGenerator
+    ) {
+        events.append(
+            PlannedEvent(milliseconds: milliseconds, seed: generator.next(), kind: kind))
+    }
+
+    // MARK: Work
+
+    private mutating func drawWork(_ generator: inout SeededGenerator) {
+        let workloads = Workloads.all(for: model).count
+        guard workloads > 0 else { return }
+        // A run favours few workloads, so that they meet each other often.
+        let favoured = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
+            Int.random(in: 0..<workloads, using: &generator)
+        }
+        // Some nodes only listen.
+        let busy = machines.indices.filter { _ in Int.random(in: 0..<4, using: &generator) > 0 }
+        let writers = busy.isEmpty ? [0] : busy
+        let count = Int.random(in: 10...60, using: &generator)
+        for _ in 0..<count {
+            guard let node = writers.randomElement(using: &generator) else { continue }
+            let isFavoured = Int.random(in: 0..<4, using: &generator) > 0
+            let workload =
+                (isFavoured ? favoured.randomElement(using: &generator) : nil)
+                ?? Int.random(in: 0..<workloads, using: &generator)
+            let steps = Int.random(in: 1...4, using: &generator)
+            add(
+                .work(node: node, workload: workload, steps: steps),
+                at: UInt64.random(in: 0..<chaosMilliseconds, using: &generator), &generator)
+        }
+        for _ in 0..<Int.random(in: 1...6, using: &generator) {
+            add(
+                .read(node: Int.random(in: machines.indices, using: &generator)),
+                at: UInt64.random(in: 0..<chaosMilliseconds, using: &generator), &generator)
+        }
+        for _ in 0..<Int.random(in: 0...3, using: &generator) {
+            add(
+                .pin(
+                    node: Int.random(in: machines.indices, using: &generator),
+                    milliseconds: UInt64.random(in: 100...15_000, using: &generator)),
+                at: UInt64.random(in: 0..<chaosMilliseconds, using: &generator), &generator)
+        }
+    }
+
+    // MARK: Faults
+
+    private mutating func drawFaults(
+        _ options: SimulationOptions, _ generator: inout SeededGenerator
+    ) {
+        guard options.hasFaults else {
+            network = NetworkSettings()
+            return
+        }
+        // Swarm testing: each run has some kinds of fault and not others, so that none hides
+        // another.
+        let kinds = (0..<18).filter { _ in Int.random(in: 0..<3, using: &generator) == 0 }
+        guard !kinds.isEmpty else { return }
+        for _ in 0..<Int.random(in: 1...10, using: &generator) {
+            guard let kind = kinds.randomElement(using: &generator) else { continue }
+            let time = UInt64.random(in: 0..<chaosMilliseconds, using: &generator)
+            addFault(kind, at: time, &generator)
+        }
+    }
+
+    private mutating func addFault(
+        _ kind: Int, at time: UInt64, _ generator: inout SeededGenerator
+    ) {
+        let count = machines.count
+        let node = Int.random(in: 0..<count, using: &generator)
+        let other = (node + Int.random(in: 1..<max(2, count), using: &generator)) % count
+        let length = UInt64.random(in: 50...12_000, using: &generator)
+        let operations =
+            Bool.random(using: &generator) ? 0 : UInt64.random(in: 1...60, using: &generator)
+        switch kind {
+        case 0, 1:
+            let side = (0..<count).filter { _ in Bool.random(using: &generator) }
+            add(
+                .partition(side: side, isOneWay: kind == 1, milliseconds: length), at: time,
+                &generator)
+        case 2: add(.cut(from: node, to: other, milliseconds: length), at: time, &generator)
+        case 3, 4: add(.clog(from: node, to: other, milliseconds: length), at: time, &generator)
+        case 5: add(.pause(node: node, milliseconds: length), at: time, &generator)
+        case 6: add(.close(node: node, milliseconds: length / 4), at: time, &generator)
+        case 7:
+            add(
+                .kill(node: node, afterOperations: operations, milliseconds: length / 4),
+                at: time, &generator)
+        case 8, 9:
+            add(
+                .powerLoss(node: node, afterOperations: operations, milliseconds: length / 4),
+                at: time, &generator)
+        case 10: add(.wipe(node: node, milliseconds: length / 4), at: time, &generator)
+        case 11, 12:
+            add(.backUp(node: node), at: time / 2, &generator)
+            add(.restore(node: node, milliseconds: length / 4), at: time, &generator)
+        case 13:
+            add(
+                .copy(
+                    node: node, takesAddress: Bool.random(using: &generator),
+                    milliseconds: length), at: time, &generator)
+        case 14: add(.clockStep(node: node, milliseconds: step(&generator)), at: time, &generator)
+        case 15: add(.diskFull(node: node, milliseconds: length), at: time, &generator)
+        case 16:
+            let isRead = Bool.random(using: &generator)
+            add(
+                isRead
+                    ? .readError(node: node, afterOperations: operations)
+                    : .writeError(node: node, afterOperations: operations), at: time, &generator)
+        default:
+            add(.syncError(node: node, afterOperations: operations), at: time, &generator)
+        }
+    }
+
+    /// Seconds, hours back and forward, or years ahead.
+    private func step(_ generator: inout SeededGenerator) -> Int64 {
+        switch Int.random(in: 0..<6, using: &generator) {
+        case 0, 1: Int64.random(in: -30_000...30_000, using: &generator)
+        case 2, 3: Int64.random(in: -14_400_000...0, using: &generator)
+        case 4: Int64.random(in: 0...14_400_000, using: &generator)
+        default: Int64.random(in: 1...3, using: &generator) * 31_536_000_000
+        }
+    }
+}

@@ -1,0 +1,84 @@
+/// Makes a failing run small: leaves out events of its plan as long as a violation stays.
+///
+/// Delta debugging (Zeller and Hildebrandt 2002) over the plan's events: halves first, then
+/// quarters, and so on, down to single events.
+public struct Shrinker {
+    /// What came of it.
+    public struct Outcome: Hashable, Sendable {
+        /// The places of the events that are left; a run of these alone fails.
+        public let events: [Int]
+        /// The report of that run.
+        public let report: RunReport
+        /// How many runs it took.
+        public let runs: Int
+    }
+
+    private let seed: UInt64
+    private let options: SimulationOptions
+    private let runLimit: Int
+
+    /// Prepares to shrink a seed's run.
+    ///
+    /// - Parameter runLimit: the most runs it may take; at least 1.
+    public init(seed: UInt64, options: SimulationOptions = .init(), runLimit: Int = 2_000) {
+        self.seed = seed
+        self.options = options
+        self.runLimit = runLimit
+    }
+
+    /// Shrinks; nil where the seed's run does not fail.
+    ///
+    /// - Parameter progress: told the number of events left, whenever it falls.
+    public func shrink(progress: (Int) -> Void = { _ in }) -> Outcome? {
+        let first = run(options.events)
+        guard let law = first.violations.first?.law else { return nil }
+        let all = options.events ?? Array(0..<first.eventCount)
+        let (kept, runs) = Self.minimise(all, attempts: runLimit - 1, progress: progress) {
+            run($0).violations.contains { $0.law == law }
+        }
+        var traced = options
+        traced.isTraced = true
+        traced.events = kept
+        return Outcome(
+            events: kept, report: Simulator.run(seed: seed, options: traced), runs: runs + 1)
+    }
+
+    /// Leaves out elements as long as what is left still fails: first halves, then ever smaller
+    /// parts, down to single elements of which none can go.
+    ///
+    /// - Parameter attempts: the most that are made.
+    /// - Returns: what is left, and how many attempts it took.
+    static func minimise(
+        _ all: [Int], attempts: Int, progress: (Int) -> Void, fails: ([Int]) -> Bool
+    ) -> (kept: [Int], attempts: Int) {
+        var kept = all
+        var made = 0
+        var chunk = max(1, kept.count / 2)
+        while made < attempts, !kept.isEmpty {
+            var isSmaller = false
+            var begin = 0
+            while begin < kept.count, made < attempts {
+                var candidate = kept
+                candidate.removeSubrange(begin..<min(begin + chunk, kept.count))
+                made += 1
+                if fails(candidate) {
+                    kept = candidate
+                    isSmaller = true
+                    progress(kept.count)
+                } else {
+                    begin += chunk
+                }
+            }
+            if chunk == 1, !isSmaller { break }
+            chunk = max(1, chunk / 2)
+        }
+        return (kept, made)
+    }
+
+    private func run(_ events: [Int]?) -> RunReport {
+        var options = options
+        options.events = events
+        options.isTraced = false
+        return Simulator.run(seed: seed, options: options)
+    }
+}

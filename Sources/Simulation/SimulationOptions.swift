@@ -1,0 +1,20 @@
+public import Coordinator
+
+/// What a user decides about the runs of a simulation; everything else is drawn from the seed.
+public struct SimulationOptions: Sendable {
+    /// The model of the nodes; nil for one with structures and policies drawn per seed.
+    public var model: ManagedObjectModel?
+    /// How many nodes a cluster may have; the product is tried with 2 to 7.
+    public var nodes: ClosedRange<Int> = 2...7
+    /// Whether there are faults at all.
+    public var hasFaults = true
+    /// The events of the plan that happen, by their places; nil for all.
+    public var events: [Int]?
+    /// Whether every event is written down, one legible line each.
+    public var isTraced = false
+    /// How long a healed cluster may take to converge, in virtual milliseconds.
+    public var convergenceMilliseconds: UInt64 = 180_000
+
+    /// The defaults.
+    public init() {}
+}

@@ -1,0 +1,38 @@
+internal import Merge
+
+/// A machine of the virtual world: a disk, a clock, and the process that runs on it, if any.
+final class Machine {
+    /// Its number, from 0; copies have numbers after all others.
+    let number: Int
+    /// The node that it runs.
+    let node: NodeID
+    let disk: SimulatedDisk
+    let clock = SimulatedClock()
+    let settings: MachineSettings
+    /// What its clients remember; they outlive its processes.
+    let memory: ClientMemory
+    /// Whether it is a copy of another machine.
+    let isCopy: Bool
+    /// How many processes have run on it.
+    var lives = 0
+    var process: SimulatedProcess?
+    /// The last image of its disk, as a copy of its files while they were in use.
+    var image: DiskImage?
+    /// Whether it stays down until the faults are over.
+    var isOut = false
+    /// When it was last told of a later incarnation of itself.
+    var reopenedAt: UInt64?
+
+    init(
+        number: Int, node: NodeID, disk: SimulatedDisk, settings: MachineSettings,
+        isCopy: Bool = false
+    ) {
+        self.number = number
+        self.node = node
+        self.disk = disk
+        self.settings = settings
+        self.isCopy = isCopy
+        memory = ClientMemory()
+        clock.offset = settings.clockOffset
+    }
+}

@@ -1,0 +1,614 @@
+internal import Coordinator
+internal import Merge
+internal import Replication
+internal import Synchronization
+
+/// One life of a node: the production coordinator and replicator, and the shell between them that
+/// in the product is NodeLoop and EffectInterpreter. As there, the answers to effects come later.
+final class SimulatedProcess {
+    /// What a frame may wait for while the process is paused; a full socket drops the rest.
+    static let pausedFrames = 1_000
+    /// A process that hears of its double this early is the newcomer of the two, and goes.
+    static let newcomerMilliseconds: UInt64 = 10_000
+    static let tickMicroseconds: UInt64 = 50_000
+    static let retryMilliseconds: UInt64 = 100
+
+    let machine: Machine
+    /// The number of this life among those of the machine.
+    let life: Int
+    let coordinator: PersistentStoreCoordinator
+    let actor: ActorID
+    private unowned let world: World
+    private var replicator: Replicator
+    private var generator: SeededGenerator
+    private let mailbox = Mailbox()
+    private var observation: CommitObservation?
+    private let startedAt: UInt64
+
+    private(set) var isAlive = true
+    private(set) var state: StoreState
+    private(set) var stable = VersionVector()
+    private var isSavingAllowed = true
+    private var pausedFrames: [(SimulatedNetwork.Frame)] = []
+    private var isPaused = false
+    private var earlyReads: [EarlyRead] = []
+    private var unreached: [NodeID] = []
+    private var isDurabilityAsked = false
+    private var nextRetryAt: UInt64 = 0
+    private var nextDurableAt: UInt64 = 0
+    private var nextSecondAt: UInt64 = 0
+    private var nextCollectionAt: UInt64 = 0
+    private var isCollected = false
+    private var heldDots: [Dot] = []
+    private var pins: [Int: (pin: GenerationPin, reading: Reading)] = [:]
+
+    private struct EarlyRead {
+        var id: UInt64
+        var transactions: [[UInt8]]
+        var reachedEnd: Bool
+        var ownSequence: UInt64
+    }
+
+    /// What the writer's queue tells; Sendable because the coordinator's closures are.
+    private final class Mailbox: Sendable {
+        let notices = Mutex<[CommitNotice]>([])
+        let stopped = Mutex<CoordinatorError?>(nil)
+    }
+
+    /// Opens the machine's store and starts the process; `begin()` follows.
+    init(machine: Machine, world: World, minimumIncarnation: UInt64) throws {
+        self.machine = machine
+        self.world = world
+        machine.lives += 1
+        life = machine.lives
+        startedAt = world.milliseconds
+        generator = SeededGenerator(seed: world.draw())
+        let clock = machine.clock
+        let chance = SharedGenerator(seed: world.draw())
+        var options = PersistentStoreCoordinator.Options()
+        options.readers = 2
+        options.files = machine.disk
+        options.wallMilliseconds = { clock.wallMilliseconds }
+        options.random = { chance.next() }
+        options.walLimit = machine.settings.walLimit
+        options.pinLimitMilliseconds = machine.settings.pinLimitMilliseconds
+        options.checkpointPages = machine.settings.checkpointPages
+        options.minimumIncarnation = minimumIncarnation
+        coordinator = try PersistentStoreCoordinator(
+            storeAt: machine.disk.path("store.sqlite"), model: world.plan.model,
+            cluster: World.cluster, node: machine.node, options: options)
+        guard let actor = coordinator.actor else {
+            preconditionFailure("A store opened for writing has an actor.")
+        }
+        self.actor = actor
+        let token = try coordinator.currentToken
+        state = StoreState(
+            vector: token.versionVector, durable: coordinator.durableVector,
+            digest: try coordinator.currentDigest)
+        replicator = Replicator(
+            configuration: .init(
+                cluster: World.cluster, actor: actor,
+                modelHash: world.plan.model.versionHash,
+                recovery: Self.recovery(coordinator.recovery)),
+            limits: machine.settings.limits,
+            generator: SeededGenerator(seed: world.draw()))
+        observation = coordinator.observeCommits { [mailbox] notice in
+            mailbox.notices.withLock { $0.append(notice) }
+        }
+        coordinator.onStop { [mailbox] error in mailbox.stopped.withLock { $0 = error } }
+    }
+
+    private static func recovery(_ recovery: StoreRecovery) -> Recovery {
+        switch recovery {
+        case .none: .none
+        case .new: .new
+        case .restored: .restored
+        }
+    }
+
+    /// Tells the replicator that all is ready, and begins to tick.
+    func begin() {
+        observe {
+            .started(
+                node: $0, actor: actor, vector: state.vector, recovery: coordinator.recovery)
+        }
+        observeFound()
+        observe { .durable(node: $0, vector: state.durable) }
+        feed(
+            .started(
+                state: state, peers: world.peers(of: machine), now: world.milliseconds,
+                wallMilliseconds: machine.clock.wallMilliseconds))
+        scheduleTick()
+    }
+
+    /// Tells of transactions in the store that nobody has heard of: the process that committed
+    /// them ended at once.
+    private func observeFound() {
+        let known = VersionVector(
+            state.vector.entries.compactMap { entry in
+                var sequence = entry.sequence
+                while sequence > 0,
+                    world.context.archive.transaction(
+                        Dot(actor: entry.actor, sequence: sequence)) == nil
+                { sequence -= 1 }
+                return sequence > 0 ? .init(actor: entry.actor, sequence: sequence) : nil
+            })
+        guard !known.covers(state.vector) else { return }
+        let found = run { coordinator in
+            try coordinator.read { reader in
+                try reader.transactions(notCoveredBy: known, byteLimit: .max).transactions
+                    .map { try EncodedTransaction(decoding: $0) }
+            }
+        }
+        guard case .success(let transactions) = found, !transactions.isEmpty else { return }
+        observe { .found(node: $0, transactions: transactions) }
+    }
+
+    // MARK: Ending
+
+    /// Ends the process's life; what becomes of the disk is the caller's.
+    ///
+    /// - Parameter isOrderly: whether the store is closed as the product closes it.
+    func end(isOrderly: Bool) {
+        guard isAlive else { return }
+        isAlive = false
+        noteGauges()
+        observation = nil
+        pins = [:]
+        if isOrderly { coordinator.close() }
+    }
+
+    /// Lets go of a dead process's connections, after its disk has noticed its death.
+    func bury() { coordinator.close() }
+
+    func pause() { isPaused = true }
+
+    func resume() {
+        guard isAlive, isPaused else { return }
+        isPaused = false
+        let frames = pausedFrames
+        pausedFrames = []
+        for frame in frames { take(frame) }
+        tick()
+    }
+
+    // MARK: Observing
+
+    func observe(_ make: (Int) -> Observation) { world.observe(make(machine.number)) }
+
+    func met(_ beacon: Beacon) { world.met(beacon) }
+
+    // MARK: The replicator
+
+    private func feed(_ input: Input) {
+        guard isAlive else { return }
+        for effect in replicator.handle(input) {
+            carryOut(effect)
+            guard isAlive else { return }
+        }
+    }
+
+    private func carryOut(_ effect: Effect) {
+        switch effect {
+        case .publish(let bytes):
+            for node in world.peers(of: machine) {
+                world.send(bytes, from: self, to: world.address(of: node), .publish)
+            }
+        case .send(let node, let bytes):
+            let isSent = world.send(bytes, from: self, to: world.address(of: node), .exchange)
+            if isSent {
+                unreached.removeAll { $0 == node }
+            } else if !unreached.contains(node) {
+                unreached.append(node)
+                later(0) { $0.feed(.peerDisconnected(node, now: $0.world.milliseconds)) }
+            }
+        case .reply(let node, let bytes):
+            world.send(
+                bytes, from: self, to: world.route(from: machine, to: node), .exchange)
+        case .apply(let transactions): later(handover()) { $0.apply(transactions) }
+        case .readLog(let id, let vector, let byteLimit):
+            later(handover()) { $0.readLog(id, after: vector, byteLimit: byteLimit) }
+        case .quarantined(let node, let reason, _):
+            world.trace { "node \(self.name) ignores node \(node): \(reason)" }
+        case .alarm(let alarm): take(alarm)
+        case .stable(let vector):
+            stable = vector
+            isCollected = false
+            observe { .stable(node: $0, vector: vector) }
+        case .setSaving(let allowed):
+            isSavingAllowed = allowed
+            coordinator.setSaving(allowed: allowed)
+        case .outgrown:
+            world.trace { "node \(self.name) takes over from older stores" }
+            run { try $0.outgrow() }
+        case .vouched:
+            world.trace { "node \(self.name) is vouched for" }
+            run { try $0.vouch() }
+        case .reopen(let incarnation):
+            met(.incarnationReopened)
+            later(0) { $0.world.reopen($0, after: incarnation) }
+        }
+    }
+
+    private func take(_ alarm: Alarm) {
+        world.trace { "node \(self.name) alarm: \(alarm)" }
+        observe { .alarm(node: $0, alarm: alarm) }
+        switch alarm {
+        case .timestampInFuture(let dot, _): heldDots.append(dot)
+        case .twoNodesWithOneID(machine.node, _):
+            met(.doubleMet)
+            if world.milliseconds < startedAt + Self.newcomerMilliseconds {
+                later(0) { $0.world.leave($0) }
+            }
+        default: break
+        }
+    }
+
+    /// Does something of this life after a time, if it still lives then.
+    private func later(_ microseconds: UInt64, _ action: @escaping (SimulatedProcess) -> Void) {
+        world.after(microseconds) { [self] in
+            guard isAlive else { return }
+            guard !isPaused else { return later(100_000, action) }
+            action(self)
+        }
+    }
+
+    private func handover() -> UInt64 {
+        UInt64.random(in: 0...machine.settings.handoverMicroseconds, using: &generator)
+    }
+
+    var name: String { "\(machine.number + 1)\(machine.isCopy ? "'" : "")" }
+
+    // MARK: Frames
+
+    /// A frame arrives.
+    func take(_ frame: SimulatedNetwork.Frame) {
+        guard isAlive else { return }
+        if isPaused {
+            if pausedFrames.count < Self.pausedFrames { pausedFrames.append(frame) }
+            return
+        }
+        if frame.channel == .exchange { isDurabilityAsked = true }
+        let isNamed = frame.channel == .exchange || world.namesPublisher
+        feed(
+            .messageReceived(
+                bytes: frame.bytes, from: isNamed ? NodeID(frame.sender) : nil,
+                over: frame.channel, now: world.milliseconds))
+    }
+
+    // MARK: Time
+
+    private func scheduleTick() {
+        world.after(Self.tickMicroseconds + UInt64.random(in: 0...10_000, using: &generator)) {
+            [self] in
+            guard isAlive else { return }
+            if !isPaused { tick() }
+            if isAlive { scheduleTick() }
+        }
+    }
+
+    private func tick() {
+        let now = world.milliseconds
+        feed(.tick(now: now, wallMilliseconds: machine.clock.wallMilliseconds))
+        if isAlive, now >= nextRetryAt {
+            nextRetryAt = now + Self.retryMilliseconds
+            for node in unreached.sorted() { feed(.peerConnected(node, now: now)) }
+        }
+        if isAlive { makeDurableIfDue(now) }
+        if isAlive, now >= nextCollectionAt { collect(now) }
+        if isAlive, now >= nextSecondAt {
+            nextSecondAt = now + 1_000
+            noteGauges()
+            tendPins()
+        }
+    }
+
+    private func makeDurableIfDue(_ now: UInt64) {
+        guard state.durable != state.vector else { return }
+        let interval =
+            isDurabilityAsked
+            ? min(50, machine.settings.durabilityMilliseconds)
+            : machine.settings.durabilityMilliseconds
+        guard now >= nextDurableAt + interval else { return }
+        isDurabilityAsked = false
+        nextDurableAt = now
+        guard case .success = run({ try $0.makeDurable() }), isAlive else { return }
+        state.durable.join(coordinator.durableVector)
+        observe { .durable(node: $0, vector: coordinator.durableVector) }
+        feed(.committed([], state: state, now: now))
+    }
+
+    private func collect(_ now: UInt64) {
+        nextCollectionAt = now + machine.settings.collectionMilliseconds
+        guard !isCollected, stable != VersionVector() else { return }
+        let limit = machine.settings.collectionLimit
+        guard
+            case .success(let result) = run({
+                try $0.collect(stable: self.stable, limit: limit)
+            })
+        else { return }
+        isCollected = result.isDone
+        if result.siblingsCollapsed > 0 { met(.siblingCollapsed) }
+        if result.tombstonesCollected > 0 { met(.tombstoneCollected) }
+        if result.linksCollected > 0 { met(.linkCollected) }
+        observe { .collected(node: $0, result: result) }
+    }
+
+    // MARK: The store
+
+    /// Runs something on the coordinator and takes in what it committed.
+    ///
+    /// A fault of the disk may end the process meanwhile; then the answer went to nobody.
+    @discardableResult
+    private func run<Value>(
+        _ body: (PersistentStoreCoordinator) throws -> Value
+    ) -> Result<Value, any Error> {
+        let result = Result { try body(coordinator) }
+        takeCommits()
+        return result
+    }
+
+    private func takeCommits() {
+        let notices = mailbox.notices.withLock { notices in
+            defer { notices = [] }
+            return notices
+        }
+        for notice in notices {
+            observe { .committed(node: $0, notice: notice) }
+            noteReleases(notice)
+            guard notice.isLocal else { continue }
+            let committed = StoreState(
+                vector: notice.token.versionVector, durable: coordinator.durableVector,
+                digest: notice.digest)
+            observe { .durable(node: $0, vector: committed.durable) }
+            later(handover()) {
+                $0.adopt(committed)
+                $0.feed(
+                    .committed(notice.transactions, state: committed, now: $0.world.milliseconds))
+                $0.answerReads()
+            }
+        }
+        world.checkDisk(of: self)
+        guard isAlive, let error = mailbox.stopped.withLock({ $0 }) else { return }
+        world.stop(self, reason: "\(error)")
+    }
+
+    private func noteReleases(_ notice: CommitNotice) {
+        if notice.transactions.count > 1, notice.isLocal { met(.groupCommitted) }
+        if !notice.isLocal { world.statistics.applied += UInt64(notice.transactions.count) }
+        guard !heldDots.isEmpty else { return }
+        for transaction in notice.transactions where heldDots.contains(transaction.dot) {
+            heldDots.removeAll { $0 == transaction.dot }
+            met(.heldTimestampReleased)
+        }
+    }
+
+    private func adopt(_ newer: StoreState) {
+        if newer.vector.covers(state.vector) {
+            state.vector = newer.vector
+            state.digest = newer.digest
+        }
+        state.durable.join(newer.durable)
+    }
+
+    private func apply(_ transactions: [EncodedTransaction]) {
+        let result = run { try $0.apply(transactions) }
+        guard isAlive else { return }
+        switch result {
+        case .success(let applied):
+            let reached = StoreState(
+                vector: applied.versionVector, durable: applied.durable, digest: applied.digest)
+            let rejected = applied.rejected.map { Rejection(dot: $0.dot, reason: $0.reason) }
+            for rejection in rejected {
+                world.trace { "node \(self.name) rejects \(rejection.dot): \(rejection.reason)" }
+            }
+            later(handover()) {
+                $0.adopt(reached)
+                $0.feed(.applied(state: reached, rejected: rejected, now: $0.world.milliseconds))
+                $0.answerReads()
+            }
+        case .failure(let error):
+            world.trace { "node \(self.name) cannot apply: \(error)" }
+            later(handover()) {
+                $0.feed(.applied(state: $0.state, rejected: [], now: $0.world.milliseconds))
+            }
+        }
+    }
+
+    private func readLog(_ id: UInt64, after vector: VersionVector, byteLimit: Int) {
+        var read = EarlyRead(id: id, transactions: [], reachedEnd: false, ownSequence: 0)
+        let result = run { coordinator in
+            try coordinator.read { reader in
+                let page = try reader.transactions(
+                    notCoveredBy: vector, byteLimit: max(1, byteLimit))
+                read.transactions = page.transactions
+                read.reachedEnd = page.reachedEnd
+                read.ownSequence = try reader.token.versionVector[self.actor]
+            }
+        }
+        guard isAlive else { return }
+        if case .failure(let error) = result {
+            world.trace { "node \(self.name) cannot read its log: \(error)" }
+            met(.readFailed)
+            read = EarlyRead(id: id, transactions: [], reachedEnd: false, ownSequence: 0)
+        }
+        later(handover()) {
+            $0.earlyReads.append(read)
+            $0.answerReads()
+        }
+    }
+
+    /// Answers log reads; one that is ahead of what the replicator has heard of waits, as in the
+    /// product.
+    private func answerReads() {
+        let ready = earlyReads.filter { $0.ownSequence <= state.vector[actor] }
+        guard !ready.isEmpty else { return }
+        earlyReads.removeAll { $0.ownSequence <= state.vector[actor] }
+        for read in ready {
+            feed(
+                .logRead(
+                    id: read.id, transactions: read.transactions, reachedEnd: read.reachedEnd,
+                    now: world.milliseconds))
+        }
+    }
+
+    // MARK: Clients
+
+    /// Saves as one group; nil for each that was refused or whose outcome is unknown.
+    func save(_ requests: [SaveRequest]) -> [SaveResult?] {
+        var tagged = requests
+        for place in tagged.indices where tagged[place].author == nil {
+            machine.memory.saves += 1
+            tagged[place].author = "n\(machine.number + 1).\(machine.memory.saves)"
+        }
+        var results: [Result<SaveResult, any Error>] = []
+        _ = run { coordinator in results = coordinator.saveTogether(tagged) }
+        for (save, result) in zip(tagged, results) { tell(save, result) }
+        let failed = results.filter { if case .failure = $0 { true } else { false } }.count
+        if isAlive, failed > 0, failed < results.count { met(.saveOfGroupFailed) }
+        return results.map { try? $0.get() }
+    }
+
+    private func tell(_ save: SaveRequest, _ result: Result<SaveResult, any Error>) {
+        switch result {
+        case .success(let result):
+            // Also where the machine died right after: the answer may have gone out before.
+            world.statistics.saves += 1
+            observe { .acknowledged(node: $0, save: save, result: result) }
+        case .failure(let error):
+            let error = error as? CoordinatorError ?? CoordinatorError(.inputOutput, "\(error)")
+            if !isAlive || error.code == .outcomeUnknown {
+                world.statistics.unknowns += 1
+                met(.outcomeUnknown)
+                if save.saveID != nil { machine.memory.unanswered.append(save) }
+                observe { .unknown(node: $0, save: save, error: error) }
+            } else {
+                world.statistics.refusals += 1
+                if error.code == .recovering { met(.savingHeldBack) }
+                observe { .refused(node: $0, save: save, error: error) }
+            }
+        }
+    }
+
+    /// Runs what saves by itself.
+    func perform<Value>(
+        _ body: (PersistentStoreCoordinator) throws -> Value
+    ) -> Result<Value, any Error> {
+        let before = state.vector
+        _ = before
+        let result = Result { try body(coordinator) }
+        let dots = mailbox.notices.withLock { notices in
+            notices.filter(\.isLocal).flatMap { $0.transactions.map(\.dot) }
+        }
+        takeCommits()
+        if case .success = result, !dots.isEmpty {
+            world.statistics.saves += UInt64(dots.count)
+            observe { .performed(node: $0, dots: dots) }
+        }
+        return result
+    }
+
+    /// Reads the rows of an entity, heirs included.
+    func fetch(_ entity: String) -> [RowSnapshot] {
+        guard let described = world.plan.model.entity(named: entity) else { return [] }
+        let result = run { coordinator in
+            try coordinator.read { reader in
+                let rows = try reader.fetch(FetchRequest(entity))
+                var reading = Reading(token: try reader.token, digest: try reader.digest)
+                reading.entities = Reading.sort(rows, family: described, world.plan.model)
+                return (rows, reading)
+            }
+        }
+        guard case .success(let (rows, reading)) = result else {
+            noteReadFailure(result)
+            return []
+        }
+        world.statistics.readings += 1
+        observe { .read(node: $0, reading: reading) }
+        return rows
+    }
+
+    /// Reads everything, from the newest generation or a pinned one; nil where that failed.
+    func readWhole(_ pin: GenerationPin? = nil) -> Reading? {
+        let result = run { coordinator in
+            try coordinator.read(pin) { try Reading.whole($0, world.plan.model) }
+        }
+        noteReadFailure(result)
+        return try? result.get()
+    }
+
+    private func noteReadFailure(_ result: Result<some Any, any Error>) {
+        guard isAlive, case .failure(let error) = result else { return }
+        world.trace { "node \(self.name) cannot read: \(error)" }
+        met(.readFailed)
+    }
+
+    func readAndObserve() {
+        guard let reading = readWhole() else { return }
+        world.statistics.readings += 1
+        observe { .read(node: $0, reading: reading) }
+    }
+
+    // MARK: Pins
+
+    /// Pins the newest generation and reads it.
+    func pin(_ number: Int) {
+        guard case .success(let pin) = run({ try $0.pinCurrentGeneration() }),
+            let reading = readWhole(pin)
+        else { return }
+        pins[number] = (pin, reading)
+        observe { .pinned(node: $0, pin: number, reading: reading) }
+    }
+
+    /// Reads a pinned generation again, and lets it go.
+    func unpin(_ number: Int) {
+        guard isAlive, let (pin, first) = pins[number] else { return }
+        let result = run { coordinator in
+            try coordinator.read(pin) { try Reading.whole($0, world.plan.model) }
+        }
+        guard isAlive else { return }
+        pins[number] = nil
+        switch result {
+        case .success(let reading):
+            if state.vector != first.token.versionVector { met(.pinReadAfterMerge) }
+            observe { .pinRead(node: $0, pin: number, reading: reading) }
+        case .failure(let error as CoordinatorError) where error.code == .queryGenerationExpired:
+            met(.pinExpired)
+            observe { .pinExpired(node: $0, pin: number) }
+        case .failure: noteReadFailure(result)
+        }
+    }
+
+    private func tendPins() {
+        run { $0.maintain() }
+    }
+
+    // MARK: Figures
+
+    private func noteGauges() {
+        let gauges = replicator.status.gauges
+        if gauges.droppedCount > 0 { met(.queueOverflowed) }
+        if gauges.pullCount > 0, gauges.deliveredCount > 0 { met(.gapRepairedByPull) }
+        if gauges.piecesBytes > 0 { met(.sentInPieces) }
+        let sizes = coordinator.storeSizes()
+        observe {
+            .gauges(
+                node: $0,
+                gauges: ProcessGauges(
+                    replicator: gauges, held: replicator.status.held.count,
+                    limits: machine.settings.limits, writeAheadLogBytes: sizes.walBytes,
+                    pins: coordinator.pinStatus.count))
+        }
+    }
+
+    var replicatorStatus: ReplicatorStatus { replicator.status }
+}
+
+/// Chance for the coordinator's door, which is Sendable; everything runs on one thread.
+final class SharedGenerator: Sendable {
+    private let generator: Mutex<SeededGenerator>
+
+    init(seed: UInt64) { generator = Mutex(SeededGenerator(seed: seed)) }
+
+    func next() -> UInt64 { generator.withLock { $0.next() } }
+}

@@ -1,0 +1,572 @@
+internal import Coordinator
+internal import Merge
+internal import Replication
+
+/// A cluster in a box: machines, a network, time, and what a plan makes happen to them.
+///
+/// One thread and one seed; nothing waits. All chance comes from the seed, all time from the event
+/// queue, so the same seed gives the same run, byte for byte.
+final class World {
+    static let cluster = "simulation"
+    /// The longest a healed world may take to collect what is stable, in milliseconds.
+    static let collectionMilliseconds: UInt64 = 60_000
+    /// A node that is told twice within this time of a later incarnation of itself has a double.
+    static let doubleMilliseconds: UInt64 = 60_000
+
+    let plan: RunPlan
+    let options: SimulationOptions
+    let context: RunContext
+    private(set) var report: RunReport
+    private(set) var machines: [Machine] = []
+    private var checkers: [any Checker]
+    private var queue = EventQueue()
+    private var network: SimulatedNetwork
+    private var generator: SeededGenerator
+    private var microseconds: UInt64 = 0
+    /// How far the world's wall time is ahead of the time it has lived through.
+    private var wallAdvance: UInt64 = 0
+    /// The machine that answers at a node's address.
+    private var addresses: [NodeID: Int] = [:]
+    /// The machine that last asked a machine in a node's name.
+    private var routes: [Int: [NodeID: Int]] = [:]
+    private var pinCount = 0
+    private var isHealed = false
+
+    init(plan: RunPlan, options: SimulationOptions) {
+        self.plan = plan
+        self.options = options
+        report = RunReport(seed: plan.seed)
+        report.eventCount = plan.events.count
+        network = SimulatedNetwork(settings: plan.network)
+        generator = SeededGenerator(seed: plan.seed &* 0x9FB2_1C65_1E98_DF25 &+ 1)
+        context = RunContext(model: plan.model, machines: plan.machines.count)
+        checkers = Checkers.all()
+        for (number, settings) in plan.machines.enumerated() {
+            guard let node = NodeID(number + 1) else { continue }
+            addresses[node] = number
+            machines.append(
+                Machine(
+                    number: number, node: node, disk: SimulatedDisk(seed: generator.next()),
+                    settings: settings))
+        }
+        report.statistics.runs = 1
+        report.statistics.nodes = UInt64(machines.count)
+    }
+
+    // MARK: Time and chance
+
+    /// Virtual milliseconds since the run began.
+    var milliseconds: UInt64 { microseconds / 1_000 }
+
+    func draw() -> UInt64 { generator.next() }
+
+    /// Does something after a time.
+    func after(_ microseconds: UInt64, _ action: @escaping () -> Void) {
+        queue.add(at: self.microseconds + microseconds, action)
+    }
+
+    private func setTime(_ microseconds: UInt64) {
+        self.microseconds = microseconds
+        context.now = milliseconds
+        let wall = SimulatedClock.beginning + milliseconds + wallAdvance
+        for machine in machines { machine.clock.set(wall) }
+    }
+
+    /// Lives through what is due until a time.
+    private func live(until end: UInt64) {
+        while let next = queue.nextMicroseconds, next <= end * 1_000 {
+            guard let (time, action) = queue.takeFirst() else { break }
+            if time > microseconds { setTime(time) }
+            action()
+        }
+        setTime(max(microseconds, end * 1_000))
+    }
+
+    // MARK: Observing
+
+    var statistics: RunStatistics {
+        get { report.statistics }
+        set { report.statistics = newValue }
+    }
+
+    func met(_ beacon: Beacon) { report.beacons[beacon] += 1 }
+
+    func observe(_ observation: Observation) {
+        for place in checkers.indices {
+            for text in checkers[place].observe(observation, context) {
+                violate(checkers[place].law, text)
+            }
+        }
+    }
+
+    func violate(_ law: Int, _ text: String) {
+        trace { "VIOLATION of law \(law): \(text)" }
+        guard report.violations.count < 20 else { return }
+        report.violations.append(Violation(law: law, milliseconds: milliseconds, text: text))
+    }
+
+    func trace(_ line: () -> String) {
+        guard options.isTraced else { return }
+        report.trace.append("\(milliseconds) ms  \(line())")
+    }
+
+    private func count(_ fault: String) { report.statistics.faults[fault, default: 0] += 1 }
+
+    // MARK: The network
+
+    var namesPublisher: Bool { network.settings.namesPublisher }
+
+    /// The other nodes of the cluster.
+    func peers(of machine: Machine) -> [NodeID] {
+        machines.filter { !$0.isCopy && $0.node != machine.node }.map(\.node)
+    }
+
+    func address(of node: NodeID) -> Int { addresses[node] ?? 0 }
+
+    /// Where an answer to a node goes: to whoever last asked in its name.
+    func route(from machine: Machine, to node: NodeID) -> Int {
+        routes[machine.number]?[node] ?? address(of: node)
+    }
+
+    /// Sends a frame.
+    ///
+    /// - Returns: false where the sender notices that it cannot be sent.
+    @discardableResult
+    func send(
+        _ bytes: [UInt8], from process: SimulatedProcess, to number: Int, _ channel: Channel
+    ) -> Bool {
+        let frame = SimulatedNetwork.Frame(
+            from: process.machine.number, to: number,
+            sender: Int(process.machine.node.rawValue), channel: channel, bytes: bytes,
+            senderLife: process.life, receiverLife: machines[number].lives)
+        statistics.frames += 1
+        switch network.send(frame, now: microseconds, &generator) {
+        case .waits: return true
+        case .lost:
+            statistics.framesLost += 1
+            let link = SimulatedNetwork.Link(from: frame.from, to: frame.to)
+            return !(channel == .exchange && network.isCut(link) && generator.next() & 1 == 0)
+        case .arrives(let times):
+            if times.count > 1 { statistics.framesRepeated += 1 }
+            for time in times { queue.add(at: time) { [self] in deliver(frame) } }
+            return true
+        }
+    }
+
+    private func deliver(_ frame: SimulatedNetwork.Frame) {
+        let receiver = machines[frame.to]
+        guard let process = receiver.process else { return }
+        let isOldReceiver = process.life != frame.receiverLife
+        let sender = machines[frame.from]
+        let isDeadSender = sender.process?.life != frame.senderLife
+        guard !(isOldReceiver && isDeadSender) else { return }
+        if frame.channel == .exchange, let node = NodeID(frame.sender) {
+            routes[frame.to, default: [:]][node] = frame.from
+        }
+        process.take(frame)
+    }
+
+    // MARK: Lives
+
+    func start(_ machine: Machine, minimumIncarnation: UInt64 = 0) {
+        guard machine.process == nil, !machine.isOut else { return }
+        do {
+            let process = try SimulatedProcess(
+                machine: machine, world: self, minimumIncarnation: minimumIncarnation)
+            machine.process = process
+            statistics.starts += 1
+            trace { "node \(process.name) starts as \(process.actor)" }
+            process.begin()
+        } catch {
+            trace { "node \(machine.number + 1) cannot start: \(error)" }
+            let code = (error as? CoordinatorError)?.code
+            if code != .diskFull, code != .inputOutput {
+                violate(0, "node \(machine.number + 1) cannot open its store: \(error)")
+            }
+            // What an opening that failed has left open is gone with its process.
+            settle(machine)
+            restart(machine, after: 1_000, minimumIncarnation: minimumIncarnation)
+        }
+    }
+
+    private func restart(
+        _ machine: Machine, after milliseconds: UInt64, minimumIncarnation: UInt64 = 0
+    ) {
+        after(milliseconds * 1_000 + 1) { [self] in
+            start(machine, minimumIncarnation: minimumIncarnation)
+        }
+    }
+
+    /// Ends a process, and does to its disk what the ending means.
+    private func end(_ machine: Machine, _ how: Ending) {
+        let process = machine.process
+        machine.process = nil
+        let isOrderly: Bool
+        switch how {
+        case .closed, .stopped: isOrderly = true
+        default: isOrderly = false
+        }
+        process?.end(isOrderly: isOrderly)
+        if !isOrderly {
+            if how == .powerLost || machine.disk.isPowerLost {
+                machine.disk.losePower(&generator)
+            } else {
+                machine.disk.kill()
+            }
+            process?.bury()
+        } else {
+            settle(machine)
+        }
+        trace { "node \(machine.number + 1) ends: \(how)" }
+        observe(.ended(node: machine.number, how: how))
+    }
+
+    /// A fault that was to strike a process does not outlive it.
+    private func settle(_ machine: Machine) {
+        if machine.disk.isPowerLost {
+            machine.disk.losePower(&generator)
+        } else {
+            machine.disk.kill()
+        }
+    }
+
+    /// Looks whether the disk took the process down in the midst of what it did.
+    func checkDisk(of process: SimulatedProcess) {
+        let machine = process.machine
+        guard machine.process === process else { return }
+        if machine.disk.isPowerLost {
+            met(.powerLostUnsynced)
+            end(machine, .powerLost)
+            restart(machine, after: 200)
+        } else if machine.disk.isKilled {
+            met(.killedInWrite)
+            end(machine, .killed)
+            restart(machine, after: 200)
+        }
+    }
+
+    /// A process stops by itself.
+    func stop(_ process: SimulatedProcess, reason: String) {
+        guard process.machine.process === process else { return }
+        trace { "node \(process.name) stops: \(reason)" }
+        end(process.machine, .stopped(reason: reason))
+        restart(process.machine, after: 500)
+    }
+
+    /// A process leaves to its double, until somebody sets things right.
+    func leave(_ process: SimulatedProcess) {
+        guard process.machine.process === process else { return }
+        process.machine.isOut = true
+        end(process.machine, .stopped(reason: "its number is in use"))
+    }
+
+    /// A process that was told of a later incarnation of itself begins one later still; the second
+    /// time in a row it is its double that lives, and the process leaves.
+    func reopen(_ process: SimulatedProcess, after incarnation: UInt64) {
+        let machine = process.machine
+        guard machine.process === process else { return }
+        if let last = machine.reopenedAt, milliseconds < last + Self.doubleMilliseconds {
+            return leave(process)
+        }
+        machine.reopenedAt = milliseconds
+        end(machine, .closed)
+        start(machine, minimumIncarnation: incarnation)
+    }
+
+    // MARK: The run
+
+    /// Lives through the plan, heals, converges, and checks; then once more after all were closed
+    /// and opened again.
+    func run() -> RunReport {
+        SimulatedDisk.beginRun(seed: draw(), wallMilliseconds: { SimulatedClock.beginning })
+        setTime(0)
+        for machine in machines { start(machine) }
+        for event in plan.events {
+            queue.add(at: event.milliseconds * 1_000) { [self] in carryOut(event) }
+        }
+        live(until: plan.chaosMilliseconds)
+        heal()
+        observe(.healed)
+        converge("after healing")
+        settleAndObserve(isReopened: false)
+        for machine in machines where machine.process != nil { end(machine, .closed) }
+        for machine in machines { start(machine) }
+        converge("after opening again")
+        settleAndObserve(isReopened: true)
+        for machine in machines where machine.process != nil { end(machine, .closed) }
+        statistics.milliseconds = milliseconds
+        for machine in machines { machine.disk.unmount() }
+        return report
+    }
+
+    /// Ends every fault: the network is whole, disks are sound, clocks are right, all are up.
+    private func heal() {
+        isHealed = true
+        for machine in machines where machine.isCopy { remove(machine) }
+        for frame in network.heal(&generator) { deliver(frame) }
+        var latest: UInt64 = 0
+        for transaction in context.archive.transactions {
+            latest = max(latest, transaction.timestamp.milliseconds)
+        }
+        // What clocks far ahead have stamped is applied when its time has come: so let it come.
+        let wall = SimulatedClock.beginning + milliseconds + wallAdvance
+        if latest > wall { wallAdvance += latest - wall + 1_000 }
+        for machine in machines where !machine.isCopy {
+            machine.clock.offset = 0
+            machine.disk.disarm()
+            machine.disk.capacity = nil
+            machine.isOut = false
+            machine.reopenedAt = nil
+            machine.process?.resume()
+        }
+        setTime(microseconds)
+        trace { "all faults are over" }
+        for machine in machines where !machine.isCopy { start(machine) }
+    }
+
+    /// Lives on until all nodes have the same, durably, and have collected what is stable.
+    private func converge(_ when: String) {
+        let deadline = milliseconds + options.convergenceMilliseconds
+        while !hasConverged, milliseconds < deadline { live(until: milliseconds + 250) }
+        guard hasConverged else {
+            return violate(1, "\(when) the nodes do not converge: \(standings)")
+        }
+        let limit = milliseconds + Self.collectionMilliseconds
+        while !hasCollected, milliseconds < limit { live(until: milliseconds + 250) }
+        if !hasCollected { violate(8, "\(when) not all becomes stable: \(standings)") }
+        // And once more, so that the last collection is over.
+        live(until: milliseconds + 2_000)
+    }
+
+    private var processes: [SimulatedProcess] {
+        machines.filter { !$0.isCopy }.compactMap(\.process)
+    }
+
+    private var hasConverged: Bool {
+        let processes = processes
+        guard processes.count == context.machines, let first = processes.first else {
+            return false
+        }
+        return processes.allSatisfy {
+            $0.state.vector == first.state.vector && $0.state.durable == $0.state.vector
+        }
+    }
+
+    private var hasCollected: Bool {
+        processes.allSatisfy { $0.stable == $0.state.vector }
+    }
+
+    private var standings: String {
+        machines.filter { !$0.isCopy }.map { machine in
+            guard let process = machine.process else { return "node \(machine.number + 1) is down" }
+            let status = process.replicatorStatus
+            return "node \(process.name) \(process.actor) has \(process.state.vector), durable "
+                + "\(process.state.durable == process.state.vector), stable \(process.stable), "
+                + "held \(status.held), gauges \(status.gauges)"
+        }.joined(separator: "; ")
+    }
+
+    private func settleAndObserve(isReopened: Bool) {
+        var final: [Int: Reading] = [:]
+        for process in processes {
+            guard let reading = process.readWhole() else {
+                violate(0, "node \(process.name) cannot be read at the end")
+                continue
+            }
+            final[process.machine.number] = reading
+            if isReopened { note(reading, of: process.machine) }
+        }
+        observe(.settled(final: final, isReopened: isReopened))
+    }
+
+    private func note(_ reading: Reading, of machine: Machine) {
+        let journal = reading.conflicts ?? []
+        statistics.conflicts += UInt64(journal.count)
+        if journal.contains(where: { $0.state == .resolved && $0.closedBy != nil }) {
+            met(.loserOverwritten)
+        }
+        // FNV-1a over what must be the same whenever this seed runs.
+        func mix(_ value: UInt64) {
+            for shift in stride(from: UInt64(0), to: 64, by: 8) {
+                report.fingerprint ^= (value >> shift) & 0xFF
+                report.fingerprint &*= 0x100_0000_01B3
+            }
+        }
+        mix(milliseconds)
+        mix(statistics.frames)
+        mix(reading.digest.high)
+        mix(reading.digest.low)
+        mix(reading.token.generation)
+        for entry in reading.token.versionVector.entries {
+            mix(entry.actor.incarnation)
+            mix(entry.sequence)
+        }
+    }
+}
+
+// MARK: - What a plan makes happen
+
+extension World {
+    private func machine(_ number: Int) -> Machine? {
+        number < context.machines ? machines[number] : nil
+    }
+
+    private func carryOut(_ event: PlannedEvent) {
+        guard !isHealed else { return }
+        var chance = SeededGenerator(seed: event.seed)
+        trace { "\(event.kind)" }
+        if event.kind.isFault { count(event.kind.name) }
+        switch event.kind {
+        case .work(let node, let workload, let steps):
+            work(node, workload, steps, &chance)
+        case .read(let node): machine(node)?.process?.readAndObserve()
+        case .pin(let node, let time):
+            guard let process = machine(node)?.process else { return }
+            pinCount += 1
+            let number = pinCount
+            process.pin(number)
+            after(time * 1_000) { process.unpin(number) }
+        case .partition(let side, let isOneWay, let time):
+            let links = links(side: side, isOneWay: isOneWay)
+            for link in links { network.setCut(link, true) }
+            after(time * 1_000) { [self] in
+                for link in links { network.setCut(link, false) }
+            }
+        case .cut(let from, let to, let time):
+            let link = SimulatedNetwork.Link(from: from, to: to)
+            network.setCut(link, true)
+            after(time * 1_000) { [self] in network.setCut(link, false) }
+        case .clog(let from, let to, let time):
+            let link = SimulatedNetwork.Link(from: from, to: to)
+            network.clog(link)
+            after(time * 1_000) { [self] in
+                for frame in network.release(link, &generator) { deliver(frame) }
+            }
+        default: carryOutOnMachine(event.kind, &chance)
+        }
+    }
+
+    private func links(side: [Int], isOneWay: Bool) -> [SimulatedNetwork.Link] {
+        var links: [SimulatedNetwork.Link] = []
+        for from in side {
+            for to in 0..<context.machines where !side.contains(to) {
+                links.append(.init(from: from, to: to))
+                if !isOneWay { links.append(.init(from: to, to: from)) }
+            }
+        }
+        return links
+    }
+
+    private func work(
+        _ node: Int, _ workload: Int, _ steps: Int, _ chance: inout SeededGenerator
+    ) {
+        let workloads = Workloads.all(for: plan.model)
+        guard let machine = machine(node), !workloads.isEmpty else { return }
+        for _ in 0..<steps {
+            guard let process = machine.process, process.isAlive else { return }
+            let session = WorkloadSession(process: process, memory: machine.memory)
+            workloads[workload % workloads.count].step(session, &chance)
+        }
+    }
+
+    private func carryOutOnMachine(
+        _ kind: PlannedEvent.Kind, _ chance: inout SeededGenerator
+    ) {
+        switch kind {
+        case .pause(let node, let time):
+            guard let process = machine(node)?.process else { return }
+            process.pause()
+            after(time * 1_000) { process.resume() }
+        case .close(let node, let time): take(down: node, .closed, for: time)
+        case .kill(let node, 0, let time): take(down: node, .killed, for: time)
+        case .kill(let node, let operations, _):
+            machine(node)?.disk.arm(.kill, afterOperations: operations)
+        case .powerLoss(let node, 0, let time): take(down: node, .powerLost, for: time)
+        case .powerLoss(let node, let operations, _):
+            machine(node)?.disk.arm(.powerLoss, afterOperations: operations)
+        case .backUp(let node):
+            guard let machine = machine(node) else { return }
+            machine.image = machine.disk.image()
+        case .wipe(let node, let time):
+            take(down: node, .wiped, for: time) { $0.disk.wipe() }
+        case .restore(let node, let time):
+            guard let image = machine(node)?.image else { return }
+            // Whoever puts an old copy of the store in place leaves the file beside it.
+            take(down: node, .restored, for: time) { machine in
+                let beside = machine.disk.image().onlySideFiles
+                machine.disk.restore(DiskImage(files: image.withoutSideFiles.files + beside.files))
+            }
+        case .copy(let node, let takesAddress, let time): copy(node, takesAddress, time)
+        case .clockStep(let node, let step): machine(node)?.clock.offset += step
+        case .diskFull(let node, let time):
+            guard let machine = machine(node) else { return }
+            machine.disk.capacity = 0
+            after(time * 1_000) { [self] in
+                guard !isHealed || machine.disk.capacity != nil else { return }
+                machine.disk.capacity = nil
+                met(.diskFullRecovered)
+            }
+        case .writeError(let node, let operations):
+            machine(node)?.disk.arm(.writeError, afterOperations: operations)
+        case .readError(let node, let operations):
+            machine(node)?.disk.arm(.readError, afterOperations: operations)
+        case .syncError(let node, let operations):
+            machine(node)?.disk.arm(.syncError, afterOperations: operations)
+            met(.syncFailed)
+        default: break
+        }
+    }
+
+    /// Takes a machine down for a time, and does something to its disk meanwhile.
+    private func take(
+        down node: Int, _ how: Ending, for time: UInt64, _ body: (Machine) -> Void = { _ in }
+    ) {
+        guard let machine = machine(node) else { return }
+        if machine.process != nil || how == .wiped || how == .restored {
+            end(machine, how)
+        }
+        body(machine)
+        restart(machine, after: time)
+    }
+
+    /// Starts a copy of a machine beside it.
+    private func copy(_ node: Int, _ takesAddress: Bool, _ time: UInt64) {
+        guard let original = machine(node), original.process != nil,
+            !machines.contains(where: { $0.isCopy && $0.node == original.node })
+        else { return }
+        let copy = Machine(
+            number: machines.count, node: original.node,
+            disk: SimulatedDisk(seed: draw(), image: original.disk.image().withoutSideFiles),
+            settings: original.settings, isCopy: true)
+        machines.append(copy)
+        setTime(microseconds)
+        if takesAddress { addresses[copy.node] = copy.number }
+        start(copy)
+        after(time * 1_000) { [self] in remove(copy) }
+    }
+
+    private func remove(_ copy: Machine) {
+        guard copy.isCopy, !copy.isOut || copy.process != nil || addresses[copy.node] == copy.number
+        else { return }
+        copy.isOut = true
+        if let place = machines.firstIndex(where: { !$0.isCopy && $0.node == copy.node }) {
+            addresses[copy.node] = machines[place].number
+        }
+        for machine in machines { routes[machine.number]?[copy.node] = nil }
+        end(copy, .copyRemoved)
+    }
+}
+
+extension DiskImage {
+    private static let sideFile = "-incarnation"
+
+    /// The store alone, as whoever copies its file copies it.
+    fileprivate var withoutSideFiles: DiskImage {
+        DiskImage(files: files.filter { !$0.name.hasSuffix(Self.sideFile) })
+    }
+
+    /// What stands beside the store.
+    fileprivate var onlySideFiles: DiskImage {
+        DiskImage(files: files.filter { $0.name.hasSuffix(Self.sideFile) })
+    }
+}

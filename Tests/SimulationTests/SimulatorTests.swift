@@ -1,0 +1,110 @@
+import Coordinator
+import Foundation
+import Merge
+import Testing
+
+@testable import Simulation
+
+@Suite("The simulator")
+struct SimulatorTests {
+    @Test("The first seeds run without a violation", arguments: UInt64(1)...12)
+    func firstSeeds(seed: UInt64) {
+        let report = Simulator.run(seed: seed)
+        #expect(report.violations.isEmpty, "\(report.violations)")
+    }
+
+    @Test("One seed gives one run, line by line", arguments: [UInt64(3), 7])
+    func determinism(seed: UInt64) {
+        var options = SimulationOptions()
+        options.isTraced = true
+        let first = Simulator.run(seed: seed, options: options)
+        let second = Simulator.run(seed: seed, options: options)
+        #expect(first == second)
+        #expect(!first.trace.isEmpty)
+    }
+
+    @Test("Without faults nobody crashes, and all converges")
+    func calm() {
+        var options = SimulationOptions()
+        options.hasFaults = false
+        for seed in UInt64(100)..<104 {
+            let report = Simulator.run(seed: seed, options: options)
+            #expect(report.violations.isEmpty, "\(report.violations)")
+            #expect(report.statistics.faults.isEmpty)
+            // Every node is started once, and once more after closing.
+            #expect(report.statistics.starts == 2 * report.statistics.nodes)
+        }
+    }
+
+    @Test("A part of a plan can be run by itself")
+    func partOfAPlan() {
+        var options = SimulationOptions()
+        let whole = Simulator.run(seed: 5, options: options)
+        options.events = []
+        let none = Simulator.run(seed: 5, options: options)
+        #expect(none.eventCount == whole.eventCount)
+        #expect(none.violations.isEmpty)
+        #expect(none.statistics.saves == 0)
+        #expect(none.statistics.faults.isEmpty)
+    }
+
+    @Test("A user's own model is run by the workloads that suit any model")
+    func foreignModel() throws {
+        let json = """
+            {"entities": [
+              {"name": "Order", "mergePolicy": "rollback", "attributes": [
+                {"name": "total", "type": "decimal"}, {"name": "note", "type": "string"}],
+               "relationships": [{"name": "customer", "destination": "Customer",
+                 "inverse": "orders"}]},
+              {"name": "Customer", "attributes": [{"name": "name", "type": "string"}],
+               "relationships": [{"name": "orders", "destination": "Order",
+                 "inverse": "customer", "toMany": true, "deleteRule": "cascade"}]}]}
+            """
+        var options = SimulationOptions()
+        options.model = try ManagedObjectModel(json: Array(json.utf8))
+        var saves: UInt64 = 0
+        for seed in UInt64(1)...6 {
+            let report = Simulator.run(seed: seed, options: options)
+            #expect(report.violations.isEmpty, "\(report.violations)")
+            saves += report.statistics.saves
+        }
+        #expect(saves > 50)
+    }
+}
+
+@Suite("Shrinking")
+struct ShrinkerTests {
+    @Test("What is left are exactly the events that are needed")
+    func needed() {
+        let needed: Set<Int> = [3, 17, 40]
+        let (kept, attempts) = Shrinker.minimise(
+            Array(0..<64), attempts: 10_000, progress: { _ in },
+            fails: { needed.isSubset(of: $0) })
+        #expect(kept == [3, 17, 40])
+        #expect(attempts < 200)
+    }
+
+    @Test("What fails by itself shrinks to nothing")
+    func nothing() {
+        let (kept, _) = Shrinker.minimise(
+            Array(0..<10), attempts: 100, progress: { _ in }, fails: { _ in true })
+        #expect(kept.isEmpty)
+    }
+
+    @Test("Attempts are bounded")
+    func bounded() {
+        var made = 0
+        _ = Shrinker.minimise(Array(0..<1000), attempts: 7, progress: { _ in }) { _ in
+            made += 1
+            return false
+        }
+        #expect(made == 7)
+    }
+
+    @Test("A run that does not fail is not shrunk")
+    func sound() {
+        var options = SimulationOptions()
+        options.events = []
+        #expect(Shrinker(seed: 1, options: options).shrink() == nil)
+    }
+}
