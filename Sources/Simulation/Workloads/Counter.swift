@@ -21,7 +21,7 @@ struct Counter: Workload {
             composer.insert(kind, &generator)
         } else if choice == 0, let parent = generator.choice(Array(parents.prefix(3))) {
             composer.delete(parent, &generator)
-        } else if children.count < 4 || (choice < 6 && children.count < 20) {
+        } else if children.count < 4 || (choice < 6 && children.count < 16) {
             insert(child, parents, &composer, &generator)
         } else if choice < 9, let row = generator.hot(children) {
             composer.delete(row, &generator)

@@ -20,7 +20,7 @@ struct Generic: Workload {
             let choice = generator.number(below: 10)
             if rows.count < 4 || (choice == 0 && rows.count < 16) {
                 composer.insert(entity, &generator)
-            } else if choice == 1 || (rows.count > 20 && choice < 5) {
+            } else if choice == 1 || (rows.count > 16 && choice < 5) {
                 if let row = generator.choice(rows) { composer.delete(row, &generator) }
             } else if let row = generator.hot(rows) {
                 composer.update(

@@ -20,11 +20,8 @@ struct Repeating: Workload {
             return
         }
         let request = compose(session, &generator)
-        guard let result = session.save(request) else {
-            session.memory.unanswered.append(request)
-            session.memory.unanswered = session.memory.unanswered.suffix(6)
-            return
-        }
+        // Where the outcome is unknown, the world notes the request as unanswered.
+        guard let result = session.save(request) else { return }
         session.memory.answered.append((request, result))
         session.memory.answered = session.memory.answered.suffix(6)
         if generator.chance(in: 2) { repeatAnswered(request, result, session) }
@@ -70,6 +67,7 @@ struct Repeating: Workload {
     ///
     /// - Returns: whether there was one.
     private func ask(_ session: WorkloadSession) -> Bool {
+        session.memory.unanswered = session.memory.unanswered.suffix(6)
         guard let request = session.memory.unanswered.first else { return false }
         session.memory.unanswered.removeFirst()
         let known = answer(to: request, session)

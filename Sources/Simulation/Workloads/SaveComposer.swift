@@ -11,7 +11,8 @@ struct SaveComposer {
 
     init(_ session: WorkloadSession) { self.session = session }
 
-    /// The save, under a context's policy drawn by chance unless given.
+    /// The save, under a context's policy drawn by chance unless given. Its author is left to the
+    /// world, which tells saves apart by it; but one that is repeated keeps its own.
     func request(
         under policy: MergePolicy? = nil, saveID: String? = nil,
         _ generator: inout SeededGenerator
@@ -19,7 +20,7 @@ struct SaveComposer {
         SaveRequest(
             operations: operations,
             mergePolicy: policy ?? generator.choice(MergePolicy.allCases) ?? .error,
-            author: "client\(session.node)", saveID: saveID)
+            author: saveID, saveID: saveID)
     }
 
     mutating func add(_ operation: SaveOperation) { operations.append(operation) }
@@ -189,7 +190,7 @@ struct SaveComposer {
     /// Whether a write is to resolve what is unresolved: often where something is, so that rows
     /// do not stay stuck for the rest of a run.
     private func draw(_ row: RowSnapshot, _ generator: inout SeededGenerator) -> Bool {
-        row.isConflicted ? generator.chance(in: 2) : generator.chance(in: 8)
+        row.isConflicted ? generator.chance(2, in: 3) : generator.chance(in: 8)
     }
 
     private func operation(

@@ -4,8 +4,11 @@ internal import Replication
 
 /// What clients see of a store, and what they remember of it.
 extension WorkloadSession {
-    /// How many rows of an entity a client looks at; populations are kept smaller than that.
-    static let glance = 32
+    /// How many rows of an entity a client looks at: more than populations mostly have, and few
+    /// enough that looking costs less than saving.
+    static let glance = 20
+    /// How many rows an observed fetch may give, for all of them are checked.
+    static let most = 64
 
     /// The number of the node the client talks to.
     var node: Int64 { Int64(coordinator.node.rawValue) }
@@ -17,7 +20,7 @@ extension WorkloadSession {
         _ entity: ManagedObjectModel.Entity, _ generator: inout SeededGenerator
     ) -> [RowSnapshot] {
         let isObserved = generator.chance(in: 6)
-        if isObserved, count(entity) <= Self.glance { return fetch(entity.name) }
+        if isObserved, count(entity) <= Self.most { return fetch(entity.name) }
         let request = FetchRequest(entity.name, fetchLimit: Self.glance)
         return (try? coordinator.read { try $0.fetch(request) }) ?? []
     }
