@@ -59,6 +59,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let conflictNotFound = Code(rawValue: "conflictNotFound")
         /// A bound was reached; see the message.
         public static let limitExceeded = Code(rawValue: "limitExceeded")
+        /// The store lacks what its node had before; it takes no saves until it has caught up.
+        public static let recovering = Code(rawValue: "recovering")
         /// This node's clock is too far off.
         public static let clockDrift = Code(rawValue: "clockDrift")
 

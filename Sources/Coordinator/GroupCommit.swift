@@ -164,10 +164,13 @@ final class GroupCommit: @unchecked Sendable {
     /// Prepares the connection for its end: writes the log back into the store's file, which the
     /// last connection to close cannot do where it is a reader, and lets go of statements that
     /// would keep it open.
-    func finish() {
+    ///
+    /// - Returns: what the side file may say then; nil where not all is on disk.
+    func finish() -> IncarnationRecord? {
         pool.writeWithoutTransaction { database in
             engine.lastInsert = nil
-            _ = try? database.checkpoint(.truncate)
+            guard (try? database.checkpoint(.truncate)) != nil else { return nil }
+            return engine.incarnationRecord(generation: engine.committed.generation)
         }
     }
 

@@ -30,6 +30,9 @@ public final class PersistentStoreCoordinator: Sendable {
         }
         /// 64 random bits.
         public var random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+        /// The incarnation begun by opening is later than this one, which a node learns of from
+        /// others when they know of a later life of it than its store does.
+        public var minimumIncarnation: UInt64 = 0
         /// The files beside SQLite's own; a simulation has others.
         package var files: any StoreFiles = SystemFiles()
 
@@ -55,6 +58,7 @@ public final class PersistentStoreCoordinator: Sendable {
     private let writablePool: DatabasePool?
     private let writer: GroupCommit?
     private let ownership: (any StoreLock)?
+    let standing: Mutex<Standing>
 
     /// Opens a store for writing, and makes it where there is none.
     ///
@@ -85,8 +89,10 @@ public final class PersistentStoreCoordinator: Sendable {
             let engine = try pool.writeWithoutTransaction { database in
                 try StoreEngine.open(
                     database, path: path, model: model, cluster: cluster, node: node,
-                    environment: environment)
+                    environment: environment,
+                    minimumIncarnation: options.minimumIncarnation, files: options.files)
             }
+            standing = Mutex(Standing(recovery: engine.state.recovery))
             catalog = StoreCatalog(
                 model: model, cluster: cluster,
                 names: try pool.read { try StoreLayout.readNames(in: $0) },
@@ -131,6 +137,7 @@ public final class PersistentStoreCoordinator: Sendable {
                 model: opened.model, cluster: opened.cluster, names: opened.names,
                 actors: opened.actors)
             pool = queue
+            standing = Mutex(Standing(recovery: opened.recovery))
             writablePool = nil
             writer = nil
             ownership = nil
@@ -162,10 +169,11 @@ public final class PersistentStoreCoordinator: Sendable {
 
     private static func readOwner(_ database: Database, path: String) throws -> (
         model: ManagedObjectModel, cluster: String, node: NodeID, names: NameTable,
-        actors: ActorTable
+        actors: ActorTable, recovery: StoreRecovery
     ) {
         let statement = try database.prepared(
-            "SELECT cluster, node, (SELECT json FROM _model WHERE current = 1) FROM _state")
+            "SELECT cluster, node, (SELECT json FROM _model WHERE current = 1), recovery "
+                + "FROM _state")
         guard try statement.step(), let node = NodeID(statement.integer(1)) else {
             throw CoordinatorError(.storeDamaged, "\(path) has lost its state.")
         }
@@ -178,7 +186,8 @@ public final class PersistentStoreCoordinator: Sendable {
         }
         return (
             model, statement.text(0), node, try StoreLayout.readNames(in: database),
-            try StoreLayout.readActors(in: database).0
+            try StoreLayout.readActors(in: database).0,
+            StoreRecovery(rawValue: Int(statement.integer(3))) ?? .restored
         )
     }
 
@@ -244,7 +253,7 @@ public final class PersistentStoreCoordinator: Sendable {
     package func saveTogether(_ requests: [SaveRequest]) -> [Result<SaveResult, any Error>] {
         let boxes = requests.map { _ in OutcomeBox<SaveResult>() }
         do {
-            try writableWriter().runBlocking(
+            try savingWriter().runBlocking(
                 zip(requests, boxes).map { request, box in
                     .save(
                         make: { _ in request }, size: request.operations.count,
@@ -264,7 +273,7 @@ public final class PersistentStoreCoordinator: Sendable {
     func saveBlocking(
         size: Int, _ make: @escaping @Sendable (StoreEngine) throws -> SaveRequest
     ) throws -> SaveResult {
-        let writer = try writableWriter()
+        let writer = try savingWriter()
         return try waitForOutcome { done in
             writer.runBlocking(.save(make: make, size: size, completion: done))
         }
@@ -282,10 +291,21 @@ public final class PersistentStoreCoordinator: Sendable {
     func saveWaiting(
         size: Int, _ make: @escaping @Sendable (StoreEngine) throws -> SaveRequest
     ) async throws -> SaveResult {
-        let writer = try writableWriter()
+        let writer = try savingWriter()
         return try await withCheckedThrowingContinuation { continuation in
             writer.run(.save(make: make, size: size) { continuation.resume(with: $0) })
         }
+    }
+
+    private func savingWriter() throws -> GroupCommit {
+        guard standing.withLock(\.maySave) else {
+            throw CoordinatorError(
+                .recovering,
+                "This node's store lacks what the node had before, for it is from a backup or a "
+                    + "copy or was made anew; it takes no saves until it has all that another "
+                    + "member has. Save at another node, or try again.")
+        }
+        return try writableWriter()
     }
 
     private func writableWriter() throws -> GroupCommit {
@@ -453,10 +473,18 @@ public final class PersistentStoreCoordinator: Sendable {
     }
 
     /// Closes the store: saves are refused from now on, and what was written is checkpointed.
+    /// To close it again does nothing.
     public func close() {
+        // The store may be another's by the time this is called again.
+        let isFirst = standing.withLock { standing in
+            defer { standing.isClosed = true }
+            return !standing.isClosed
+        }
+        guard isFirst else { return }
         writer?.stop(CoordinatorError(.notWritable, "The store was closed."))
         for pin in pins.living { pin.expire() }
-        writer?.finish()
+        // Without this record a restart is no worse off: it names this incarnation already.
+        try? writer?.finish()?.write(storePath, options.files)
         try? writablePool?.close()
         ownership?.release()
     }

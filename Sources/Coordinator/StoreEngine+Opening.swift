@@ -4,10 +4,14 @@ import Merge
 extension StoreEngine {
     /// Opens a store for writing: checks it, or makes it, and begins a new incarnation.
     ///
+    /// - Parameters:
+    ///   - minimumIncarnation: the new one is later than this too.
+    ///   - files: where the side file is that names the last incarnation.
     /// - Throws: ``CoordinatorError`` that says what is wrong with the file.
     static func open(
         _ database: Database, path: String, model: ManagedObjectModel, cluster: String,
-        node: NodeID, environment: Environment
+        node: NodeID, environment: Environment, minimumIncarnation: UInt64,
+        files: any StoreFiles
     ) throws -> StoreEngine {
         let isNew = try isEmpty(database)
         // The check reads the whole file once: an idle node shall not keep it in its cache.
@@ -15,19 +19,33 @@ extension StoreEngine {
         try database.execute(sql: "PRAGMA cache_size = -256")
         if !isNew { try check(database, path: path) }
         try database.execute(sql: "PRAGMA cache_size = \(cacheSize)")
+        let beside = try IncarnationRecord.read(path, files)
+        // What the side file says must be on disk in the store too.
+        try database.execute(sql: "PRAGMA synchronous = FULL")
         try database.execute(sql: "BEGIN IMMEDIATE")
+        let engine: StoreEngine
         do {
             if isNew { try create(database, model, cluster, node, environment) }
             try checkOwner(database, path: path, cluster: cluster, node: node)
             try adopt(model, in: database)
-            let engine = try begin(
-                database, model, cluster, node, environment, isNew: isNew)
+            engine = try begin(
+                database, model, cluster, node, environment,
+                Beginning(
+                    isNew: isNew, minimumIncarnation: minimumIncarnation, beside: beside,
+                    announce: { try $0.write(path, files) }))
             try database.execute(sql: "COMMIT")
-            return engine
         } catch {
             try? database.execute(sql: "ROLLBACK")
             throw error
         }
+        try engine.incarnationRecord(generation: engine.state.generation).write(path, files)
+        return engine
+    }
+
+    /// What the side file is to say of this incarnation.
+    func incarnationRecord(generation: UInt64) -> IncarnationRecord {
+        IncarnationRecord(
+            store: store, incarnation: actor.incarnation, generation: generation)
     }
 
     private static func isEmpty(_ database: Database) throws -> Bool {
@@ -119,9 +137,18 @@ extension StoreEngine {
         try StoreLayout.createEntityTables(model, in: database)
     }
 
+    /// What an opening knows besides the store.
+    private struct Beginning {
+        let isNew: Bool
+        let minimumIncarnation: UInt64
+        let beside: IncarnationRecord?
+        /// Puts a record beside the store.
+        let announce: (IncarnationRecord) throws -> Void
+    }
+
     private static func begin(
         _ database: Database, _ model: ManagedObjectModel, _ cluster: String, _ node: NodeID,
-        _ environment: Environment, isNew: Bool
+        _ environment: Environment, _ beginning: Beginning
     ) throws -> StoreEngine {
         guard
             let row = try Row.fetchOne(
@@ -135,28 +162,46 @@ extension StoreEngine {
         let names = try StoreLayout.nameTable(model, in: database)
         let (actors, vector) = try StoreLayout.readActors(in: database)
         let wall = environment.wallMilliseconds()
-        let actor = ActorID(
-            node: node, startedAtSeconds: wall / 1000,
-            random: UInt32(truncatingIfNeeded: environment.random()))
+        let last = unsigned("incarnation")
+        let beside = beginning.beside
+        let isOwn =
+            beside?.isOf(
+                store: unsigned("store"), incarnation: last, generation: unsigned("generation"))
+            ?? false
+        let recovery: StoreRecovery =
+            beginning.isNew
+            ? .new : isOwn ? StoreRecovery(rawValue: row["recovery"]) ?? .restored : .restored
+        let former = FormerLives(
+            incarnations: actors.actors.filter { $0.node == node }.map(\.incarnation) + [
+                last, beginning.minimumIncarnation, beside?.incarnation ?? 0,
+            ], lastBlock: UInt32(truncatingIfNeeded: unsigned("block")),
+            isNew: beginning.isNew, isOwn: isOwn)
+        let actor = try incarnation(
+            of: node, after: former, wallMilliseconds: wall, random: environment.random())
+        if isOwn || beginning.isNew {
+            try beginning.announce(
+                IncarnationRecord(
+                    store: unsigned("store"), incarnation: actor.incarnation, previous: last,
+                    generation: isOwn ? beside?.generation ?? 0 : 0))
+        }
         let clock = HybridClock(
             highWaterMark: HybridTimestamp(rawValue: unsigned("clock")) ?? .zero)
         let state = State(
             actors: actors, versionVector: vector, generation: unsigned("generation"),
             position: unsigned("position"), clock: clock,
             digest: ProjectionDigest(high: unsigned("digestHigh"), low: unsigned("digestLow")),
-            allocator: RowIDAllocator(
-                node: node, lastBlock: UInt32(truncatingIfNeeded: unsigned("block")),
-                wallMilliseconds: wall,
-                skipping: isNew ? UInt32(truncatingIfNeeded: environment.random()) : 0),
-            tombstones: Int(unsigned("tombstones")))
+            allocator: allocator(
+                of: node, after: former, wallMilliseconds: wall, random: environment.random),
+            tombstones: Int(unsigned("tombstones")), recovery: recovery)
         let engine = StoreEngine(
             database: database, model: model, names: names, cluster: cluster,
             store: unsigned("store"), actor: actor, state: state, environment: environment)
         try engine.intern(actor)
         try database.execute(
-            sql: "UPDATE _state SET incarnation = ?, block = ? WHERE id = 1",
+            sql: "UPDATE _state SET incarnation = ?, block = ?, recovery = ? WHERE id = 1",
             arguments: [
                 Int64(bitPattern: actor.incarnation), Int64(engine.state.allocator.block),
+                recovery.rawValue,
             ])
         engine.adoptOpenedState()
         return engine

@@ -18,7 +18,8 @@ import Merge
 /// 1. A save that throws has written nothing and used no sequence (checks come before writes).
 /// 2. `state` equals what the open SQLite transaction would leave on disk; `committed` what is
 ///    on disk. A rollback makes the first equal to the second.
-/// 3. A row is in its entity's table exactly while it is alive, else in `_tombstone`.
+/// 3. A row is in its entity's table exactly while it is alive, else in `_tombstone`, until
+///    stability has it collected.
 /// 4. A reference column holds the row of a living target or NULL; `_dangling` lists the rest.
 /// 5. `state.digest` is the sum of the hashes of all living rows and links.
 final class StoreEngine {
@@ -40,6 +41,7 @@ final class StoreEngine {
         var digest: ProjectionDigest
         var allocator: RowIDAllocator
         var tombstones: Int
+        var recovery: StoreRecovery
     }
 
     enum Limits {
