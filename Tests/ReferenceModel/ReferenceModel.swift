@@ -109,18 +109,25 @@ public struct ReferenceModel: Sendable {
             }.map(\.row).sorted()
         case .link(let link, let isFirst):
             // A relationship that is its own inverse leads both ways.
-            let isSymmetric =
-                relationship.description.inverse == name && link.hasSuffix(".\(name)")
-                && relationship.destination == model.link(named: link)?.source
+            let isSymmetric = isFirst && isOwnInverse(relationship)
             var result = Set<RowID>()
             for made in links where made.key.name == link && made.isMade && made.endsLive {
-                if isFirst || isSymmetric, made.key.source == row { result.insert(made.key.target) }
+                if isFirst, made.key.source == row { result.insert(made.key.target) }
                 if !isFirst || isSymmetric, made.key.target == row {
                     result.insert(made.key.source)
                 }
             }
             return result.sorted()
         }
+    }
+
+    private func isOwnInverse(_ relationship: ManagedObjectModel.Relationship) -> Bool {
+        let description = relationship.description
+        guard description.inverse == relationship.name,
+            let back = model.entity(named: relationship.destination)?
+                .relationship(named: relationship.name)
+        else { return false }
+        return back.storage == relationship.storage
     }
 
     /// The living links between living rows of a link table, in order of their ends.

@@ -23,9 +23,12 @@ import Testing
         try z.take(deletion, of: x)
         try y.take(deletion, of: x)
         #expect(try y.row(a) == nil)
+        // The delete is stable, the update is not.
+        try x.take(y)
+        try x.collect(stable: try z.vector)
         try z.at(8).update(a, ["p": .string("w")], stale: read, policy: .overwrite)
         #expect(try z.value(a, "p") == .string("w"))
-        try expectConvergence(x, y, z)
+        try expectConvergence(x, y, z, hasCollected: true)
         #expect(try x.value(a, "p") == .string("u"))
     }
 
@@ -40,8 +43,11 @@ import Testing
             try y.at(6).update(a, ["p": .string("u")])
             try y.take(x)
             #expect(try y.row(a) == nil)
+            try x.take(y)
+            try x.collect(stable: try x.vector)
+            #expect(try x.openConflicts().isEmpty)
             try undo(y.at(8), "A.\(a.row).object")
-            try expectConvergence(x, y, z)
+            try expectConvergence(x, y, z, hasCollected: true)
             #expect(try z.value(a, "p") == .string("u"))
             #expect(try z.value(a, "m") == .string("kept"))
             #expect(try z.openConflicts().isEmpty)
@@ -58,7 +64,10 @@ import Testing
         try x.take(y)
         #expect(try x.openConflicts() == ["A.\(a.row).p": .unresolved])
         try x.at(8).delete(a, resolves: true)
-        try expectConvergence(x, y, z)
+        try y.take(x)
+        try x.collect(stable: try x.vector)
+        #expect(try x.digest == y.digest)
+        try expectConvergence(x, y, z, hasCollected: true)
         #expect(try y.openConflicts().isEmpty)
     }
 

@@ -16,6 +16,12 @@ import Testing
             #expect(try node.value(a, "p") == .string("a"))
             #expect(try node.openConflicts() == ["A.\(a.row).p": .settled])
         }
+        try x.collect(stable: try x.vector)
+        #expect(try x.openConflicts().isEmpty)
+        #expect(try x.digest == y.digest)
+        try y.at(8).update(a, ["m": .string("c")])
+        try expectConvergence(x, y, hasCollected: true)
+        #expect(try x.value(a, "p") == .string("a"))
     }
 
     @Test("P2: a save against a version that lacks a concurrent write is refused")
@@ -32,9 +38,11 @@ import Testing
             let version = try #require(try node.row(a)).version
             #expect(Set(version.dots) == [try #require(first), try #require(second)])
         }
+        try x.collect(stable: try x.vector)
+        #expect(try x.row(a)?.version == y.row(a)?.version)
         let code = try x.code { try x.at(7).update(a, ["m": .string("c")], stale: read) }
         #expect(code == .mergeConflict)
-        try expectConvergence(x, y)
+        try expectConvergence(x, y, hasCollected: true)
         #expect(try x.value(a, "m") == .string("b"))
     }
 

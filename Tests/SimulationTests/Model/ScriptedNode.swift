@@ -175,6 +175,14 @@ final class ScriptedNode {
         return self
     }
 
+    /// Lets go of what is no longer needed once the vector is stable.
+    func collect(stable: VersionVector) throws {
+        let result = try coordinator.collect(stable: stable)
+        #expect(result.isDone)
+        let report = try coordinator.verify()
+        #expect(report.isOK, "\(report.differences)")
+    }
+
     /// Takes over one transaction of another node.
     func take(_ dot: Dot?, of other: ScriptedNode) throws {
         try apply(try other.log().filter { $0.dot == dot })
