@@ -1,0 +1,69 @@
+import GRDB
+import Merge
+
+/// What opening a store needs to know of its file.
+extension PersistentStoreCoordinator {
+    /// Refuses another program's database before SQLite opens it, for opening it for writing would
+    /// change its journal mode.
+    ///
+    /// A file of one page has no tables yet, so it is another's only where it is marked. With a
+    /// log beside it the header may be out of date; that is left to the checks after opening.
+    static func checkHeader(_ path: String, _ files: any StoreFiles) throws {
+        guard let header = files.read(path, from: 0, count: 100), header.count == 100,
+            header.starts(with: Array("SQLite format 3\0".utf8)),
+            let size = files.size(of: path), files.size(of: path + "-wal") ?? 0 == 0
+        else { return }
+        func number(at offset: Int) -> Int32 {
+            let bytes = header[offset..<offset + 4]
+            return Int32(bitPattern: bytes.reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+        }
+        let application = number(at: 68)
+        let isMarked = application != 0 || number(at: 60) != 0
+        guard application == StoreLayout.applicationID || (size <= 4096 && !isMarked) else {
+            throw CoordinatorError(.storeLayout, "\(path) is no Tributary store.")
+        }
+    }
+
+    static func readOwner(_ database: Database, path: String) throws -> (
+        model: ManagedObjectModel, cluster: String, node: NodeID, names: NameTable,
+        actors: ActorTable, recovery: StoreRecovery
+    ) {
+        let statement = try database.prepared(
+            "SELECT cluster, node, (SELECT json FROM _model WHERE current = 1), recovery "
+                + "FROM _state")
+        guard try statement.step(), let node = NodeID(statement.integer(1)) else {
+            throw CoordinatorError(.storeDamaged, "\(path) has lost its state.")
+        }
+        defer { statement.reset() }
+        let model: ManagedObjectModel
+        do {
+            model = try ManagedObjectModel(json: Array(statement.text(2).utf8))
+        } catch {
+            throw CoordinatorError(.storeDamaged, "The model kept in \(path) is damaged: \(error).")
+        }
+        return (
+            model, statement.text(0), node, try StoreLayout.readNames(in: database),
+            try StoreLayout.readActors(in: database).0,
+            StoreRecovery(rawValue: Int(statement.integer(3))) ?? .restored
+        )
+    }
+
+    static func configuration(_ options: Options) -> Configuration {
+        var configuration = Configuration()
+        configuration.maximumReaderCount = min(max(options.readers, 1), 64)
+        configuration.busyMode = .timeout(5)
+        configuration.label = "tributary.store"
+        configuration.prepareDatabase { database in
+            if !database.configuration.readonly {
+                try database.execute(
+                    sql: """
+                        PRAGMA journal_mode = WAL;
+                        PRAGMA wal_autocheckpoint = \(options.checkpointPages);
+                        """)
+            }
+            try database.execute(sql: "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY")
+            PredicateFunctions.register(on: database)
+        }
+        return configuration
+    }
+}
