@@ -1,8 +1,8 @@
 import Merge
-import Replication
 import Testing
 
 @testable import Coordinator
+@testable import Replication
 @testable import Simulation
 
 /// Laws 9 and 10: gauges within bounds, and contexts' policies.
