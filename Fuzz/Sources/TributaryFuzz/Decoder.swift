@@ -1,0 +1,41 @@
+/// Something that reads foreign bytes, with what is demanded of it.
+struct Decoder {
+    /// The name, and that of its folders in Corpus and Regressions.
+    let name: String
+    /// The longest input that is tried, in bytes; longer ones only cost time.
+    let maximumLength: Int
+    /// Some valid inputs to begin from.
+    let seeds: (inout Random) throws -> [[UInt8]]
+    /// Reads an input. What must not be, stops the process.
+    let run: ([UInt8]) -> Void
+
+    /// All of them; the cheap ones first.
+    static let all: [Decoder] = [
+        .transaction, .message, .replicator, .json, .text, .pattern, .target, .configuration,
+        .model, .predicate, .fetch, .save, .apply, .records, .cells, .store,
+    ]
+}
+
+/// Stops the process where something that must hold does not: a finding.
+func demand(_ holds: Bool, _ message: @autoclosure () -> String) {
+    if !holds { fatalError("FINDING: \(message())") }
+}
+
+/// Runs what may throw errors of one type only; any other stops the process.
+///
+/// - Returns: the result, or nil where it threw.
+func attempt<Result, Failure: Error>(
+    throwing type: Failure.Type, where isExpected: (Failure) -> Bool = { _ in true },
+    _ body: () throws -> Result
+) -> Result? {
+    do {
+        return try body()
+    } catch let error as Failure where isExpected(error) {
+        return nil
+    } catch { fatalError("FINDING: an error that callers do not expect: \(error)") }
+}
+
+/// Runs what has to succeed, since nothing in it depends on the input.
+func must<Result>(_ body: () throws -> Result) -> Result {
+    do { return try body() } catch { fatalError("FINDING: \(error)") }
+}
