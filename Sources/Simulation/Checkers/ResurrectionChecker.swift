@@ -34,6 +34,11 @@ struct ResurrectionChecker: Checker {
         switch observation {
         case .started(let node, _, let vector, _):
             var store = stores[node] ?? Store()
+            // What was committed right before the last process ended was not told of, unless the
+            // world finds it; it may be what brings a row back.
+            if !store.vector.covers(vector) {
+                for id in store.deaths.keys { store.deaths[id]?.mayReturn = true }
+            }
             store.vector = vector
             // A delete that was not durable may be lost with the power: then the row lives on.
             store.deaths = store.deaths.filter { _, death in
