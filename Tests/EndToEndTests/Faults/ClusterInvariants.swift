@@ -152,33 +152,39 @@ struct ClusterInvariants {
                     WriteFate.Write(entry: entry, change: change))
             }
         }
-        let journal = try await journalledDots()
+        let journal = try await journalled()
         let objects = try await visibleObjects()
         for (uri, all) in writes.sorted(by: { $0.key < $1.key }) {
             for write in all {
                 let fate = WriteFate(
-                    of: write, among: all, objects: objects, journal: journal[uri] ?? [])
+                    of: write, among: all, objects: objects, journal: journal[uri] ?? .init())
                 switch fate {
                 case .visible: summary.visibleCount += 1
                 case .overwritten: summary.overwrittenCount += 1
                 case .journalled: summary.journalledCount += 1
                 case .lost(let what):
+                    let shown = objects[uri].map { JSONWriter.text(of: .object($0)) } ?? "gone"
                     Issue.record(
-                        "\(what) of \(write.entry.saveID) (\(write.entry.dot)) is lost at \(uri)",
-                        sourceLocation: sourceLocation)
+                        """
+                        \(what) of \(write.entry.saveID) (\(write.entry.dot)) is lost at \(uri), \
+                        which is \(shown); the journal has \((journal[uri]?.dots ?? []).sorted()), \
+                        and its writes are \(all.map(\.description))
+                        """, sourceLocation: sourceLocation)
                 }
             }
         }
     }
 
-    /// The dots of all sides of all conflicts, by object.
-    private func journalledDots() async throws -> [String: Set<String>] {
-        var result: [String: Set<String>] = [:]
+    /// What the journal has, by object.
+    private func journalled() async throws -> [String: WriteFate.Journal] {
+        var result: [String: WriteFate.Journal] = [:]
         let answer = try await cluster.node(1).expect(
             "GET", "/v1/conflicts?state=all&limit=10000")
         for conflict in (answer["conflicts"]?.array ?? []).compactMap(\.object) {
             for side in (conflict["sides"]?.array ?? []).compactMap(\.object) {
-                result[conflict.text("object"), default: []].insert(side.text("dot"))
+                let object = conflict.text("object")
+                result[object, default: .init()].dots.insert(side.text("dot"))
+                if let row = side["value"]?.object { result[object]?.rows.append(row) }
             }
         }
         return result

@@ -66,10 +66,11 @@ extension EndToEnd.InvariantCheckerTests {
         let deletion = write("2.b-2", seen: ["1.a": 1, "2.b": 1], "delete", [:])
         func fate(
             _ write: WriteFate.Write, _ all: [WriteFate.Write], _ values: JSONObject?,
-            _ journal: Set<String> = []
+            _ dots: Set<String> = [], rows: [JSONObject] = []
         ) -> WriteFate {
             let objects = values.map { ["o": ["values": .object($0)] as JSONObject] } ?? [:]
-            return WriteFate(of: write, among: all, objects: objects, journal: journal)
+            return WriteFate(
+                of: write, among: all, objects: objects, journal: .init(dots: dots, rows: rows))
         }
         let updates = [insert, first, second]
         #expect(fate(insert, updates, ["a": "3", "b": "1"]) == .visible)
@@ -80,6 +81,8 @@ extension EndToEnd.InvariantCheckerTests {
         #expect(fate(second, updates + [deletion], nil) == .overwritten)
         // Nobody who deleted had seen the first one.
         #expect(fate(first, updates + [deletion], nil) == .lost("a"))
+        #expect(
+            fate(first, updates + [deletion], nil, rows: [["a": "2", "b": "1"]]) == .journalled)
         #expect(fate(deletion, updates + [deletion], nil) == .visible)
         #expect(fate(deletion, updates + [deletion], ["a": "2"]) == .lost("the deletion"))
         #expect(

@@ -3,12 +3,26 @@ import Coordinator
 /// What has become of a write, as far as a node's readers, log and journal tell.
 enum WriteFate: Hashable, Sendable {
     /// One change of a transaction.
-    struct Write: Sendable {
+    struct Write: Sendable, CustomStringConvertible {
         let entry: NodeHistory.Entry
         let change: JSONObject
 
         var object: String { change.text("object") }
         var isDeletion: Bool { change.text("kind") == "delete" }
+
+        var description: String {
+            let seen = entry.seen.sorted { $0.key < $1.key }.map { "\($0.key)-\($0.value)" }
+            return "\(entry.dot) after \(seen): \(JSONWriter.text(of: .object(change)))"
+        }
+    }
+
+    /// What the conflict journal has of an object.
+    struct Journal: Sendable {
+        /// The dots of all sides of its conflicts.
+        var dots: Set<String> = []
+        /// The rows that lost against a deletion: each is told under the last of its writers, with
+        /// the values that earlier ones gave it.
+        var rows: [JSONObject] = []
     }
 
     /// Some of it is what readers see.
@@ -26,13 +40,13 @@ enum WriteFate: Hashable, Sendable {
     ///   - write: the write.
     ///   - all: all writes to the same object, in any order.
     ///   - objects: what readers see, by URI.
-    ///   - journal: the dots of all sides of the object's conflicts.
+    ///   - journal: what the conflict journal has of the object.
     init(
-        of write: Write, among all: [Write], objects: [String: JSONObject], journal: Set<String>
+        of write: Write, among all: [Write], objects: [String: JSONObject], journal: Journal
     ) {
         let object = objects[write.object]
         let later = all.filter { $0.entry.hasSeen(write.entry.dot) }
-        let isInJournal = journal.contains(write.entry.dot)
+        let isInJournal = journal.dots.contains(write.entry.dot)
         if write.isDeletion {
             self =
                 object == nil
@@ -52,7 +66,8 @@ enum WriteFate: Hashable, Sendable {
                 && value.value.string.map { objects[$0] == nil } ?? false
             if object?.value(value.key) == value.value || isDangling {
                 self = .visible
-            } else if !isInJournal {
+            } else if !isInJournal, !journal.rows.contains(where: { $0[value.key] == value.value })
+            {
                 self = .lost(value.key)
                 return
             } else if self == .overwritten {
