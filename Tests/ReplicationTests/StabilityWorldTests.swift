@@ -6,7 +6,13 @@ import Testing
 struct StabilityWorldTests {
     /// Random histories of 2 to 4 nodes: restarts, power losses, restored backups, wiped disks,
     /// links that are cut, lost and late messages, and sometimes bounds that are far too small.
-    @Test("What is stable is on every disk and nothing concurrent comes", arguments: 1...24)
+    ///
+    /// The seeds beyond 10 are those that found a rule broken by hand: reports that had not met
+    /// all (95), of former incarnations (36), read by what is on disk only (17), and closed
+    /// actors' saves kept waiting (34).
+    @Test(
+        "What is stable is on every disk and nothing concurrent comes",
+        arguments: Array(1...10) + [17, 34, 36, 95])
     func random(seed: UInt64) {
         var history = RandomHistory(seed: seed)
         history.run(steps: 100)
@@ -37,9 +43,9 @@ struct StabilityWorldTests {
             restores += history.restores
             reopened += history.staleStarts
         }
-        #expect(declared > 200)
-        #expect(restores > 30)
-        #expect(reopened > 2)
+        #expect(declared > 100)
+        #expect(restores > 15)
+        #expect(reopened > 0)
     }
 }
 
