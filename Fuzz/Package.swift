@@ -30,7 +30,9 @@ let package = Package(
                 .product(name: "Node", package: "tributary"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
-            swiftSettings: settings),
+            swiftSettings: settings,
+            // The fuzzing flag brings a main function of its own: the first one, ours, counts.
+            linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "muldefs"])]),
     ],
     swiftLanguageModes: [.v6]
 )

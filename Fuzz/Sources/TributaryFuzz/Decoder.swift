@@ -1,13 +1,13 @@
 /// Something that reads foreign bytes, with what is demanded of it.
-struct Decoder {
+struct Decoder: Sendable {
     /// The name, and that of its folders in Corpus and Regressions.
     let name: String
     /// The longest input that is tried, in bytes; longer ones only cost time.
     let maximumLength: Int
     /// Some valid inputs to begin from.
-    let seeds: (inout Random) throws -> [[UInt8]]
+    let seeds: @Sendable (inout Random) throws -> [[UInt8]]
     /// Reads an input. What must not be, stops the process.
-    let run: ([UInt8]) -> Void
+    let run: @Sendable ([UInt8]) -> Void
 
     /// All of them; the cheap ones first.
     static let all: [Decoder] = [

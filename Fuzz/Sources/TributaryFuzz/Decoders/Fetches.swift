@@ -106,7 +106,7 @@ enum PredicateSamples {
     static let fetches =
         texts.prefix(12).map { text in
             JSONWriter.text(
-                of: ["entity": "Person", "predicate": .string(text)])
+                of: ["entity": .string("Person"), "predicate": .string(text)])
         } + [
             "{\"entity\":\"Person\",\"sort\":[\"-age\",\"name\",\"manager.name\"],\"limit\":3,"
                 + "\"offset\":1,\"versions\":true,\"properties\":[\"name\",\"manager\",\"pets\"]}",

@@ -7,7 +7,7 @@ import Merge
 /// A store's file whose bytes are known, to be damaged again and again.
 struct StoreFile {
     /// Made at the first use; libFuzzer uses one thread.
-    nonisolated(unsafe) static let shared = must { try StoreFile() }
+    static let shared = must { try StoreFile() }
 
     /// The sound file.
     let bytes: [UInt8]
