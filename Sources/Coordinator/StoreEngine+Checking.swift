@@ -12,7 +12,8 @@ extension StoreEngine {
                 .filter { $0.state == .unresolved }
             let touched = conflicts.contains { conflict in
                 switch conflict.subject {
-                case .object: true
+                // What the policy left unchanged is not written, and so decides nothing (MODEL P19).
+                case .object: planned.kind != .update || !planned.changedValues.isEmpty
                 case .property(let position):
                     planned.kind != .delete && planned.value(at: position) != nil
                 }

@@ -148,9 +148,7 @@ extension StoreEngine {
             let raw: (Int) -> PropertyValue = {
                 loaded.state.visible($0, policies)?.value ?? .null
             }
-            let values =
-                planned.resolves
-                ? planned.values : planned.values.filter { raw($0.position) != $0.value }
+            let values = planned.resolves ? planned.values : planned.changedValues
             if values.isEmpty, !planned.resolves { return nil }
             // A property not assigned carries the register's value, never its projection: a
             // reference projected to nil must not become nil (MODEL P13).

@@ -33,6 +33,15 @@ struct SavePlan {
             table.entity.position(of: property).flatMap { value(at: $0) }
         }
 
+        /// The values that differ from what the row's registers show: all that is worth writing.
+        var changedValues: [(position: Int, value: PropertyValue)] {
+            guard let loaded else { return values }
+            let policies = table.entity.policies
+            return values.filter {
+                (loaded.state.visible($0.position, policies)?.value ?? .null) != $0.value
+            }
+        }
+
         mutating func set(_ position: Int, _ value: PropertyValue) {
             if let index = values.firstIndex(where: { $0.position == position }) {
                 values[index].value = value

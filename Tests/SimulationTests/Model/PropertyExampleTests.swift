@@ -102,11 +102,9 @@ import Testing
         let rolledBack = try x.at(7).update(
             a, ["p": .string("v")], stale: read, policy: .rollback)
         #expect(rolledBack == nil)
-        withKnownIssue("The engine refuses such a save under this policy, though it is empty.") {
-            let trumped = try x.at(8).update(
-                a, ["p": .string("v")], stale: read, policy: .mergeByPropertyStoreTrump)
-            #expect(trumped == nil)
-        }
+        let trumped = try x.at(8).update(
+            a, ["p": .string("v")], stale: read, policy: .mergeByPropertyStoreTrump)
+        #expect(trumped == nil)
         try expectConvergence(x, y)
         for node in [x, y] {
             #expect(try node.value(a, "p") == .string("u"))
