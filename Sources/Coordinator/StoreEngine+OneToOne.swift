@@ -2,8 +2,8 @@ import Merge
 
 /// A target of a one-to-one that more rows than one may claim.
 struct Claim: Hashable, Comparable {
-    /// The table of the claiming rows.
-    let root: String
+    /// The entity that declares the to-one.
+    let owner: String
     /// The to-one by which they claim.
     let property: String
     /// What they claim.
@@ -11,28 +11,27 @@ struct Claim: Hashable, Comparable {
 
     static func < (left: Self, right: Self) -> Bool {
         if left.target != right.target { return left.target < right.target }
-        let names = (left.root + "." + left.property, right.root + "." + right.property)
+        let names = (left.owner + "." + left.property, right.owner + "." + right.property)
         return names.0.utf8.lexicographicallyPrecedes(names.1.utf8)
     }
 }
 
 /// One-to-one: the state is on one side, and concurrent saves can make several rows claim one
 /// target. Then the policy's earliest or latest write stands, and the others read as nil until
-/// it is withdrawn (DESIGN section 5.4).
+/// it is withdrawn (DESIGN section 5.4). The policy is that of the entity that declares the
+/// relationship, whichever of its heirs the claimants are.
 ///
 /// A living row's claim is either shown in its column or listed in `_dangling`, so both together
 /// are all claims there are.
 extension StoreEngine {
     /// The targets a living row claims alone.
     func claims(_ table: EntityTable, _ state: RowState) -> [Claim] {
-        table.exclusive.compactMap { position in
+        table.exclusive.compactMap { exclusive in
             guard
-                case .reference(let target)? = state.visible(position, table.entity.policies)?
-                    .value
+                case .reference(let target)? = state.visible(
+                    exclusive.position, table.entity.policies)?.value
             else { return nil }
-            return Claim(
-                root: table.entity.root, property: table.entity.properties[position].name,
-                target: target)
+            return Claim(owner: exclusive.owner, property: exclusive.property, target: target)
         }
     }
 
@@ -40,7 +39,7 @@ extension StoreEngine {
     func claimants(_ claim: Claim, besides row: RowID) throws -> [LoadedRow] {
         var found = Set<RowID>()
         let shown = try database.prepared(
-            "SELECT _id FROM \(EntityTable.quote(claim.root)) "
+            "SELECT _id FROM \(EntityTable.quote(table(claim.owner).entity.root)) "
                 + "WHERE \(EntityTable.quote(claim.property)) = ?1")
         shown.bind(1, claim.target.rawValue)
         while try shown.step() { found.insert(RowID(shown.integer(0))) }
@@ -49,7 +48,7 @@ extension StoreEngine {
         while try hidden.step() { found.insert(RowID(hidden.integer(0))) }
         found.remove(row)
         return try found.sorted().compactMap { other in
-            guard let loaded = try load(table(claim.root), other), loaded.isAlive,
+            guard let loaded = try load(table(claim.owner), other), loaded.isAlive,
                 claims(loaded.table, loaded.state).contains(claim)
             else { return nil }
             return loaded
@@ -62,12 +61,13 @@ extension StoreEngine {
     {
         let others = try claimants(claim, besides: row)
         guard !others.isEmpty, let own = stamp(of: claim, table, state) else { return true }
+        let owner = self.table(claim.owner)
+        let choice = owner.entity.policies.properties[position(of: claim, owner)].choice
         return others.allSatisfy { other in
             guard let stamp = stamp(of: claim, other.table, other.state) else { return true }
             // Two of one save: the lowest number, under either rule.
             if stamp == own { return row < other.row }
-            return table.entity.policies.properties[position(of: claim, table)].choice
-                == .earliest ? own < stamp : stamp < own
+            return choice == .earliest ? own < stamp : stamp < own
         }
     }
 
@@ -83,10 +83,10 @@ extension StoreEngine {
     func isContested(
         _ table: EntityTable, _ position: Int, _ target: RowID, by row: RowID
     ) throws -> Bool {
-        guard table.exclusive.contains(position) else { return false }
-        let claim = Claim(
-            root: table.entity.root, property: table.entity.properties[position].name,
-            target: target)
+        guard let exclusive = table.exclusive.first(where: { $0.position == position }) else {
+            return false
+        }
+        let claim = Claim(owner: exclusive.owner, property: exclusive.property, target: target)
         return try !claimants(claim, besides: row).isEmpty
     }
 

@@ -157,8 +157,7 @@ extension StoreEngine {
         case .column: break
         case .inverseColumn(let entity, let property):
             if !relationship.isToMany {
-                let claim = Claim(
-                    root: table(entity).entity.root, property: property, target: row)
+                let claim = Claim(owner: entity, property: property, target: row)
                 leaving += try hiddenClaimants(claim).filter { !wanted.contains($0) }
             }
             for member in leaving { try assign(entity, property, of: member, .null, &plan) }
@@ -172,8 +171,7 @@ extension StoreEngine {
                         SavePlan.LinkKey(
                             link: name, source: isFirst ? row : other,
                             target: isFirst ? other : row), isAlive)
-                    // A relationship that is its own inverse, such as friends, holds both ways.
-                    if relationship.description.inverse == relationship.name {
+                    if model.isOwnInverse(relationship) {
                         plan.setLink(
                             SavePlan.LinkKey(link: name, source: other, target: row), isAlive)
                     }
@@ -211,20 +209,20 @@ extension StoreEngine {
             guard let planned = plan.rows[row], planned.kind != .delete,
                 !planned.table.references.isEmpty
             else { continue }
-            for relationship in planned.table.entity.relationships {
-                guard case .column(let position) = relationship.storage,
+            for exclusive in planned.table.exclusive {
+                let entity = planned.table.entity
+                guard case .reference(let target)? = planned.value(at: exclusive.position),
+                    let relationship = entity.relationship(named: exclusive.property),
                     let inverse = relationship.description.inverse,
                     let other = model.entity(named: relationship.destination)?
-                        .relationship(named: inverse), !other.isToMany,
-                    case .reference(let target)? = planned.value(at: position)
+                        .relationship(named: inverse)
                 else { continue }
                 // Those too that lost their claim to another: this save has seen them.
                 let claim = Claim(
-                    root: planned.table.entity.root, property: relationship.name, target: target)
+                    owner: exclusive.owner, property: exclusive.property, target: target)
                 let shown = try plannedMembers(of: other, row: target, &plan)
                 for claimant in try shown + hiddenClaimants(claim) where claimant != row {
-                    try assign(
-                        planned.table.entity.name, relationship.name, of: claimant, .null, &plan)
+                    try assign(entity.name, exclusive.property, of: claimant, .null, &plan)
                 }
             }
         }

@@ -39,6 +39,29 @@ public final class ManagedObjectModel: Sendable, Hashable {
     /// The link table's description of that name (`Entity.relationship`), or nil.
     public func link(named name: String) -> Link? { links.first { $0.name == name } }
 
+    /// Whether a many-to-many is its own inverse, such as friends, and so holds both ways.
+    ///
+    /// The name alone does not tell: the other side may be another entity's relationship of the
+    /// same name, and then each side is one end of the same links.
+    func isOwnInverse(_ relationship: Relationship) -> Bool {
+        guard case .link = relationship.storage,
+            relationship.description.inverse == relationship.name
+        else { return false }
+        return entity(named: relationship.destination)?.relationship(named: relationship.name)?
+            .storage == relationship.storage
+    }
+
+    /// The name of the entity that declares a property which an entity has or inherits.
+    func declarer(of property: String, in entity: Entity) -> String {
+        var owner = entity
+        while let parent = owner.parent.flatMap({ self.entity(named: $0) }),
+            parent.relationship(named: property) != nil || parent.position(of: property) != nil
+        {
+            owner = parent
+        }
+        return owner.name
+    }
+
     /// The version hash in hexadecimal.
     public var versionHashText: String {
         versionHash.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()

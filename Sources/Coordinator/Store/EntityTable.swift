@@ -1,5 +1,16 @@
 import Merge
 
+/// A to-one that keeps a one-to-one, as an entity has it that declares or inherits it.
+struct ExclusiveReference {
+    /// Its place among the entity's properties.
+    let position: Int
+    /// Its name.
+    let property: String
+    /// The entity that declares it, by whose policy all claims are settled: entities that
+    /// inherit it may have policies of their own, and one target takes one decision.
+    let owner: String
+}
+
 /// How one entity's rows are kept: its SQL, and its properties' lasting numbers.
 ///
 /// Built once at opening; the hot paths look nothing up by name.
@@ -11,8 +22,8 @@ final class EntityTable: Sendable {
     let positionsByCode: [Int64: Int]
     /// Positions of to-ones, with the root table of their destination.
     let references: [(position: Int, root: String)]
-    /// Positions of to-ones that keep a one-to-one: one row alone may show a target.
-    let exclusive: [Int]
+    /// To-ones that keep a one-to-one: one row alone may show a target.
+    let exclusive: [ExclusiveReference]
 
     /// Positions of properties that an insert must give a value.
     let mandatory: [Int]
@@ -50,7 +61,9 @@ final class EntityTable: Sendable {
                 let other = model.entity(named: relationship.destination)?
                     .relationship(named: inverse), !other.isToMany
             else { return nil }
-            return position
+            return ExclusiveReference(
+                position: position, property: relationship.name,
+                owner: model.declarer(of: relationship.name, in: entity))
         }
         mandatory = entity.properties.indices.filter { !entity.properties[$0].isOptional }
         defaults = entity.properties.enumerated().compactMap {
