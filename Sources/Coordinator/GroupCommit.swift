@@ -265,7 +265,8 @@ final class GroupCommit: @unchecked Sendable {
             if !isKnown { stopIfNeeded(mapped, always: true) }
             return
         }
-        publish(notice, isDurable: true)
+        // A group that came to nothing has not waited for the disk.
+        publish(notice, isDurable: notice != nil)
         for (result, completion) in zip(results, outcomes) { completion(result) }
         if let notice { onCommit(notice) }
     }

@@ -17,7 +17,7 @@ enum StoreLayout {
             cluster TEXT NOT NULL, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
             generation INTEGER NOT NULL, clock INTEGER NOT NULL, block INTEGER NOT NULL,
             digestHigh INTEGER NOT NULL, digestLow INTEGER NOT NULL,
-            recovery INTEGER NOT NULL DEFAULT 0) STRICT;
+            recovery INTEGER NOT NULL DEFAULT 0, syncs INTEGER NOT NULL DEFAULT 0) STRICT;
         CREATE TABLE _model (
             hash BLOB PRIMARY KEY, json TEXT NOT NULL, current INTEGER NOT NULL) STRICT;
         CREATE TABLE _actor (

@@ -27,7 +27,6 @@ struct MachineSettings: Hashable, Sendable {
         func chance(_ oneIn: Int) -> Bool { Int.random(in: 0..<oneIn, using: &generator) == 0 }
         if chance(4) { settings.limits.applyCount = 1 }
         if chance(4) { settings.limits.pageBytes = Int.random(in: 256...4096, using: &generator) }
-        if chance(6) { settings.limits.transactionsInFrame = 1 }
         if chance(6) { settings.limits.notificationBytes = 256 }
         if chance(5) {
             settings.limits.waitingCount = Int.random(in: 1...4, using: &generator)

@@ -27,6 +27,10 @@ struct RunPlan {
         model = options.model ?? SimulationModel.draw(&generator)
         let count = Int.random(in: options.nodes, using: &generator)
         machines = (0..<count).map { _ in MachineSettings.draw(&generator) }
+        // What a frame may hold is agreed upon by all: receivers refuse more.
+        if Int.random(in: 0..<6, using: &generator) == 0 {
+            for place in machines.indices { machines[place].limits.transactionsInFrame = 1 }
+        }
         network = Self.drawNetwork(&generator)
         chaosMilliseconds = UInt64.random(in: 8_000...40_000, using: &generator)
         events = []

@@ -154,6 +154,7 @@ final class SimulatedProcess {
         isAlive = false
         noteGauges()
         observation = nil
+        machine.memory.processEnded()
         pins = [:]
         if isOrderly { coordinator.close() }
     }
@@ -484,7 +485,12 @@ final class SimulatedProcess {
                 observe { .unknown(node: $0, save: save, error: error) }
             } else {
                 world.statistics.refusals += 1
-                if error.code == .recovering { met(.savingHeldBack) }
+                switch error.code {
+                case .recovering: met(.savingHeldBack)
+                case .mergeConflict: met(.staleSaveRefused)
+                case .unresolvedConflict: met(.unresolvedSaveRefused)
+                default: break
+                }
                 observe { .refused(node: $0, save: save, error: error) }
             }
         }
@@ -494,8 +500,6 @@ final class SimulatedProcess {
     func perform<Value>(
         _ body: (PersistentStoreCoordinator) throws -> Value
     ) -> Result<Value, any Error> {
-        let before = state.vector
-        _ = before
         let result = Result { try body(coordinator) }
         let dots = mailbox.notices.withLock { notices in
             notices.filter(\.isLocal).flatMap { $0.transactions.map(\.dot) }

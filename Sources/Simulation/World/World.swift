@@ -92,6 +92,7 @@ final class World {
     func met(_ beacon: Beacon) { report.beacons[beacon] += 1 }
 
     func observe(_ observation: Observation) {
+        if options.isTraced, let line = observation.traceLine { trace { line } }
         for place in checkers.indices {
             for text in checkers[place].observe(observation, context) {
                 violate(checkers[place].law, text)
@@ -356,14 +357,34 @@ final class World {
         processes.allSatisfy { $0.stable == $0.state.vector }
     }
 
+    /// Where each node stands, against the first, for a person to see what is amiss.
     private var standings: String {
-        machines.filter { !$0.isCopy }.map { machine in
+        guard let first = processes.first else { return "no node is up" }
+        return machines.filter { !$0.isCopy }.map { machine in
             guard let process = machine.process else { return "node \(machine.number + 1) is down" }
-            let status = process.replicatorStatus
-            return "node \(process.name) \(process.actor) has \(process.state.vector), durable "
-                + "\(process.state.durable == process.state.vector), stable \(process.stable), "
-                + "held \(status.held), gauges \(status.gauges)"
+            return standing(of: process, against: first)
         }.joined(separator: "; ")
+    }
+
+    private func standing(
+        of process: SimulatedProcess, against first: SimulatedProcess
+    ) -> String {
+        func text(_ vector: VersionVector, beyond other: VersionVector) -> String {
+            vector.entries.filter { other[$0.actor] < $0.sequence }
+                .map { "\($0.actor)-\($0.sequence)" }.joined(separator: " ")
+        }
+        let own = process.state.vector
+        let other = first.state.vector
+        let status = process.replicatorStatus
+        let hindrances = status.members.compactMap { member in
+            member.hindrance.map { "\(member.node): \($0)" }
+        }
+        return "node \(process.name) \(process.actor) lacks [\(text(other, beyond: own))] and has "
+            + "besides [\(text(own, beyond: other))] of what node \(first.name) has, durable "
+            + "\(process.state.durable == own), unstable "
+            + "[\(text(own, beyond: process.stable))], held \(status.held.map(\.dot)), waiting "
+            + "\(status.gauges.waitingCount), ignored \(status.gauges.ignoredCount) of "
+            + "\(status.gauges.receivedCount), hindered by \(hindrances)"
     }
 
     private func settleAndObserve(isReopened: Bool) {
@@ -466,6 +487,7 @@ extension World {
             guard let process = machine.process, process.isAlive else { return }
             let session = WorkloadSession(process: process, memory: machine.memory)
             workloads[workload % workloads.count].step(session, &chance)
+            for complaint in machine.memory.takeComplaints() { violate(0, complaint) }
         }
     }
 

@@ -1,0 +1,35 @@
+internal import Coordinator
+internal import Merge
+
+extension Observation {
+    /// What a trace says of it; nil where it says nothing, or another line says it.
+    var traceLine: String? {
+        switch self {
+        case .committed(let node, let notice):
+            let dots = notice.transactions.map(\.dot.description).joined(separator: " ")
+            return "node \(node + 1) generation \(notice.token.generation) "
+                + "\(notice.isLocal ? "saves" : "applies") [\(dots)]"
+        case .found(let node, let transactions):
+            let dots = transactions.map(\.dot.description).joined(separator: " ")
+            return "node \(node + 1) finds [\(dots)] in its store"
+        case .durable(let node, let vector):
+            return "node \(node + 1) has on disk \(Self.text(vector))"
+        case .stable(let node, let vector):
+            return "node \(node + 1) calls stable \(Self.text(vector))"
+        case .collected(let node, let result):
+            return "node \(node + 1) collects \(result)"
+        case .refused(let node, let save, let error):
+            return "node \(node + 1) refuses save \(save.author ?? ""): \(error)"
+        case .unknown(let node, let save, let error):
+            return "node \(node + 1) leaves save \(save.author ?? "") unknown: \(error)"
+        case .acknowledged(let node, let save, let result):
+            return "node \(node + 1) acknowledges \(save.author ?? "") as "
+                + (result.transaction?.description ?? "nothing")
+        default: return nil
+        }
+    }
+
+    private static func text(_ vector: VersionVector) -> String {
+        "[" + vector.entries.map { "\($0.actor)-\($0.sequence)" }.joined(separator: " ") + "]"
+    }
+}
