@@ -154,7 +154,12 @@ struct SmallVolume: Sendable {
     init(at folder: URL, megabytes: Int) throws {
         self.folder = folder
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        try mount(["-t", "tmpfs", "-o", "size=\(megabytes)m", "tmpfs", folder.path])
+        do {
+            try mount(["-t", "tmpfs", "-o", "size=\(megabytes)m", "tmpfs", folder.path])
+        } catch {
+            try? FileManager.default.removeItem(at: folder)
+            throw error
+        }
     }
 
     /// Makes it larger, with all that is in it.
