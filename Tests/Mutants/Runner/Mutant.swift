@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// One change of the product's source that a suite must notice.
+/// One change of the product's source that the simulator must notice.
 ///
 /// The file:
 ///
@@ -15,22 +15,28 @@ import Foundation
 ///     --- replace
 ///     the lines as they are to be; MUTANT stands for a condition that is true for this mutant
 ///
-/// `file`, `find` and `replace` may come several times.
+/// `find` and `replace` may come several times, and `file` before each of them. An edit may also
+/// ask for another mutant, as `Mutation.isActive("NAME")`, where two change the same line.
 struct Mutant {
+    /// One place of one file.
     struct Edit {
         var file: String
         var find: String
         var replacement: String
     }
 
+    /// The name of its file, by which it is woken.
     var name: String
+    /// What is wrong while it is awake, in a few words.
     var title: String
-    /// The law it breaks first.
+    /// The law of DESIGN section 14 that it breaks first; 0 for the simulator's own, that one seed
+    /// is one run.
     var law: Int
     /// The most seeds it may take to be caught.
     var seeds: Int
     var edits: [Edit]
 
+    /// What is wrong with a mutant.
     struct Fault: Error, CustomStringConvertible {
         var description: String
     }
@@ -38,49 +44,23 @@ struct Mutant {
     /// Reads a mutant's file.
     init(name: String, text: String) throws {
         self.name = name
-        var fields: [String: String] = [:]
-        var edits: [Edit] = []
-        var file: String?
-        var part: String?
-        var parts: [String: [String]] = [:]
-        func finish() throws {
-            guard let find = parts["find"] else { return }
-            guard let file, let replacement = parts["replace"] else {
-                throw Fault(description: "\(name): an edit lacks its file or its replacement")
-            }
-            edits.append(
-                Edit(
-                    file: file, find: find.joined(separator: "\n"),
-                    replacement: replacement.joined(separator: "\n")))
-            parts = [:]
+        var reader = Reader(name: name)
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            try reader.take(String(line))
         }
-        for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
-            if line.hasPrefix("file: ") {
-                try finish()
-                part = nil
-                file = String(line.dropFirst(6))
-            } else if line == "--- find" {
-                try finish()
-                part = "find"
-            } else if line == "--- replace" {
-                part = "replace"
-            } else if let part {
-                parts[part, default: []].append(line)
-            } else if let colon = line.firstIndex(of: ":") {
-                fields[String(line[..<colon])] = line[line.index(after: colon)...]
-                    .trimmingCharacters(in: .whitespaces)
-            }
+        try reader.finish()
+        guard let title = reader.fields["title"],
+            let law = reader.fields["law"].flatMap({ Int($0) }), (0...12).contains(law),
+            let seeds = reader.fields["seeds"].flatMap({ Int($0) }), seeds > 0,
+            !reader.edits.isEmpty
+        else { throw Fault(description: "\(name): title, law, seeds or edits are missing") }
+        guard reader.edits.contains(where: { $0.replacement.contains("MUTANT") }) else {
+            throw Fault(description: "\(name): MUTANT stands nowhere in it")
         }
-        // The last line's end is not part of the replacement.
-        if parts["replace"]?.last == "" { parts["replace"]?.removeLast() }
-        try finish()
-        guard let title = fields["title"], let law = fields["law"].flatMap({ Int($0) }),
-            !edits.isEmpty
-        else { throw Fault(description: "\(name): title, law or edits are missing") }
         self.title = title
         self.law = law
-        seeds = fields["seeds"].flatMap { Int($0) } ?? 1_000
-        self.edits = edits
+        self.seeds = seeds
+        edits = reader.edits
     }
 
     /// Reads all mutants of a folder, sorted by name.
@@ -93,22 +73,62 @@ struct Mutant {
                     text: String(contentsOf: folder.appendingPathComponent($0), encoding: .utf8))
             }
     }
+}
 
-    /// Puts the mutant into a copy of the sources, asleep.
-    func plant(in tree: URL) throws {
-        for edit in edits {
-            let url = tree.appendingPathComponent(edit.file)
-            let text = try String(contentsOf: url, encoding: .utf8)
-            guard text.components(separatedBy: edit.find).count == 2 else {
-                throw Fault(
-                    description: "\(name): what it changes is not exactly once in \(edit.file); "
-                        + "the code has moved on, and so must the mutant")
+/// Takes in a mutant's file line by line.
+private struct Reader {
+    enum Part {
+        case head, find, replace
+    }
+
+    let name: String
+    private(set) var fields: [String: String] = [:]
+    private(set) var edits: [Mutant.Edit] = []
+    private var part = Part.head
+    private var file: String?
+    private var found: [String] = []
+    private var replacement: [String] = []
+
+    init(name: String) { self.name = name }
+
+    mutating func take(_ line: String) throws {
+        if line.hasPrefix("file: ") {
+            try endEdit()
+            part = .head
+            file = String(line.dropFirst(6))
+        } else if line == "--- find" {
+            try endEdit()
+            part = .find
+        } else if line == "--- replace" {
+            part = .replace
+        } else {
+            switch part {
+            case .find: found.append(line)
+            case .replace: replacement.append(line)
+            case .head:
+                guard let colon = line.firstIndex(of: ":") else { return }
+                fields[String(line[..<colon])] = line[line.index(after: colon)...]
+                    .trimmingCharacters(in: .whitespaces)
             }
-            let condition = "Mutation.isActive(\"\(name)\")"
-            try text.replacingOccurrences(
-                of: edit.find,
-                with: edit.replacement.replacingOccurrences(of: "MUTANT", with: condition)
-            ).write(to: url, atomically: true, encoding: .utf8)
         }
+    }
+
+    mutating func finish() throws {
+        // The last line's end is not part of the replacement.
+        if replacement.last == "" { replacement.removeLast() }
+        try endEdit()
+    }
+
+    private mutating func endEdit() throws {
+        defer { (found, replacement) = ([], []) }
+        if found.isEmpty, replacement.isEmpty { return }
+        guard let file, !found.isEmpty, !replacement.isEmpty else {
+            throw Mutant.Fault(
+                description: "\(name): an edit lacks its file, what to find or its replacement")
+        }
+        edits.append(
+            Mutant.Edit(
+                file: file, find: found.joined(separator: "\n"),
+                replacement: replacement.joined(separator: "\n")))
     }
 }
