@@ -79,6 +79,8 @@ final class GroupCommit: @unchecked Sendable {
         var token: QueryGenerationToken
         var digest: ProjectionDigest
         var durable: VersionVector
+        /// The generation whose vector ``durable`` is.
+        var durableGeneration: UInt64
     }
 
     private struct Waiting {
@@ -108,7 +110,8 @@ final class GroupCommit: @unchecked Sendable {
         published = Mutex(
             Published(
                 token: engine.token, digest: engine.state.digest,
-                durable: engine.state.versionVector))
+                durable: engine.state.versionVector,
+                durableGeneration: engine.state.generation))
     }
 
     var actor: ActorID { engine.actor }
@@ -343,7 +346,10 @@ final class GroupCommit: @unchecked Sendable {
         published.withLock { published in
             published.token = engine.token
             published.digest = engine.state.digest
-            if isDurable { published.durable = engine.committed.versionVector }
+            if isDurable {
+                published.durable = engine.committed.versionVector
+                published.durableGeneration = engine.committed.generation
+            }
         }
     }
 

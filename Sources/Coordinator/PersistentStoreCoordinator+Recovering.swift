@@ -1,3 +1,4 @@
+public import Merge
 import Synchronization
 
 /// What a coordinator may do at the moment.
@@ -40,6 +41,37 @@ extension PersistentStoreCoordinator {
         maintain({ try $0.record(recovery) }) { [self] result in
             if case .success = result { standing.withLock { $0.recovery = recovery } }
             completion(result)
+        }
+    }
+
+    /// Writes beside the store how far it has come on disk, so that an older backup put in its
+    /// place will be told from it, also where this process was killed. Blocks until that is on
+    /// disk: two waits, for a small file.
+    ///
+    /// Only what this has recorded may others rely on when they collect. To be called every few
+    /// seconds while something changes, from any thread.
+    ///
+    /// - Returns: all that is recorded now.
+    /// - Throws: ``CoordinatorError`` where the file cannot be written.
+    public func recordStanding() throws -> VersionVector {
+        guard let writer else {
+            throw CoordinatorError(.notWritable, "The store is open for reading only.")
+        }
+        // In turn, so that an older record never replaces a newer one; closing writes the last.
+        return try recording.withLock { recorded in
+            let current = writer.current
+            if standing.withLock(\.isClosed) {
+                throw CoordinatorError(.notWritable, "The store was closed.")
+            }
+            if recorded == current.durableGeneration { return current.durable }
+            let record = IncarnationRecord(
+                store: current.token.store, incarnation: writer.actor.incarnation,
+                generation: current.durableGeneration)
+            do {
+                try record.write(storePath, options.files)
+            } catch { throw CoordinatorError(mapping: error).naming(storePath) }
+            recorded = current.durableGeneration
+            return current.durable
         }
     }
 

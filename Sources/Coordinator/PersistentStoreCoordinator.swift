@@ -56,9 +56,11 @@ public final class PersistentStoreCoordinator: Sendable {
     let waiters = VectorWaiters()
     private let pool: any DatabaseReader
     private let writablePool: DatabasePool?
-    private let writer: GroupCommit?
+    let writer: GroupCommit?
     private let ownership: (any StoreLock)?
     let standing: Mutex<Standing>
+    /// The generation that the file beside the store names, where this opening has written it.
+    let recording = Mutex<UInt64?>(nil)
 
     /// Opens a store for writing, and makes it where there is none.
     ///
@@ -81,8 +83,7 @@ public final class PersistentStoreCoordinator: Sendable {
         self.node = node
         self.options = options
         do {
-            try Self.checkHeader(path, options.files)
-            ownership = try options.files.lock(storePath: path)
+            ownership = try Self.takeOwnership(path, options.files)
             let pool = try DatabasePool(path: path, configuration: Self.configuration(options))
             let environment = StoreEngine.Environment(
                 wallMilliseconds: options.wallMilliseconds, random: options.random)
@@ -420,7 +421,9 @@ public final class PersistentStoreCoordinator: Sendable {
         writer?.stop(CoordinatorError(.notWritable, "The store was closed."))
         for pin in pins.living { pin.expire() }
         // Without this record a restart is no worse off: it names this incarnation already.
-        try? writer?.finish()?.write(storePath, options.files)
+        recording.withLock { _ in
+            try? writer?.finish()?.write(storePath, options.files)
+        }
         try? writablePool?.close()
         ownership?.release()
     }

@@ -17,6 +17,8 @@ enum NodeEvent: Sendable {
     case logRead(LogRead)
     /// What is applied is on disk; nil where that failed.
     case madeDurable(StoreState?)
+    /// What is recorded beside the store; nil where that failed.
+    case recorded(VersionVector?)
     /// A collection is over; nil where it failed.
     case collected(CollectionResult?)
     /// Somebody waits for an acknowledgement from now on.

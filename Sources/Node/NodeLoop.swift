@@ -34,6 +34,8 @@ final class NodeLoop {
     static let tickMilliseconds: UInt64 = 50
     /// How often what was applied is made durable, and the store is tended.
     static let secondMilliseconds: UInt64 = 1_000
+    /// How often what is durable is recorded beside the store: what is collected waits for it.
+    static let recordMilliseconds: UInt64 = 5_000
     /// How soon it is made durable again where a peer asks, or somebody here waits for one.
     static let promptMilliseconds: UInt64 = 50
     /// Rows and links looked at in one collection.
@@ -61,6 +63,8 @@ final class NodeLoop {
     private var nextTickAt: UInt64 = 0
     private var nextRetryAt: UInt64 = 0
     private var nextSecondAt: UInt64 = 0
+    private var nextRecordAt: UInt64 = 0
+    private var isRecording = false
     private var madeDurableAt: UInt64 = 0
     private var isMakingDurable = false
     private var isDurabilityAsked = false
@@ -162,17 +166,23 @@ final class NodeLoop {
             case .committed(let transactions, let committed):
                 adopt(committed)
                 shared.counters.countGroup(transactions.count)
-                try feed(.committed(transactions, state: committed, now: now))
+                try feed(.committed(transactions, state: standing(committed), now: now))
             case .applied(let applied, let rejected):
                 if let applied { adopt(applied) }
-                try feed(.applied(state: applied ?? state, rejected: rejected, now: now))
+                let reached = standing(applied ?? state)
+                try feed(.applied(state: reached, rejected: rejected, now: now))
             case .logRead(let read):
                 earlyReads.append(read)
             case .madeDurable(let durable):
                 isMakingDurable = false
                 guard let durable else { continue }
                 adopt(durable)
-                try feed(.committed([], state: durable, now: now))
+                try feed(.committed([], state: standing(durable), now: now))
+            case .recorded(let recorded):
+                isRecording = false
+                guard let recorded else { continue }
+                state.recorded.join(recorded)
+                try feed(.committed([], state: state, now: now))
             case .collected(let result):
                 isCollecting = false
                 if let result {
@@ -185,6 +195,13 @@ final class NodeLoop {
             }
         }
         try answerReads()
+    }
+
+    /// A state that was made where nobody knows what is recorded beside the store.
+    private func standing(_ other: StoreState) -> StoreState {
+        var other = other
+        other.recorded = state.recorded
+        return other
     }
 
     private func adopt(_ newer: StoreState) {
@@ -243,6 +260,7 @@ final class NodeLoop {
             nextSecondAt = now + Self.secondMilliseconds
             tendStore()
             collectIfDue()
+            recordIfDue(now)
         }
         publishReport(isRunning: true)
     }
@@ -279,6 +297,25 @@ final class NodeLoop {
             guard expired > 0 else { return }
             logger.warning(
                 "Pinned generations were given up", metadata: [LogKeys.count: "\(expired)"])
+        }
+    }
+
+    private func recordIfDue(_ now: UInt64) {
+        guard !isRecording, now >= nextRecordAt, state.recorded != state.durable else { return }
+        isRecording = true
+        nextRecordAt = now + Self.recordMilliseconds
+        let handover = shared.handover
+        let coordinator = coordinator
+        let logger = logger
+        maintenanceQueue.async {
+            do {
+                handover.give(.recorded(try coordinator.recordStanding()))
+            } catch {
+                logger.error(
+                    "How far the store has come could not be recorded beside it",
+                    metadata: [LogKeys.error: "\(error)"])
+                handover.give(.recorded(nil))
+            }
         }
     }
 

@@ -117,7 +117,9 @@ extension Replicator {
     }
 
     private mutating func receiveHeads(_ heads: Heads, from index: Int, over channel: Channel) {
-        guard heads.actor.node == peers[index].node, heads.vector.covers(heads.durable) else {
+        guard heads.actor.node == peers[index].node, heads.vector.covers(heads.durable),
+            heads.durable.covers(heads.recorded)
+        else {
             return quarantine(index, reason: "heads contradict themselves")
         }
         if channel == .publish { peers[index].lastPublished = now }
@@ -157,6 +159,7 @@ extension Replicator {
             raiseReuse(Dot(actor: actor, sequence: vector[actor]), from: index)
         }
         guard vector.entries.count <= limits.actors else { return }
+        noteLoss(against: vector)
         // One that names ever new actors would fill memory: then its last word alone counts.
         if peers[index].vector.entries.count > limits.actors {
             peers[index].vector = VersionVector()

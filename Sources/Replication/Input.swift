@@ -14,15 +14,22 @@ public struct StoreState: Hashable, Sendable {
     public var vector: VersionVector
     /// What of it would survive a power loss; at most ``vector``.
     public var durable: VersionVector
+    /// What of ``durable`` the shell could prove to have had, if the store were replaced by an
+    /// older one; at most ``durable``. Only this is reported for stability: whoever collects by a
+    /// report must be able to rely on its maker noticing that it has lost something.
+    public var recorded: VersionVector
     /// The digest of the projection at exactly ``vector``.
     public var digest: ProjectionDigest
 
-    /// Describes a store; without a durable vector everything is durable.
+    /// Describes a store; without a durable vector everything is durable, and without a recorded
+    /// one all that is durable is recorded.
     public init(
-        vector: VersionVector, durable: VersionVector? = nil, digest: ProjectionDigest
+        vector: VersionVector, durable: VersionVector? = nil,
+        recorded: VersionVector? = nil, digest: ProjectionDigest
     ) {
         self.vector = vector
         self.durable = durable ?? vector
+        self.recorded = recorded ?? durable ?? vector
         self.digest = digest
     }
 }

@@ -32,6 +32,8 @@ public struct Heads: Hashable, Sendable {
     public var vector: VersionVector
     /// What of it would survive a power loss.
     public var durable: VersionVector
+    /// What of that the sender could prove to have had; stability rests on it.
+    public var recorded: VersionVector
     /// The digest of its projection at ``vector``.
     public var digest: ProjectionDigest
     /// Its hybrid clock.
@@ -51,13 +53,15 @@ public struct Heads: Hashable, Sendable {
 
     /// Describes where a node stands.
     public init(
-        actor: ActorID, vector: VersionVector, durable: VersionVector, digest: ProjectionDigest,
+        actor: ActorID, vector: VersionVector, durable: VersionVector,
+        recorded: VersionVector? = nil, digest: ProjectionDigest,
         clock: HybridTimestamp, wallMilliseconds: UInt64, modelHash: [UInt8],
         met: [ActorID] = [], recovery: Recovery = .none
     ) {
         self.actor = actor
         self.vector = vector
         self.durable = durable
+        self.recorded = recorded ?? durable
         self.digest = digest
         self.clock = clock
         self.wallMilliseconds = wallMilliseconds

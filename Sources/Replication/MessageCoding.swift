@@ -156,7 +156,8 @@ extension Message {
         switch self {
         case .heads(let heads), .hello(let heads):
             100 + 20
-                * (heads.vector.entries.count + heads.durable.entries.count + heads.met.count)
+                * (heads.vector.entries.count + heads.durable.entries.count
+                    + heads.recorded.entries.count + heads.met.count)
         case .notification(let transactions):
             transactions.reduce(16) { $0 + $1.count + 5 }
         case .announcement(let announced): 16 + announced.count * 32
@@ -267,11 +268,12 @@ extension Message {
 
 extension Heads {
     fileprivate func write(to writer: inout CBORWriter) {
-        writer.beginArray(11)
+        writer.beginArray(12)
         writer.write(UInt64(actor.node.rawValue))
         writer.write(actor.incarnation)
         writer.write(vector)
         writer.write(durable)
+        writer.write(recorded)
         writer.write(digest.high)
         writer.write(digest.low)
         writer.write(clock.rawValue)
@@ -288,10 +290,11 @@ extension Heads {
     fileprivate init(
         from reader: inout CBORReader, limits: Limits
     ) throws(DecodingFailure) {
-        try reader.array(exactly: 11)
+        try reader.array(exactly: 12)
         actor = try reader.actor()
         vector = try reader.vector()
         durable = try reader.vector()
+        recorded = try reader.vector()
         let high = try reader.unsigned()
         digest = ProjectionDigest(high: high, low: try reader.unsigned())
         clock = try reader.timestamp()

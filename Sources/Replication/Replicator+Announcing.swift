@@ -37,7 +37,8 @@ extension Replicator {
             milliseconds: min(wallMilliseconds, HybridTimestamp.maximumMilliseconds), counter: 0)
         return Heads(
             actor: configuration.actor, vector: state.vector, durable: state.durable,
-            digest: state.digest, clock: max(latestTimestamp, wall ?? .zero),
+            recorded: state.recorded.meet(state.durable), digest: state.digest,
+            clock: max(latestTimestamp, wall ?? .zero),
             wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash,
             met: Array(peers.lazy.compactMap(\.met).prefix(limits.peers)), recovery: recovery)
     }

@@ -81,8 +81,8 @@ extension Replicator {
         guard heads.vector.entries.count <= limits.actors, peers[index].isConfigured else { return }
         stability.hear(
             Report(
-                actor: heads.actor, vector: heads.vector, durable: heads.durable, met: heads.met,
-                isRecovering: heads.isRecovering))
+                actor: heads.actor, vector: heads.vector, recorded: heads.recorded,
+                met: heads.met, isRecovering: heads.isRecovering))
         if heads.recovery != .new { outgrow() }
         guard recovery != .none, heads.met.contains(configuration.actor) else { return }
         // The first, not the latest: of a peer that always writes the latest is never covered.
@@ -108,6 +108,18 @@ extension Replicator {
     /// A new store takes over from an older one: it must have all of it before it saves.
     mutating func outgrow() {
         if recovery == .new { recovery = .restored }
+    }
+
+    /// A peer that has more of a former incarnation of this node than its store has, shows that
+    /// the store was replaced by an older one: what a node writes is on its disk before anybody
+    /// hears of it.
+    mutating func noteLoss(against vector: VersionVector) {
+        guard recovery == .none else { return }
+        let isLost = vector.entries.contains {
+            $0.actor.node == node && $0.actor != configuration.actor
+                && $0.sequence > state.vector[$0.actor]
+        }
+        if isLost { recovery = .restored }
     }
 
     /// Tells the shell what has changed of recovery; before anything is applied.

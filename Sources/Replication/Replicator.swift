@@ -206,6 +206,7 @@ public struct Replicator: Sendable {
             self.state.digest = state.digest
         }
         self.state.durable.join(state.durable)
+        self.state.recorded.join(state.recorded)
         queue.join(state.vector)
     }
 
@@ -215,6 +216,7 @@ public struct Replicator: Sendable {
             self.state.digest = state.digest
         }
         self.state.durable.join(state.durable)
+        self.state.recorded.join(state.recorded)
         let isForward = queue.finishBatch(
             vector: self.state.vector.joined(state.vector), rejected: rejected, now: now)
         // A store that applies nothing and rejects nothing is in trouble (a full disk): it is

@@ -4,7 +4,8 @@ import Merge
 struct Report: Hashable, Sendable {
     var actor: ActorID
     var vector: VersionVector
-    var durable: VersionVector
+    /// What its maker could prove to have had.
+    var recorded: VersionVector
     /// Sorted by node, at most one a node.
     var met: [ActorID]
     var isRecovering: Bool
@@ -14,7 +15,7 @@ struct Report: Hashable, Sendable {
 
     /// Whether it was made after the other, in one incarnation: all of a report only grows.
     func isLater(than other: Report) -> Bool {
-        actor == other.actor && vector.covers(other.vector) && durable.covers(other.durable)
+        actor == other.actor && vector.covers(other.vector) && recorded.covers(other.recorded)
             && other.met.allSatisfy { old in met(old.node).map { $0 >= old } ?? false }
             && (other.isRecovering || !isRecovering)
     }
@@ -28,8 +29,8 @@ struct Report: Hashable, Sendable {
 /// needed: MODEL.md, P15 to P17.
 ///
 /// What the reporter *holds* is its vector, not only what is on its disk: what it has applied of
-/// a closed actor it will pass on once it is durable. What it *has for certain* is the durable
-/// vector. What is here counts as here only when durable, or it could come a second time.
+/// a closed actor it will pass on once it is durable. What it *has for certain* is what it
+/// has recorded: on its disk, and it would notice the loss. What is here counts as here only when durable, or it could come a second time.
 ///
 /// Invariant: ``vector`` is within this node's durable vector and never shrinks in a run.
 struct Stability: Sendable {
@@ -85,7 +86,7 @@ struct Stability: Sendable {
                 isComplete = false
                 continue
             }
-            if isComplete { common = common.meet(used.durable) }
+            if isComplete { common = common.meet(used.recorded) }
         }
         guard isComplete, !vector.covers(common) else { return false }
         vector.join(common)

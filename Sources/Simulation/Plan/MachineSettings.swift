@@ -6,6 +6,8 @@ struct MachineSettings: Hashable, Sendable {
     var limits = Limits()
     /// How often what was applied is made durable, in milliseconds.
     var durabilityMilliseconds: UInt64 = 1_000
+    /// How often what is durable is recorded beside the store, in milliseconds.
+    var recordMilliseconds: UInt64 = 1_000
     /// How often what is stable is collected, in milliseconds.
     var collectionMilliseconds: UInt64 = 1_000
     /// How many candidates one collection looks at.
@@ -36,6 +38,9 @@ struct MachineSettings: Hashable, Sendable {
         if chance(8) { settings.limits.headsMilliseconds = 200 }
         if chance(4) {
             settings.durabilityMilliseconds = UInt64.random(in: 50...5_000, using: &generator)
+        }
+        if chance(4) {
+            settings.recordMilliseconds = UInt64.random(in: 0...6_000, using: &generator)
         }
         if chance(4) {
             settings.collectionMilliseconds = UInt64.random(in: 50...400, using: &generator)

@@ -36,6 +36,7 @@ final class SimulatedProcess {
     private var isDurabilityAsked = false
     private var nextRetryAt: UInt64 = 0
     private var nextDurableAt: UInt64 = 0
+    private var nextRecordAt: UInt64 = 0
     private var nextSecondAt: UInt64 = 0
     private var nextCollectionAt: UInt64 = 0
     private var isCollected = false
@@ -296,6 +297,7 @@ final class SimulatedProcess {
             for node in unreached.sorted() { feed(.peerConnected(node, now: now)) }
         }
         if isAlive { makeDurableIfDue(now) }
+        if isAlive { recordIfDue(now) }
         if isAlive, now >= nextCollectionAt { collect(now) }
         if isAlive, now >= nextSecondAt {
             nextSecondAt = now + 1_000
@@ -316,6 +318,16 @@ final class SimulatedProcess {
         guard case .success = run({ try $0.makeDurable() }), isAlive else { return }
         state.durable.join(coordinator.durableVector)
         observe { .durable(node: $0, vector: coordinator.durableVector) }
+        feed(.committed([], state: state, now: now))
+    }
+
+    private func recordIfDue(_ now: UInt64) {
+        guard state.recorded != state.durable, now >= nextRecordAt else { return }
+        nextRecordAt = now + machine.settings.recordMilliseconds
+        guard case .success(let recorded) = run({ try $0.recordStanding() }), isAlive else {
+            return
+        }
+        state.recorded.join(recorded)
         feed(.committed([], state: state, now: now))
     }
 
@@ -365,7 +377,9 @@ final class SimulatedProcess {
             later(handover()) {
                 $0.adopt(committed)
                 $0.feed(
-                    .committed(notice.transactions, state: committed, now: $0.world.milliseconds))
+                    .committed(
+                        notice.transactions, state: $0.standing(committed),
+                        now: $0.world.milliseconds))
                 $0.answerReads()
             }
         }
@@ -382,6 +396,13 @@ final class SimulatedProcess {
             heldDots.removeAll { $0 == transaction.dot }
             met(.heldTimestampReleased)
         }
+    }
+
+    /// A state that was made where nobody knows what is recorded beside the store.
+    private func standing(_ other: StoreState) -> StoreState {
+        var other = other
+        other.recorded = state.recorded
+        return other
     }
 
     private func adopt(_ newer: StoreState) {
@@ -405,7 +426,10 @@ final class SimulatedProcess {
             }
             later(handover()) {
                 $0.adopt(reached)
-                $0.feed(.applied(state: reached, rejected: rejected, now: $0.world.milliseconds))
+                $0.feed(
+                    .applied(
+                        state: $0.standing(reached), rejected: rejected,
+                        now: $0.world.milliseconds))
                 $0.answerReads()
             }
         case .failure(let error):
