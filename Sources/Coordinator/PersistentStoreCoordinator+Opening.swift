@@ -6,8 +6,13 @@ extension PersistentStoreCoordinator {
     /// Refuses another program's database before SQLite opens it, for opening it for writing would
     /// change its journal mode.
     ///
-    /// A file of one page has no tables yet, so it is another's only where it is marked. With a
-    /// log beside it the header may be out of date; that is left to the checks after opening.
+    /// A file of which no page but the first is in use has no tables, so it is another's only
+    /// where it is marked: a making of ours that failed leaves such a file, for the pool makes and
+    /// drops a table in it first. With a log beside it the header may be out of date; that is left
+    /// to the checks after opening.
+    ///
+    /// To be called only by whoever has the store's lock: reading the file closes a descriptor of
+    /// it, and with that the kernel drops all locks on it that SQLite holds for this process.
     static func checkHeader(_ path: String, _ files: any StoreFiles) throws {
         guard let header = files.read(path, from: 0, count: 100), header.count == 100,
             header.starts(with: Array("SQLite format 3\0".utf8)),
@@ -19,9 +24,31 @@ extension PersistentStoreCoordinator {
         }
         let application = number(at: 68)
         let isMarked = application != 0 || number(at: 60) != 0
-        guard application == StoreLayout.applicationID || (size <= 4096 && !isMarked) else {
+        // 1 stands for 65,536, which two bytes cannot hold.
+        let field = UInt64(header[16]) << 8 | UInt64(header[17])
+        let pageSize: UInt64 = field == 1 ? 65_536 : max(field, 512)
+        let pagesFree = UInt64(UInt32(bitPattern: number(at: 36)))
+        let isBare = size <= pageSize || size == (pagesFree + 1) * pageSize
+        guard application == StoreLayout.applicationID || (isBare && !isMarked) else {
             throw CoordinatorError(.storeLayout, "\(path) is no Tributary store.")
         }
+    }
+
+    /// Takes a store's lock, and refuses another program's database without leaving a trace.
+    ///
+    /// - Throws: ``CoordinatorError``: `storeInUse`, `storeLayout` or `inputOutput`.
+    static func takeOwnership(_ path: String, _ files: any StoreFiles) throws -> any StoreLock {
+        let lockFile = path + "-lock"
+        let wasThere = files.size(of: lockFile) != nil
+        let lock = try files.lock(storePath: path)
+        do {
+            try checkHeader(path, files)
+        } catch {
+            if !wasThere { try? files.remove(lockFile) }
+            lock.release()
+            throw error
+        }
+        return lock
     }
 
     static func readOwner(_ database: Database, path: String) throws -> (

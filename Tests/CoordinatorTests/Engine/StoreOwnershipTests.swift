@@ -2,6 +2,8 @@
 
 import Dispatch
 import Foundation
+import GRDB
+import Merge
 import Synchronization
 import Testing
 
@@ -9,6 +11,72 @@ import Testing
 
 @Suite("The lock beside a store")
 struct StoreOwnershipTests {
+    /// The files of the system, which note what is asked of them.
+    private final class NotedFiles: StoreFiles {
+        let reads = Mutex<[String]>([])
+        private let files = SystemFiles()
+
+        func lock(storePath: String) throws -> any StoreLock {
+            try files.lock(storePath: storePath)
+        }
+        func size(of path: String) -> UInt64? { files.size(of: path) }
+        func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
+            reads.withLock { $0.append(path) }
+            return files.read(path, from: offset, count: count)
+        }
+        func replace(_ path: String, with bytes: [UInt8]) throws {
+            try files.replace(path, with: bytes)
+        }
+        func remove(_ path: String) throws { try files.remove(path) }
+    }
+
+    /// To close any descriptor of a file drops all locks that the process has on it, SQLite's too.
+    @Test("A second opening is refused before it touches the store's file")
+    func refusedUntouched() throws {
+        let path = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tributary-\(UUID().uuidString)").path
+        defer {
+            for end in ["", "-wal", "-shm", "-lock", "-incarnation"] {
+                try? FileManager.default.removeItem(atPath: path + end)
+            }
+        }
+        let model = try EngineModel.everything()
+        let node = try #require(NodeID(1))
+        let first = try PersistentStoreCoordinator(
+            storeAt: path, model: model, cluster: "test", node: node)
+        defer { first.close() }
+        var options = PersistentStoreCoordinator.Options()
+        let files = NotedFiles()
+        options.files = files
+        let error = #expect(throws: CoordinatorError.self) {
+            try PersistentStoreCoordinator(
+                storeAt: path, model: model, cluster: "test", node: node, options: options)
+        }
+        #expect(error?.code == .storeInUse)
+        #expect(files.reads.withLock(\.self).isEmpty)
+    }
+
+    @Test("Another program's file is refused, and no lock is left beside it")
+    func noLockBesideForeignFile() throws {
+        let path = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tributary-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        do {
+            let queue = try DatabaseQueue(path: path)
+            try queue.write { try $0.execute(sql: "CREATE TABLE theirs (x)") }
+            try queue.close()
+        }
+        let bytes = FileManager.default.contents(atPath: path)
+        let error = #expect(throws: CoordinatorError.self) {
+            try PersistentStoreCoordinator(
+                storeAt: path, model: try EngineModel.everything(), cluster: "test",
+                node: try #require(NodeID(1)))
+        }
+        #expect(error?.code == .storeLayout)
+        #expect(!FileManager.default.fileExists(atPath: path + "-lock"))
+        #expect(FileManager.default.contents(atPath: path) == bytes)
+    }
+
     /// A refused lock was once closed twice, and the second time closed whatever another thread
     /// had opened in between: seen as a stray disk I/O error in a store that was sound.
     @Test("A refused one closes its own file only, once")

@@ -118,11 +118,7 @@ struct DiskFaultTests {
             script.disk.disarm()
             if code({ try script.check() }) != nil { refusals.append(struck) }
         }
-        // GRDB leaves a freed page in the file before the store is made in it, and a file of two
-        // pages without our mark is taken for another program's.
-        withKnownIssue("Refused as no store, though it has no tables", isIntermittent: true) {
-            #expect(refusals.isEmpty)
-        }
+        #expect(refusals.isEmpty)
     }
 
     @Test("A small file is replaced whole, or not at all")
