@@ -197,6 +197,7 @@ extension StoreEngine {
         for (row, table) in transitions.died { try releaseReferences(to: row, table, by: stamp) }
         for (row, _) in transitions.revived { try restoreReferences(to: row, by: stamp) }
         if !contested.isEmpty { try settleClaims(contested, by: stamp) }
+        try settleLinks(died: transitions.died, revived: transitions.revived, by: stamp)
         for change in transaction.changes {
             guard case .link(let link) = shapes[change.shape], let target = change.target else {
                 continue

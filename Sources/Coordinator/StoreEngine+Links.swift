@@ -23,13 +23,20 @@ extension StoreEngine {
         let old = try loadLink(link, source: source, target: target)
         var new = old
         new.apply(Sibling(stamp: stamp, value: isAlive), seen: seen)
-        if let hash = Self.hash(link, source, target, old) { state.digest.subtract(hash) }
-        if let hash = Self.hash(link, source, target, new) { state.digest.add(hash) }
+        let isOpen = try hasLivingEnds(link, source: source, target: target)
+        if let hash = Self.hash(link, source, target, old, hasLivingEnds: isOpen) {
+            state.digest.subtract(hash)
+        }
+        if let hash = Self.hash(link, source, target, new, hasLivingEnds: isOpen) {
+            state.digest.add(hash)
+        }
         try writeLink(link, source: source, target: target, new)
         try noteUncollected(link, source: source, target: target, new)
         group.updated.append(ManagedObjectID(entityName: link.source, row: source))
         group.updated.append(ManagedObjectID(entityName: link.target, row: target))
-        try journal(link, source: source, target: target, old: old, new: new, by: stamp)
+        if isOpen {
+            try journal(link, source: source, target: target, old: old, new: new, by: stamp)
+        }
     }
 
     func writeLink(
@@ -49,9 +56,12 @@ extension StoreEngine {
     }
 
     /// The hash of a link that is there; nil of one that is not.
+    ///
+    /// - Parameter hasLivingEnds: whether both its ends are alive, for only then is it shown, and
+    ///   a conflict over it open.
     static func hash(
         _ link: ManagedObjectModel.Link, _ source: RowID, _ target: RowID,
-        _ register: Register<Bool>
+        _ register: Register<Bool>, hasLivingEnds: Bool
     ) -> (UInt64, UInt64)? {
         guard LinkCoding.isAlive(register, policy: link.policy),
             let visible = LinkCoding.visible(register, policy: link.policy)
@@ -59,7 +69,7 @@ extension StoreEngine {
         let names = DigestNames(entity: link.name, properties: [])
         var hasher = RowHasher(entity: names.entity, row: source, insertion: visible.dot)
         hasher.combine(property: names.entity, value: .reference(target), dot: visible.dot)
-        if register.isInConflict, link.policy.leavesUnresolved {
+        if hasLivingEnds, register.isInConflict, link.policy.leavesUnresolved {
             hasher.combine(unresolved: names.entity, dots: register.siblings.map(\.dot))
         }
         return hasher.finalize()
@@ -82,6 +92,9 @@ enum LinkCoding {
     static func isAlive(_ register: Register<Bool>, policy: MergePolicy) -> Bool {
         visible(register, policy: policy)?.value ?? false
     }
+
+    /// The first byte of a register of one sibling: an array of three. No other can be disputed.
+    static let headerOfOne: [UInt8] = [0x83]
 
     static func encode(_ register: Register<Bool>, actors: ActorTable) -> [UInt8] {
         var writer = CBORWriter(capacity: 24)

@@ -68,16 +68,21 @@ extension StoreReader {
             }
         }
         for link in catalog.model.links {
+            let ends = [("source", link.source), ("target", link.target)].map { end, entity in
+                let root = catalog.table(entity).entity.root
+                return "EXISTS (SELECT 1 FROM \(EntityTable.quote(root)) WHERE _id = \(end))"
+            }
             let statement = try database.prepared(
-                "SELECT source, target, _siblings, _alive FROM \(EntityTable.quote(link.name))")
+                "SELECT source, target, _siblings, _alive, \(ends.joined(separator: " AND ")) "
+                    + "FROM \(EntityTable.quote(link.name))")
             while try statement.step() {
                 let source = RowID(statement.integer(0))
                 let target = RowID(statement.integer(1))
                 do {
                     let register = try LinkCoding.decode(statement.bytes(2), actors: actors)
-                    if let hash = StoreEngine.hash(link, source, target, register) {
-                        digest.add(hash)
-                    }
+                    let hash = StoreEngine.hash(
+                        link, source, target, register, hasLivingEnds: statement.integer(4) != 0)
+                    if let hash { digest.add(hash) }
                     let isAlive = LinkCoding.isAlive(register, policy: link.policy)
                     if (statement.integer(3) != 0) != isAlive, damages.count < 100 {
                         damages.append(

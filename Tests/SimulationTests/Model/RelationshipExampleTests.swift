@@ -183,10 +183,8 @@ import Testing
             try x.at(7).delete(isSource ? a : b, resolves: true)
             try y.take(x)
             #expect(try y.members(isSource ? b : a, isSource ? "v" : "u").isEmpty)
-            withKnownIssue("The engine leaves a link's conflict open when an end of it dies.") {
-                try expectConvergence(x, y)
-                #expect(try y.openConflicts().isEmpty)
-            }
+            try expectConvergence(x, y)
+            #expect(try y.openConflicts().isEmpty)
         }
     }
 
