@@ -96,7 +96,9 @@ extension StoreEngine {
         for var conflict in plan.journal {
             if let stamp {
                 conflict.closedBy = stamp.dot
-                for index in conflict.sides.indices where conflict.sides[index].dot == nil {
+                // What was discarded is in no transaction, and so has no dot.
+                for index in conflict.sides.indices
+                where conflict.sides[index].dot == nil && conflict.sides[index].isVisible {
                     conflict.sides[index].dot = stamp.dot
                     conflict.sides[index].timestamp = stamp.timestamp
                 }

@@ -48,7 +48,8 @@ extension StoreEngine {
                 else { continue }
                 conflict.sides[index].row.append(
                     .init(
-                        name: row.table.entity.properties[position].name, value: sibling.value))
+                        name: row.table.entity.properties[position].name, value: sibling.value,
+                        stamp: sibling.stamp))
             }
         }
         for index in conflict.sides.indices {
@@ -193,9 +194,14 @@ extension ConflictSide {
     /// Adds what a row held in properties that the side did not write.
     fileprivate mutating func complete(from loaded: LoadedRow) {
         let written = Set(row.map(\.name))
-        for (property, value) in zip(loaded.table.entity.properties, loaded.columns)
+        let entity = loaded.table.entity
+        for (position, property) in entity.properties.enumerated()
         where !written.contains(property.name) {
-            row.append(.init(name: property.name, value: value))
+            let stamp = loaded.state.visible(position, entity.policies)?.stamp
+            row.append(
+                .init(
+                    name: property.name, value: loaded.columns[position],
+                    stamp: stamp?.dot == dot ? nil : stamp))
         }
         row.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     }

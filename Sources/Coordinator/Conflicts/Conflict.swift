@@ -54,13 +54,16 @@ public struct ConflictSide: Hashable, Sendable {
         public let name: String
         /// Its value.
         public let value: PropertyValue
+        /// The write it comes from, where that is not the side's own; nil where it is.
+        public var stamp: Stamp?
     }
 }
 
 /// A conflict's bytes in the journal.
 ///
 /// Layout: [kind, state, property, policy, rule, text, closedBy, side ...]
-///     side = [dot, timestamp, flags, value or null, name, value ...]
+///     side = [dot, timestamp, flags, has value, value or null, entry ...]
+///     entry = name, value, dot or null, timestamp
 enum ConflictCoding {
     static func encode(_ conflict: Conflict) -> [UInt8] {
         var writer = CBORWriter(capacity: 256)
@@ -73,7 +76,7 @@ enum ConflictCoding {
         writer.write(conflict.explanation.text)
         write(conflict.closedBy, to: &writer)
         for side in conflict.sides {
-            writer.beginArray(5 + side.row.count * 2)
+            writer.beginArray(5 + side.row.count * 4)
             write(side.dot, to: &writer)
             writer.write(side.timestamp?.rawValue ?? 0)
             writer.write(
@@ -83,6 +86,8 @@ enum ConflictCoding {
             for entry in side.row {
                 writer.write(entry.name)
                 writer.write(entry.value)
+                write(entry.stamp?.dot, to: &writer)
+                writer.write(entry.stamp?.timestamp.rawValue ?? 0)
             }
         }
         return writer.bytes
@@ -126,9 +131,15 @@ enum ConflictCoding {
         let hasValue = try reader.boolean()
         let value = try reader.value()
         var row: [ConflictSide.RowValue] = []
-        for _ in 0..<max(0, (count - 5) / 2) {
+        for _ in 0..<max(0, (count - 5) / 4) {
             let name = try reader.text()
-            row.append(.init(name: name, value: try reader.value()))
+            let value = try reader.value()
+            let dot = try reader.optionalText().flatMap { Dot($0) }
+            let timestamp = try reader.timestamp()
+            row.append(
+                .init(
+                    name: name, value: value,
+                    stamp: dot.map { Stamp(timestamp: timestamp, dot: $0) }))
         }
         return ConflictSide(
             dot: dot, timestamp: timestamp, isVisible: flags & 1 != 0, isDeleted: flags & 2 != 0,

@@ -249,6 +249,63 @@ import Testing
         #expect(try result.token.generation == a.coordinator.currentToken.generation)
     }
 
+    @Test("What was discarded has no transaction, and what stood has that of each of its values")
+    func writersOfDiscarded() throws {
+        let id = try a.insert("Tag")
+        let read = try #require(try a.row(id)?.version)
+        let named = try #require(try a.update(id, ["name": .string("store")]).transaction)
+        let colored = try #require(try a.update(id, ["color": .string("red")]).transaction)
+        let stale = try a.change(
+            id, ["name": .string("mine"), "color": .string("blue")], version: read)
+        for policy in [MergePolicy.mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump] {
+            let isKept = policy == .mergeByPropertyObjectTrump
+            let saved = try a.save(stale, policy: policy).transaction
+            #expect((saved != nil) == isKept)
+            let entry = try #require(try a.conflicts(kind: .save, isOpen: nil).first)
+            #expect(entry.sides.map(\.isVisible) == [!isKept, isKept])
+            #expect(entry.sides.map(\.dot) == [colored, saved])
+            #expect(entry.sides[0].row.map(\.name) == ["color", "name"])
+            #expect(entry.sides[0].row.map(\.stamp?.dot) == [nil, named])
+            #expect(entry.sides[1].row.map(\.value) == [.string("blue"), .string("mine")])
+        }
+    }
+
+    @Test("A save that writes one value and loses another has no part in what it lost")
+    func partlyDiscarded() throws {
+        let id = try a.insert("Tag")
+        let read = try #require(try a.row(id)?.version)
+        let named = try #require(try a.update(id, ["name": .string("store")]).transaction)
+        let stale = try a.change(
+            id, ["name": .string("mine"), "color": .string("blue")], version: read)
+        let saved = try a.save(stale, policy: .mergeByPropertyStoreTrump).transaction
+        let entry = try #require(try a.conflicts(kind: .save, isOpen: nil).first)
+        #expect(saved != nil && entry.closedBy == saved)
+        #expect(entry.sides.map(\.dot) == [named, nil])
+        #expect(entry.sides[1].row.map(\.value) == [.string("mine")])
+        #expect(try a.value(id, "color") == .string("blue"))
+    }
+
+    @Test("An edit that a lost edit stands on is journalled with its own writer and time")
+    func earlierWrite() throws {
+        let c = try EngineNode(a.model, node: 3)
+        let id = try shared("Tag")
+        try c.take(from: a)
+        let named = try a.update(id, ["name": .string("early")])
+        try b.take(from: a)
+        let colored = try b.update(id, ["color": .string("late")])
+        try c.delete(id)
+        try exchange(a, b, c)
+        for node in [a, b, c] {
+            let conflict = try node.onlyConflict()
+            let edit = try #require(conflict.sides.first { !$0.isDeleted })
+            #expect(edit.dot == colored.transaction)
+            #expect(edit.row.map(\.value) == [.string("late"), .string("early")])
+            let stamps = edit.row.map(\.stamp)
+            #expect(stamps.map { $0?.dot } == [nil, named.transaction])
+            #expect(stamps.map { $0?.timestamp } == [nil, named.timestamp])
+        }
+    }
+
     // MARK: Deciding
 
     private func disputed() throws -> (ManagedObjectID, Conflict) {
