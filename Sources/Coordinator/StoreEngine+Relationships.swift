@@ -28,9 +28,9 @@ extension StoreEngine {
         case .inverseColumn(let entity, let property):
             var members = try self.members(of: relationship, row: row)
             members.removeAll { plan.rows[$0]?.value(of: property) != nil }
-            let root = table(entity).entity.root
+            let owner = table(entity).entity
             for other in plan.referrers(to: row) {
-                guard let planned = plan.rows[other], planned.table.entity.root == root,
+                guard let planned = plan.rows[other], planned.table.entity.isKind(of: owner),
                     planned.value(of: property) == .reference(row)
                 else { continue }
                 members.append(other)

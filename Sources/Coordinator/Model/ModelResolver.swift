@@ -177,6 +177,25 @@ struct ModelResolver {
             attribute.defaultValue.isNull
                 || Validation.fits(attribute.defaultValue, type: attribute.type)
         else { throw ModelError(place, "its default is no \(attribute.type.rawValue)") }
+        let bounds = [attribute.validation.minimum, attribute.validation.maximum]
+        for case let bound? in bounds where !Self.isBound(bound, of: attribute.type) {
+            throw ModelError(
+                place, "its minimum or maximum does not bound \(attribute.type.rawValue)")
+        }
+    }
+
+    /// Whether a value can be compared with those of a type: values of different kinds have an
+    /// order without meaning, which would refuse every value or none.
+    private static func isBound(_ bound: PropertyValue, of type: AttributeType) -> Bool {
+        switch type {
+        // Their lengths are bounded.
+        case .string, .binary: Validation.fits(bound, type: .integer64)
+        case .boolean, .uuid, .uri: false
+        case .double, .float:
+            Validation.fits(bound, type: .double) || Validation.fits(bound, type: .integer64)
+        case .integer16, .integer32, .integer64, .decimal, .date:
+            Validation.fits(bound, type: type)
+        }
     }
 
     /// Decides where a relationship's state is kept (DESIGN section 5.4).
@@ -206,6 +225,14 @@ struct ModelResolver {
         }
         let own = "\(owner.name).\(relationship.name)"
         let other = "\(inverseOwner.name).\(inverseName)"
+        guard own != other || relationship.isToMany else {
+            // Each of two rows would keep its own half of one fact, and merging settles each half
+            // by itself: P could show Q while Q shows nobody.
+            throw ModelError(
+                place,
+                "a to-one cannot be its own inverse; make it a to-many with a maxCount of 1, or "
+                    + "two relationships that are each other's inverse")
+        }
         let isFirst = own == other || own.utf8.lexicographicallyPrecedes(other.utf8)
         switch (relationship.isToMany, inverse.isToMany) {
         case (false, true): return .column(position: 0)

@@ -159,10 +159,18 @@ public struct StoreReader {
         let sql: String
         switch relationship.storage {
         case .column: return []
-        case .inverseColumn(_, let property):
+        case .inverseColumn(let entity, let property):
+            var own = ""
+            if let owner = model.entity(named: entity), owner.parent != nil {
+                // Another entity of the table may have a to-one of the same name.
+                let names = owner.familyNames.map { "'\($0)'" }.joined(separator: ", ")
+                own =
+                    " AND t._entity IN (SELECT code FROM _name "
+                    + "WHERE property = '' AND entity IN (\(names)))"
+            }
             sql =
                 "SELECT t._id, \(code) FROM \(root) t WHERE t.\(EntityTable.quote(property)) = ?1"
-                + " ORDER BY t._id"
+                + "\(own) ORDER BY t._id"
         case .link(let name, let isFirst):
             let (near, far) = isFirst ? ("source", "target") : ("target", "source")
             sql =
