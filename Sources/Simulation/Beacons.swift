@@ -38,8 +38,6 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case resolutionRefused
     /// A dead row came back by a write that made it live again.
     case rowRevived
-    /// A reference dangled, and came back with its target.
-    case referenceRestored
     /// A long transaction was sent in pieces.
     case sentInPieces
     /// A process was killed in the midst of a disk operation.
@@ -50,7 +48,7 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case diskFullRecovered
     /// A failed fsync stopped a writer.
     case syncFailed
-    /// A read error was met and the process stopped or answered with it.
+    /// A read failed, and its reader was told.
     case readFailed
     /// A restored store's own newer saves came back from its peers.
     case ownSavesReturned

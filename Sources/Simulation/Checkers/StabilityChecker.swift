@@ -107,6 +107,9 @@ struct StabilityChecker: Checker {
         _ transaction: Transaction, against stable: VersionVector, _ node: Int, _ run: RunContext
     ) {
         if transaction.seen.covers(stable) || stable.contains(transaction.dot) { return }
+        // Who has heard of nobody yet shares no row with anybody: the first saves of a store made
+        // anew are concurrent with everything in form only.
+        if transaction.seen.entries.allSatisfy({ $0.actor == transaction.dot.actor }) { return }
         let missing = stable.entries.first {
             $0.actor != transaction.dot.actor && transaction.seen[$0.actor] < $0.sequence
         }

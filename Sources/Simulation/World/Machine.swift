@@ -18,6 +18,8 @@ final class Machine {
     var process: SimulatedProcess?
     /// The last image of its disk, as a copy of its files while they were in use.
     var image: DiskImage?
+    /// Whether it is a copy that was taken away again.
+    var isRemoved = false
     /// Whether it stays down until the faults are over.
     var isOut = false
     /// When it was last told of a later incarnation of itself.

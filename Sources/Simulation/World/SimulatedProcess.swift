@@ -390,7 +390,18 @@ final class SimulatedProcess {
 
     private func noteReleases(_ notice: CommitNotice) {
         if notice.transactions.count > 1, notice.isLocal { met(.groupCommitted) }
-        if !notice.isLocal { world.statistics.applied += UInt64(notice.transactions.count) }
+        if !notice.isLocal {
+            world.statistics.applied += UInt64(notice.transactions.count)
+            for transaction in notice.transactions {
+                let writer = transaction.dot.actor
+                if writer.node == machine.node { met(.ownSavesReturned) }
+                if world.isClosed(writer) { met(.closedActorPulled) }
+            }
+        }
+        for transaction in notice.transactions
+        where transaction.transaction.changes.contains(where: { $0.kind == .revival }) {
+            met(.rowRevived)
+        }
         guard !heldDots.isEmpty else { return }
         for transaction in notice.transactions where heldDots.contains(transaction.dot) {
             heldDots.removeAll { $0 == transaction.dot }
@@ -618,6 +629,7 @@ final class SimulatedProcess {
         if gauges.droppedCount > 0 { met(.queueOverflowed) }
         if gauges.pullCount > 0, gauges.deliveredCount > 0 { met(.gapRepairedByPull) }
         if gauges.piecesBytes > 0 { met(.sentInPieces) }
+        if !replicator.status.orphaned.isEmpty { met(.orphanFound) }
         let sizes = coordinator.storeSizes()
         observe {
             .gauges(

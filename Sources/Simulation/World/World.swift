@@ -267,11 +267,17 @@ final class World {
         let machine = process.machine
         guard machine.process === process else { return }
         if let last = machine.reopenedAt, milliseconds < last + Self.doubleMilliseconds {
+            met(.doubleMet)
             return leave(process)
         }
         machine.reopenedAt = milliseconds
         end(machine, .closed)
         start(machine, minimumIncarnation: incarnation)
+    }
+
+    /// Whether an incarnation is not one that lives now.
+    func isClosed(_ actor: ActorID) -> Bool {
+        !machines.contains { $0.process?.actor == actor }
     }
 
     // MARK: The run
@@ -482,7 +488,12 @@ extension World {
         _ node: Int, _ workload: Int, _ steps: Int, _ chance: inout SeededGenerator
     ) {
         let workloads = Workloads.all(for: plan.model)
-        guard let machine = machine(node), !workloads.isEmpty else { return }
+        guard var machine = machine(node), !workloads.isEmpty else { return }
+        // Where a copy runs, the clients have moved to it: two stores of one node that both take
+        // saves while they are apart cannot both be kept (ARCHITECTURE, failure model).
+        if let copy = machines.first(where: { $0.isCopy && !$0.isOut && $0.node == machine.node }) {
+            machine = copy
+        }
         for _ in 0..<steps {
             guard let process = machine.process, process.isAlive else { return }
             let session = WorkloadSession(process: process, memory: machine.memory)
@@ -568,14 +579,22 @@ extension World {
     }
 
     private func remove(_ copy: Machine) {
-        guard copy.isCopy, !copy.isOut || copy.process != nil || addresses[copy.node] == copy.number
-        else { return }
+        guard !copy.isRemoved else { return }
+        copy.isRemoved = true
         copy.isOut = true
         if let place = machines.firstIndex(where: { !$0.isCopy && $0.node == copy.node }) {
             addresses[copy.node] = machines[place].number
         }
         for machine in machines { routes[machine.number]?[copy.node] = nil }
         end(copy, .copyRemoved)
+        // Whoever goes back to the machine that was copied restores an older store, and says so.
+        guard let original = machines.first(where: { !$0.isCopy && $0.node == copy.node }) else {
+            return
+        }
+        end(original, .closed)
+        original.disk.restore(original.disk.image().withoutSideFiles)
+        original.isOut = false
+        restart(original, after: 100)
     }
 }
 

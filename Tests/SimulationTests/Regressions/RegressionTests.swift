@@ -1,0 +1,50 @@
+// Runs that once broke a law, each with what it taught. A seed means its run only as long as plans
+// are drawn as they are, so each defect has a test of its own as well, named here.
+
+import Simulation
+import Testing
+
+@Suite("Runs that once failed")
+struct RegressionTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        var seed: UInt64
+        var lesson: String
+        var testDescription: String { "\(seed): \(lesson)" }
+    }
+
+    static let cases = [
+        Case(
+            seed: 1,
+            lesson: """
+                Law 2. SQLite carries the synchronous pragma out while it compiles it, so the kept \
+                statement never went back to FULL: after the first foreign transaction saves were \
+                acknowledged without a sync. DurabilityTests.saveAfterApply.
+                """),
+        Case(
+            seed: 5,
+            lesson: """
+                Laws 2 and 8. A durable commit that changed no byte wrote no page and synced \
+                nothing, so applied work was reported durable that was not. \
+                DurabilityTests.makeDurable.
+                """),
+        Case(
+            seed: 10,
+            lesson: """
+                Laws 2 and 8. A group of saves that came to nothing counted as one that had waited \
+                for the disk. DurabilityTests.emptySave.
+                """),
+        Case(
+            seed: 3,
+            lesson: """
+                Law 8. A backup put back within one incarnation looked like the node's own store, \
+                which saved at once, concurrently with what others had collected by its reports. \
+                DurabilityTests.backupWithinAnIncarnation.
+                """),
+    ]
+
+    @Test("runs without a violation", arguments: cases)
+    func run(_ regression: Case) {
+        let report = Simulator.run(seed: regression.seed)
+        #expect(report.violations.isEmpty, "\(report.violations)")
+    }
+}
