@@ -242,7 +242,13 @@ struct RegularExpressionCompiler {
             }
             for exit in exits { states[exit] = .jump(states.count) }
         case .counted(let part, let least, let most):
-            for _ in 0..<least { try emit(part) }
+            for _ in 0..<least {
+                let before = states.count
+                try emit(part)
+                // A part that writes nothing never will, and nested counts of it, a thousand
+                // each, would go on for ever without ever meeting the bound of states.
+                if states.count == before { break }
+            }
             guard let most else {
                 let split = states.count
                 try append(.jump(0))

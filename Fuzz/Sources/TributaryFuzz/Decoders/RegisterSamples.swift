@@ -21,7 +21,8 @@ enum RegisterSamples {
                 let values = policies.isRowGrained ? table.entity.properties.count : 1
                 let write = RowWrite(
                     kind: kind,
-                    values: kind == .delete ? [] : (0..<values).map { ($0, .integer(Int64(index))) })
+                    values: kind == .delete ? [] : (0..<values).map { ($0, .integer(Int64(index))) }
+                )
                 try? state.apply(write, stamp: stamp, seen: VersionVector(), policies: policies)
                 for columns in [nil, table.entity.properties.map { _ in PropertyValue.null }] {
                     guard let bytes = coding.encode(state, columns: columns) else { continue }

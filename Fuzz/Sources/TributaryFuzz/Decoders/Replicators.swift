@@ -15,7 +15,8 @@ extension Decoder {
             return (0..<30).map { _ in
                 var input = hello
                 for _ in 0..<1 + random.below(8) {
-                    input += random.chance(60)
+                    input +=
+                        random.chance(60)
                         ? MeshWorld.step(frame: MeshSamples.frame(random.pick(messages)))
                         : [UInt8(random.below(6)), UInt8(random.below(256)), 1]
                 }
@@ -128,8 +129,10 @@ struct MeshWorld {
         let gauges = replicator.status.gauges
         let limits = Limits()
         demand(
-            gauges.waitingCount <= limits.waitingCount && gauges.waitingBytes
-                <= limits.waitingBytes, "the queue is over its bound")
+            gauges.waitingCount <= limits.waitingCount
+                && gauges.waitingBytes
+                    <= limits.waitingBytes,
+            "the queue is over its bound")
         demand(replicator.status.peers.count <= limits.peers, "there are too many peers")
     }
 

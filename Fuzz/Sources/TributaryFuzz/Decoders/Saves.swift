@@ -147,7 +147,9 @@ enum SaveSamples {
         add(
             [name, ChangeShape(entity: "Animal", assigned: ["owner"])],
             [
-                .init(kind: .insert, shape: 0, row: fresh, values: [.string("n"), .reference(another)]),
+                .init(
+                    kind: .insert, shape: 0, row: fresh,
+                    values: [.string("n"), .reference(another)]),
                 .init(kind: .insert, shape: 0, row: another, values: [.null, .reference(fresh)]),
                 .init(kind: .insert, shape: 1, row: RowID(9), values: [.reference(fresh)]),
             ])
@@ -173,7 +175,11 @@ enum SaveSamples {
         let note = ChangeShape(entity: "Note", assigned: ["text"], carried: ["previous", "size"])
         add(
             [note],
-            [.init(kind: .update, shape: 0, row: row(33), values: [.string("z"), .null, .integer(1)])])
+            [
+                .init(
+                    kind: .update, shape: 0, row: row(33),
+                    values: [.string("z"), .null, .integer(1)])
+            ])
         add([note], [.init(kind: .delete, shape: 0, row: row(33), values: [.null, .null, .null])])
         add(
             [ChangeShape(entity: "Key", assigned: ["word", "number"])],

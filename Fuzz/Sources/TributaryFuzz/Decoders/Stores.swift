@@ -76,7 +76,8 @@ extension Decoder {
             (0..<40).map { _ in
                 (0..<1 + random.below(3)).flatMap { _ in
                     (0..<4).map { _ in UInt8(random.below(64)) }
-                        + InputReader.part((0..<random.below(10)).map { _ in UInt8(random.below(256)) })
+                        + InputReader.part(
+                            (0..<random.below(10)).map { _ in UInt8(random.below(256)) })
                 }
             }
         },
@@ -114,8 +115,9 @@ extension Decoder {
         case 3: value = Double(part.count).databaseValue
         default: value = RecordSamples.data(part)
         }
-        if kind & 0x80 != 0, let old = try Int64.fetchOne(
-            database, sql: "SELECT \(name) FROM \(quoted) WHERE typeof(\(name)) = 'integer'")
+        if kind & 0x80 != 0,
+            let old = try Int64.fetchOne(
+                database, sql: "SELECT \(name) FROM \(quoted) WHERE typeof(\(name)) = 'integer'")
         {
             value = (old ^ (1 << Int64(kind & 63))).databaseValue
         }
@@ -143,7 +145,8 @@ extension Decoder {
                 (0..<1 + random.below(3)).flatMap { _ in
                     let place = random.chance(30) ? random.below(100) : random.below(size)
                     return [UInt8(place >> 16), UInt8(place >> 8 & 255), UInt8(place & 255)]
-                        + InputReader.part((0...random.below(3)).map { _ in UInt8(random.below(256)) })
+                        + InputReader.part(
+                            (0...random.below(3)).map { _ in UInt8(random.below(256)) })
                 }
             }
         },

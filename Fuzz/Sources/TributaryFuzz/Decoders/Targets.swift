@@ -7,7 +7,8 @@ extension Decoder {
         seeds: { _ in
             [
                 "/v1/objects/Person/p1?versions=true", "/v1/history?after=a%2Bb&limit=3", "*", "",
-                "/v1/conflicts?state=unresolved&entity=Person&row=p7&open=true", "/%C3%A9/+?a+b=c+d",
+                "/v1/conflicts?state=unresolved&entity=Person&row=p7&open=true",
+                "/%C3%A9/+?a+b=c+d",
                 "/v1/conflicts/Person.p1.name%404/resolution", "/?&=&a=", "//?%00", "/%zz",
             ].map { Array($0.utf8) }
         },

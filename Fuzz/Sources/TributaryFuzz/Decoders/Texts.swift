@@ -16,7 +16,8 @@ extension Decoder {
                 versionVector: VersionVector([.init(actor: actor, sequence: 9)]))
             return [
                 "2026-01-31T12:00:00.000Z", "-000001-12-31T23:59:59Z", "+292278994-08-17T07:12:55Z",
-                "0000-02-29T00:00:00.1Z", "123E4567-e89b-12d3-a456-426614174000", "aGFsbG8=", "YQ==",
+                "0000-02-29T00:00:00.1Z", "123E4567-e89b-12d3-a456-426614174000", "aGFsbG8=",
+                "YQ==",
                 "x-tributary://demo/Person/p42", "Person.p42.name", "Person.p42.tags.p7@12",
                 "Person.p1.unique.name@18446744073709551615", actor.description, dot.description,
                 RowVersion(dots: [dot, other]).description, "p9223372036854775807", token.text,

@@ -49,7 +49,8 @@ enum SampleRows {
             var values: [String: PropertyValue] = [
                 "name": .string(names[number]),
                 "age": .integer(random.pick([0, 1, 17, 40, -3, .max, .min])),
-                "weight": .double(random.pick([0, -0.0, 1.5, .nan, .infinity, .leastNonzeroMagnitude])),
+                "weight": .double(
+                    random.pick([0, -0.0, 1.5, .nan, .infinity, .leastNonzeroMagnitude])),
                 "ratio": .double(Double(random.pick([Float(0.1), 0.5, .nan]))),
                 "balance": .decimal(random.pick(["0", "-9.5", "12345678901234567890.1"])),
                 "born": .date(random.pick([0, -1, 1_769_860_800_000])),
