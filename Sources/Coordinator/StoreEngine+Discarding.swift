@@ -32,6 +32,41 @@ extension StoreEngine {
                 closedBy: nil, openedAt: state.generation))
     }
 
+    /// A journal entry once the save is planned to its end, for later operations and relationships
+    /// may have changed what it writes; nil where in the end it discards nothing.
+    ///
+    /// - Parameter stamp: the save's; nil where it wrote nothing.
+    func completed(_ conflict: Conflict, _ plan: SavePlan, _ stamp: Stamp?) -> Conflict? {
+        var conflict = conflict
+        conflict.closedBy = stamp?.dot
+        // What was discarded is in no transaction, and so has no dot.
+        guard var save = conflict.sides.popLast() else { return nil }
+        if save.isVisible {
+            if let planned = plan.rows[conflict.id.row], planned.kind == .delete {
+                save.isDeleted = true
+                save.row = []
+            } else if let planned = plan.rows[conflict.id.row] {
+                let properties = planned.table.entity.properties
+                let written = planned.writtenValues.map { position, value in
+                    ConflictSide.RowValue(name: properties[position].name, value: value)
+                }
+                let listed = Set(save.row.map(\.name))
+                save.row = written.filter { listed.contains($0.name) }.sorted {
+                    $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
+                }
+                let kept = Set(save.row.map(\.name))
+                for index in conflict.sides.indices {
+                    conflict.sides[index].row.removeAll { !kept.contains($0.name) }
+                }
+                if save.row.isEmpty { return nil }
+            }
+            save.dot = stamp?.dot
+            save.timestamp = stamp?.timestamp
+        }
+        conflict.sides.append(save)
+        return conflict
+    }
+
     /// The properties of which one side's values are discarded, what the save writes, and whether
     /// it is the store's values that are; nil where nothing is.
     private func discarded(

@@ -93,16 +93,8 @@ extension StoreEngine {
                 modelHash: model.versionHash, shapes: shapes.shapes, changes: changes)
             try apply(try encode(transaction), loaded: loaded, isLocal: true)
         }
-        for var conflict in plan.journal {
-            if let stamp {
-                conflict.closedBy = stamp.dot
-                // What was discarded is in no transaction, and so has no dot.
-                for index in conflict.sides.indices
-                where conflict.sides[index].dot == nil && conflict.sides[index].isVisible {
-                    conflict.sides[index].dot = stamp.dot
-                    conflict.sides[index].timestamp = stamp.timestamp
-                }
-            }
+        for conflict in plan.journal {
+            guard let conflict = completed(conflict, plan, stamp) else { continue }
             try writeClosed(conflict)
         }
         let result = SaveResult(

@@ -42,6 +42,11 @@ struct SavePlan {
             }
         }
 
+        /// The values that the row's change is going to assign.
+        var writtenValues: [(position: Int, value: PropertyValue)] {
+            kind == .update && !resolves ? changedValues : values
+        }
+
         mutating func set(_ position: Int, _ value: PropertyValue) {
             if let index = values.firstIndex(where: { $0.position == position }) {
                 values[index].value = value
