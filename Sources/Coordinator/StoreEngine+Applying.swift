@@ -48,6 +48,7 @@ extension StoreEngine {
         if !isLocal { try database.prepared("SAVEPOINT one").run() }
         do {
             try intern(transaction.dot.actor)
+            if !isLocal { avoidIdentities(of: transaction) }
             try applyChanges(transaction, shapes: shapes, isLocal: isLocal, loaded: loaded)
             try log(encoded)
             if !isLocal { try database.prepared("RELEASE one").run() }
@@ -65,6 +66,14 @@ extension StoreEngine {
                 case .rowMissing: "It changes an object that is not there."
                 }
             throw ApplyRejection(dot: transaction.dot, reason: reason)
+        }
+    }
+
+    /// A former life of this node whose store was lost may have been ahead of our blocks.
+    private func avoidIdentities(of transaction: Transaction) {
+        guard transaction.dot.actor.node == actor.node else { return }
+        for change in transaction.changes where change.kind == .insert {
+            state.allocator.avoid(change.row)
         }
     }
 

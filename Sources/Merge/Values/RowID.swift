@@ -16,6 +16,12 @@ public struct RowID: Hashable, Comparable, Sendable, CustomStringConvertible {
             | Int64(counter & 0x7F_FFFF)
     }
 
+    /// The node that allotted it; nil for a number that none has.
+    public var node: NodeID? { NodeID(rawValue >> 48) }
+
+    /// The block it is of.
+    var block: UInt32 { UInt32(rawValue >> 23 & 0x1FF_FFFF) }
+
     /// Orders by number: the tie-break within one save.
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
@@ -62,6 +68,13 @@ public struct RowIDAllocator: Hashable, Sendable {
             ? wallMilliseconds - Self.epochMilliseconds : 0
         self.node = node
         block = max(UInt32(min(elapsed / 60_000, 0x1FF_FFFF)), lastBlock + 1)
+    }
+
+    /// Leaves out an identity's block, and all before it: a former life of the node has used it.
+    public mutating func avoid(_ row: RowID) {
+        guard row.node == node, row.block >= block else { return }
+        block = row.block + 1
+        counter = 0
     }
 
     /// The next identity. A full counter moves on to the next block.

@@ -5,8 +5,9 @@ enum Checkers {
     static func all() -> [any Checker] {
         [
             DotChecker(), ConvergenceChecker(), AcknowledgementChecker(), OracleChecker(),
-            CausalityChecker(), PinChecker(), ReferenceChecker(), ResurrectionChecker(),
-            StabilityChecker(), BoundsChecker(), ContextPolicyChecker(), ConflictChecker(),
+            CarriedValueChecker(), CausalityChecker(), PinChecker(), ReferenceChecker(),
+            ResurrectionChecker(), StabilityChecker(), BoundsChecker(), ContextPolicyChecker(),
+            ConflictChecker(),
         ]
     }
 }

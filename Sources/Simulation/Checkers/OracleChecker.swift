@@ -33,7 +33,7 @@ struct OracleChecker: Checker {
         guard run.archive.covers(vector) else { return }
         if reading.isWhole {
             let oracle = run.archive.oracle(at: vector)
-            for entity in reading.entities { check(entity, oracle, vector, [], node, run.model) }
+            for entity in reading.entities { check(entity, oracle, vector, [], node, run) }
             checkComplete(reading, oracle, node)
             for members in reading.members { check(members, oracle, node) }
             return
@@ -41,7 +41,7 @@ struct OracleChecker: Checker {
         for entity in reading.entities {
             let subjects = Self.subjects(ofEntity: entity.entity, run.model)
             let oracle = run.archive.oracle(at: vector, of: subjects)
-            check(entity, oracle, vector, subjects, node, run.model)
+            check(entity, oracle, vector, subjects, node, run)
         }
         for members in reading.members {
             let subjects = Self.subjects(of: members, run.model)
@@ -82,9 +82,9 @@ struct OracleChecker: Checker {
 
     private mutating func check(
         _ reading: Reading.EntityReading, _ oracle: ReferenceModel, _ vector: VersionVector,
-        _ subjects: Set<String>, _ node: Int, _ model: ManagedObjectModel
+        _ subjects: Set<String>, _ node: Int, _ run: RunContext
     ) {
-        guard let entity = model.entity(named: reading.entity) else {
+        guard let entity = run.model.entity(named: reading.entity) else {
             findings.note("entity", "\(Telling.node(node)): no entity \(reading.entity)")
             return
         }
@@ -97,7 +97,8 @@ struct OracleChecker: Checker {
                 findings.note(
                     "existence",
                     "\(Telling.node(node)) \(row.objectID) among \(entity.name): expected gone, "
-                        + "found with version \(row.version)")
+                        + "found with version \(row.version), after "
+                        + run.archive.history(of: row.objectID.row))
                 continue
             }
             check(row, entity, oracle, node)

@@ -55,6 +55,18 @@ final class TransactionArchive {
         return oracle
     }
 
+    /// Who wrote to a row, in the order of the writes' stamps; for a violation's text.
+    func history(of row: RowID) -> String {
+        transactions.filter { $0.changes.contains { $0.row == row } }
+            .sorted { $0.stamp < $1.stamp }
+            .map { transaction in
+                let kinds = transaction.changes.filter { $0.row == row }.map { "\($0.kind)" }
+                let seen = transaction.seen.entries.map { "\($0.actor)-\($0.sequence)" }
+                return "\(transaction.dot) \(kinds.joined(separator: "+")) at "
+                    + "\(transaction.timestamp) having seen [\(seen.joined(separator: " "))]"
+            }.joined(separator: ", ")
+    }
+
     /// What the oracle says of some hierarchies and links alone; cheaper by as much as they are
     /// fewer, and computed anew only where one of them was written to.
     ///

@@ -21,7 +21,7 @@ final class KeptContext {
     /// - Throws: CoordinatorError where the store cannot be read.
     func fetch(_ ids: [ManagedObjectID]) throws {
         let coordinator = context.persistentStoreCoordinator
-        for id in ids {
+        for id in ids where !objects.contains(where: { $0.1.objectID == id }) {
             guard let entity = coordinator.model.entity(named: id.entityName) else { continue }
             let found = try coordinator.read { try $0.row(entity, id.row) }
             guard let row = found else { continue }

@@ -39,6 +39,8 @@ final class SimulatedProcess {
     private var nextRecordAt: UInt64 = 0
     private var nextSecondAt: UInt64 = 0
     private var nextCollectionAt: UInt64 = 0
+    /// The latest wall time that this life has seen.
+    private var latestWall: UInt64 = 0
     private var isCollected = false
     private var heldDots: [Dot] = []
     private var pins: [Int: (pin: GenerationPin, reading: Reading)] = [:]
@@ -118,7 +120,7 @@ final class SimulatedProcess {
         feed(
             .started(
                 state: state, peers: world.peers(of: machine), now: world.milliseconds,
-                wallMilliseconds: machine.clock.wallMilliseconds))
+                wallMilliseconds: lookAtClock()))
         scheduleTick()
     }
 
@@ -291,7 +293,7 @@ final class SimulatedProcess {
 
     private func tick() {
         let now = world.milliseconds
-        feed(.tick(now: now, wallMilliseconds: machine.clock.wallMilliseconds))
+        feed(.tick(now: now, wallMilliseconds: lookAtClock()))
         if isAlive, now >= nextRetryAt {
             nextRetryAt = now + Self.retryMilliseconds
             for node in unreached.sorted() { feed(.peerConnected(node, now: now)) }
@@ -368,6 +370,7 @@ final class SimulatedProcess {
         }
         for notice in notices {
             observe { .committed(node: $0, notice: notice) }
+            checkTimestamps(notice)
             noteReleases(notice)
             guard notice.isLocal else { continue }
             let committed = StoreState(
@@ -386,6 +389,27 @@ final class SimulatedProcess {
         world.checkDisk(of: self)
         guard isAlive, let error = mailbox.stopped.withLock({ $0 }) else { return }
         world.stop(self, reason: "\(error)")
+    }
+
+    private func lookAtClock() -> UInt64 {
+        let wall = machine.clock.wallMilliseconds
+        latestWall = max(latestWall, wall)
+        return wall
+    }
+
+    /// What another node stamped far ahead is to be held until its time comes (DESIGN section 13).
+    private func checkTimestamps(_ notice: CommitNotice) {
+        _ = lookAtClock()
+        guard !notice.isLocal else { return }
+        let horizon = latestWall + machine.settings.limits.futureMilliseconds
+        for transaction in notice.transactions {
+            let time = transaction.transaction.timestamp.milliseconds
+            guard time > horizon else { continue }
+            world.violate(
+                4,
+                "\(Telling.node(machine.number)) \(transaction.dot): expected it held until its "
+                    + "time comes, found it applied \(time - horizon) ms too early")
+        }
     }
 
     private func noteReleases(_ notice: CommitNotice) {

@@ -301,6 +301,10 @@ final class World {
         converge("after opening again")
         settleAndObserve(isReopened: true)
         for machine in machines where machine.process != nil { end(machine, .closed) }
+        // The very bytes: an order of changes that is by chance shows nowhere else.
+        for transaction in context.archive.transactions {
+            mix(Transaction.checksum(transaction.encoded()))
+        }
         statistics.milliseconds = milliseconds
         for machine in machines { machine.disk.unmount() }
         return report
@@ -406,18 +410,19 @@ final class World {
         observe(.settled(final: final, isReopened: isReopened))
     }
 
+    /// FNV-1a over what must be the same whenever this seed runs.
+    private func mix(_ value: UInt64) {
+        for shift in stride(from: UInt64(0), to: 64, by: 8) {
+            report.fingerprint ^= (value >> shift) & 0xFF
+            report.fingerprint &*= 0x100_0000_01B3
+        }
+    }
+
     private func note(_ reading: Reading, of machine: Machine) {
         let journal = reading.conflicts ?? []
         statistics.conflicts += UInt64(journal.count)
         if journal.contains(where: { $0.state == .resolved && $0.closedBy != nil }) {
             met(.loserOverwritten)
-        }
-        // FNV-1a over what must be the same whenever this seed runs.
-        func mix(_ value: UInt64) {
-            for shift in stride(from: UInt64(0), to: 64, by: 8) {
-                report.fingerprint ^= (value >> shift) & 0xFF
-                report.fingerprint &*= 0x100_0000_01B3
-            }
         }
         mix(milliseconds)
         mix(statistics.frames)

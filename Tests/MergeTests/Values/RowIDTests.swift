@@ -48,6 +48,21 @@ struct RowIDTests {
         #expect(second == RowID(node: node(3), block: 7, counter: 2))
     }
 
+    @Test("A block that a former life has used is left out, whatever is left of it")
+    func avoided() throws {
+        let node = try #require(NodeID(7))
+        let other = try #require(NodeID(8))
+        var allocator = RowIDAllocator(node: node, lastBlock: 99, wallMilliseconds: 0)
+        allocator.avoid(RowID(node: node, block: 99, counter: 5))
+        allocator.avoid(RowID(node: other, block: 500, counter: 5))
+        #expect(allocator.next() == RowID(node: node, block: 100, counter: 1))
+        allocator.avoid(RowID(node: node, block: 100, counter: 3))
+        #expect(allocator.next() == RowID(node: node, block: 101, counter: 1))
+        allocator.avoid(RowID(node: node, block: 300, counter: 0x7F_FFFF))
+        #expect(allocator.next() == RowID(node: node, block: 301, counter: 1))
+        #expect(allocator.block == 301)
+    }
+
     @Test("Two openings in one minute never give the same identity")
     func reopening() {
         let wall = RowIDAllocator.epochMilliseconds + 7 * minute

@@ -40,6 +40,20 @@ struct RegressionTests {
                 which saved at once, concurrently with what others had collected by its reports. \
                 DurabilityTests.backupWithinAnIncarnation.
                 """),
+        Case(
+            seed: 105,
+            lesson: """
+                Law 3. A store made anew in the place of a lost one knew nothing of the blocks of \
+                identities of its former life: at its next opening it took one of them again and \
+                inserted other objects under the same identities. RowIDTests.avoided.
+                """),
+        Case(
+            seed: 18,
+            lesson: """
+                Law 8. A copy of a store that runs beside the store itself, while clients of both \
+                save: one lineage cannot be kept. The simulated clients move to the copy instead, \
+                and whoever goes back restores (ARCHITECTURE, failure model).
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
