@@ -31,7 +31,7 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: settings,
-            // The fuzzing flag brings a main function of its own: the first one, ours, counts.
+            // The fuzzing flag brings a main function of its own, beside that of every program.
             linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "muldefs"])]),
     ],
     swiftLanguageModes: [.v6]

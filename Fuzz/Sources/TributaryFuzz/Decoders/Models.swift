@@ -54,9 +54,7 @@ extension Decoder {
             must {
                 try DatabaseQueue().writeWithoutTransaction { database in
                     PredicateFunctions.register(on: database)
-                    let engine = try StoreEngine.open(
-                        database, path: "memory", model: model, cluster: SampleModel.cluster,
-                        node: SampleRows.node, environment: SampleRows.environment)
+                    let engine = try StoreEngine.openInMemory(database, model)
                     insertOne(of: model, engine)
                 }
             }

@@ -17,9 +17,7 @@ final class EngineWorld {
         queue = try DatabaseQueue()
         (engine, rows) = try queue.writeWithoutTransaction { database in
             PredicateFunctions.register(on: database)
-            let engine = try StoreEngine.open(
-                database, path: "memory", model: SampleModel.model, cluster: SampleModel.cluster,
-                node: SampleRows.node, environment: SampleRows.environment)
+            let engine = try StoreEngine.openInMemory(database, SampleModel.model)
             try engine.begin(isDurable: false)
             let saved = try engine.save(SaveRequest(operations: SampleRows.inserts()))
             _ = try engine.commit(isLocal: true)

@@ -45,7 +45,7 @@ struct StoreFile {
     }
 
     private static func remove(_ path: String) {
-        for suffix in ["", "-wal", "-shm", "-lock", ".lock"] {
+        for suffix in ["", "-wal", "-shm", "-lock", "-incarnation"] {
             try? FileManager.default.removeItem(atPath: path + suffix)
         }
     }

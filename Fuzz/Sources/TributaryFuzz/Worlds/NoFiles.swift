@@ -1,0 +1,28 @@
+import GRDB
+
+@testable import Coordinator
+
+/// Files of a store in memory: there are none beside it, and none is kept.
+struct NoFiles: StoreFiles {
+    private struct Lock: StoreLock {
+        func release() {}
+    }
+
+    func lock(storePath: String) -> any StoreLock { Lock() }
+    func size(of path: String) -> UInt64? { nil }
+    func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? { nil }
+    func replace(_ path: String, with bytes: [UInt8]) {}
+    func remove(_ path: String) {}
+}
+
+extension StoreEngine {
+    /// Opens a store in memory.
+    static func openInMemory(_ database: Database, _ model: ManagedObjectModel) throws
+        -> StoreEngine
+    {
+        try open(
+            database, path: "memory", model: model, cluster: SampleModel.cluster,
+            node: SampleRows.node, environment: SampleRows.environment, minimumIncarnation: 0,
+            files: NoFiles())
+    }
+}
