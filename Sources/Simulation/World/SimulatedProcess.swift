@@ -318,9 +318,15 @@ final class SimulatedProcess {
         isDurabilityAsked = false
         nextDurableAt = now
         guard case .success = run({ try $0.makeDurable() }), isAlive else { return }
-        state.durable.join(coordinator.durableVector)
-        observe { .durable(node: $0, vector: coordinator.durableVector) }
-        feed(.committed([], state: state, now: now))
+        guard let token = try? coordinator.currentToken,
+            let digest = try? coordinator.currentDigest
+        else { return }
+        // The three belong together, as in the product: an apply that is not told of yet counts.
+        let reached = StoreState(
+            vector: token.versionVector, durable: coordinator.durableVector, digest: digest)
+        observe { .durable(node: $0, vector: reached.durable) }
+        adopt(reached)
+        feed(.committed([], state: standing(reached), now: now))
     }
 
     private func recordIfDue(_ now: UInt64) {
