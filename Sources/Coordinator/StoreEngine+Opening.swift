@@ -1,4 +1,5 @@
 import GRDB
+import GRDBSQLite
 import Merge
 
 extension StoreEngine {
@@ -70,7 +71,20 @@ extension StoreEngine {
         }
         let report = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? ""
         guard report == "ok" else {
+            // What cannot be read at the moment is no damage; SQLite tells both in the report.
+            guard !tellsOfReadError(report) else {
+                throw CoordinatorError(.inputOutput, "\(path) cannot be read whole: \(report).")
+            }
             throw CoordinatorError(.storeDamaged, "\(path) is damaged: \(report).")
+        }
+    }
+
+    /// Whether a report of SQLite's checks names an error of input or output, which it gives by
+    /// its number, "error code=266" or "error code 10".
+    private static func tellsOfReadError(_ report: String) -> Bool {
+        let words = report.split { !$0.isLetter && !$0.isNumber }
+        return zip(words, words.dropFirst()).contains { word, next in
+            word == "code" && Int32(next).map { $0 & 0xFF == SQLITE_IOERR } ?? false
         }
     }
 

@@ -9,7 +9,6 @@ struct ConflictChecker: Checker {
 
     /// What each machine's store may have collapsed.
     private var stable: [Int: VersionVector] = [:]
-    private var index = ValueIndex()
     private var findings = Findings()
 
     mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
@@ -19,7 +18,6 @@ struct ConflictChecker: Checker {
         case .read(let node, let reading), .pinned(let node, _, let reading):
             check(reading, node, run)
         case .settled(let final, _):
-            index.take(run.archive)
             for node in final.keys.sorted() {
                 guard let reading = final[node] else { continue }
                 check(reading, node, run)
@@ -100,8 +98,6 @@ struct ConflictChecker: Checker {
     // MARK: What the journal tells
 
     private mutating func checkSides(_ conflict: Conflict, _ node: Int, _ run: RunContext) {
-        // What a context's save discarded was in no transaction.
-        if conflict.kind == .save { return }
         for side in conflict.sides {
             guard let dot = side.dot, !findings.isFull("side") else { continue }
             guard let transaction = run.archive.transaction(dot) else {
@@ -111,7 +107,7 @@ struct ConflictChecker: Checker {
                         + "found that nobody was seen to commit it")
                 continue
             }
-            for line in untruths(of: side, transaction, conflict) {
+            for line in untruths(of: side, transaction, conflict, run) {
                 findings.note(
                     "side", "\(Telling.node(node)) \(conflict.id) side \(dot): \(line)")
             }
@@ -120,7 +116,8 @@ struct ConflictChecker: Checker {
 
     /// What a side tells otherwise than its transaction.
     private func untruths(
-        of side: ConflictSide, _ transaction: Transaction, _ conflict: Conflict
+        of side: ConflictSide, _ transaction: Transaction, _ conflict: Conflict,
+        _ run: RunContext
     ) -> [String] {
         var lines: [String] = []
         if let timestamp = side.timestamp, timestamp != transaction.timestamp {
@@ -139,50 +136,22 @@ struct ConflictChecker: Checker {
         let written = transaction.values(of: row)
         let isDelete = transaction.changes.contains { $0.kind == .delete && $0.row == row }
         if side.isDeleted, !isDelete { lines.append("expected a write, found a delete told") }
-        var told = side.row.map { ($0.name, $0.value) }
-        if let property = conflict.property, let value = side.value {
-            told.append((property, value))
+        var told: [(String, PropertyValue, Dot?)] = side.row.map {
+            ($0.name, $0.value, $0.stamp?.dot)
         }
-        for (name, value) in told {
-            // A side lists as well what it stands on: earlier writes to other properties.
-            let isTrue =
-                written[name].map { $0 == value } ?? index.hasWritten(value, to: row, name)
-            if isTrue { continue }
+        if let property = conflict.property, let value = side.value {
+            told.append((property, value, nil))
+        }
+        for (name, value, other) in told {
+            // A side lists as well what it stands on, each with its own writer.
+            let values =
+                other.map { run.archive.transaction($0)?.values(of: row) ?? [:] } ?? written
+            if (values[name] ?? .null) == value { continue }
             lines.append(
-                "\(name): expected \(Telling.value(written[name])), found \(Telling.value(value))")
+                "\(name) by \(other ?? transaction.dot): expected "
+                    + "\(Telling.value(values[name])), found \(Telling.value(value))")
         }
         return lines
-    }
-}
-
-/// Every value that was ever written to a property of a row, of all that the archive has.
-private struct ValueIndex {
-    private struct Place: Hashable {
-        let row: RowID
-        let name: String
-    }
-
-    private var values: [Place: Set<PropertyValue>] = [:]
-    private var count = 0
-
-    /// Takes in what the archive has got since.
-    mutating func take(_ archive: TransactionArchive) {
-        while count < archive.transactions.count {
-            let transaction = archive.transactions[count]
-            count += 1
-            for change in transaction.changes where change.target == nil {
-                guard transaction.shapes.indices.contains(change.shape) else { continue }
-                let shape = transaction.shapes[change.shape]
-                for (name, value) in zip(shape.assigned + shape.carried, change.values) {
-                    values[Place(row: change.row, name: name), default: []].insert(value)
-                }
-            }
-        }
-    }
-
-    /// Whether somebody wrote it; null is what a property holds that nobody wrote.
-    func hasWritten(_ value: PropertyValue, to row: RowID, _ name: String) -> Bool {
-        value.isNull || values[Place(row: row, name: name)]?.contains(value) == true
     }
 }
 
