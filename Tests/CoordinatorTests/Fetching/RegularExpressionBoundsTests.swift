@@ -1,8 +1,8 @@
 import Coordinator
 import Testing
 
-@Suite("Regular expressions")
-struct RegularExpressionTests {
+@Suite("Bounds of regular expressions")
+struct RegularExpressionBoundsTests {
     @Test("Nested counts of nothing are compiled at once", .timeLimit(.minutes(1)))
     func nothingCounted() throws {
         let counts = String(repeating: "){1000}", count: 12)
