@@ -7,7 +7,7 @@ enum Checkers {
             DotChecker(), ConvergenceChecker(), AcknowledgementChecker(), OracleChecker(),
             CarriedValueChecker(), CausalityChecker(), PinChecker(), ReferenceChecker(),
             ResurrectionChecker(), StabilityChecker(), BoundsChecker(), ContextPolicyChecker(),
-            ConflictChecker(),
+            ConflictChecker(), UnresolvedSaveChecker(),
         ]
     }
 }

@@ -93,6 +93,8 @@ struct Contexts: Workload {
             var edits: [Edit] = []
             for place in chosen {
                 let (object, fetched) = kept.objects[place]
+                // A delete rule of the same context may have taken it meanwhile.
+                guard object.managedObjectContext != nil else { continue }
                 if generator.chance(in: 6), edits.isEmpty || object.entity.relationships.isEmpty {
                     kept.context.delete(object)
                     edits.append(Edit(object: object, fetched: fetched, assigned: nil))

@@ -41,6 +41,11 @@ final class KeptContext {
         }
     }
 
-    /// Gives up all changes; the objects stay as they were fetched.
-    func rollBack() { context.performAndWait { context.rollback() } }
+    /// Gives up all changes; the objects stay as they were fetched, but for those that are gone.
+    func rollBack() {
+        objects = context.performAndWait {
+            context.rollback()
+            return objects.filter { $0.object.managedObjectContext != nil }
+        }
+    }
 }

@@ -556,6 +556,9 @@ final class SimulatedProcess {
                 case .unresolvedConflict: met(.unresolvedSaveRefused)
                 default: break
                 }
+                // A store that is recovering may have done a save with an ID and lost it: its client
+                // is to try again, and has not been told that nothing was saved.
+                if error.code == .recovering, save.saveID != nil { return }
                 observe { .refused(node: $0, save: save, error: error) }
             }
         }

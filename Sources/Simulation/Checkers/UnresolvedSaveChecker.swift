@@ -1,0 +1,52 @@
+internal import Coordinator
+internal import Merge
+internal import ReferenceModel
+
+/// Law 12, of saves: nobody writes over an unresolved conflict unless they say that they resolve
+/// it (DESIGN section 6).
+///
+/// Such a save dominates the siblings, so that the conflict is gone from every oracle: only at
+/// what the save had seen does it show.
+struct UnresolvedSaveChecker: Checker {
+    let law = 12
+
+    private var findings = Findings()
+
+    mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
+        guard case .acknowledged(let node, let save, let result) = observation,
+            let dot = result.transaction, let transaction = run.archive.transaction(dot),
+            run.archive.covers(transaction.seen)
+        else { return [] }
+        let resolved = Set(save.operations.filter(\.resolves).map(\.row))
+        for change in transaction.changes where !resolved.contains(change.row) {
+            guard [.update, .delete].contains(change.kind),
+                transaction.shapes.indices.contains(change.shape)
+            else { continue }
+            check(change, transaction.shapes[change.shape], of: transaction, node, run)
+        }
+        return findings.take()
+    }
+
+    private mutating func check(
+        _ change: Change, _ shape: ChangeShape, of transaction: Transaction, _ node: Int,
+        _ run: RunContext
+    ) {
+        guard let policies = run.model.entity(named: shape.entity)?.policies,
+            policies.entity.leavesUnresolved
+                || policies.properties.contains(where: \.leavesUnresolved)
+        else { return }
+        let oracle = run.archive.oracle(
+            at: transaction.seen, of: OracleChecker.subjects(ofEntity: shape.entity, run.model))
+        let unresolved = oracle.unresolvedConflicts()
+        if unresolved.isEmpty { return }
+        let written = change.kind == .update ? shape.assigned : []
+        for subject in ["object"] + written {
+            let id = ConflictID(entity: shape.entity, row: change.row, subject: subject).description
+            guard unresolved.contains(id) else { continue }
+            findings.note(
+                "overwritten",
+                "\(Telling.node(node)) \(transaction.dot): expected refused, for \(id) was "
+                    + "unresolved and it does not say that it resolves it, found it saved")
+        }
+    }
+}
