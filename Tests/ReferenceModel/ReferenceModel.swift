@@ -174,12 +174,12 @@ public struct ReferenceModel: Sendable {
         case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump:
             isAlive = living.count == existence.count
         case .rollback, .overwrite:
-            isAlive = ReferenceWrite.choose(existence, policy.choice)?.isDeath == false
+            isAlive = ReferenceWrite.choose(existence, policy.stands)?.isDeath == false
         }
         var registers: [String: ReferenceRegister] = [:]
         if policy.granularity == .row {
             // Who wins wins whole; a delete that wins leaves nothing to show.
-            let winner = ReferenceWrite.choose(living, policy.choice)
+            let winner = ReferenceWrite.choose(living, policy.stands)
             for property in entity.properties where isAlive {
                 guard let winner else { continue }
                 let raw = value(property, of: entity, in: winner) ?? .null
@@ -206,7 +206,7 @@ public struct ReferenceModel: Sendable {
         let policy =
             named.position(of: property.name).map { named.policies.properties[$0] }
             ?? named.policies.entity
-        guard let winner = ReferenceWrite.choose(siblings, policy.choice) else { return nil }
+        guard let winner = ReferenceWrite.choose(siblings, policy.stands) else { return nil }
         let raw = value(property, of: entity, in: winner) ?? .null
         return ReferenceRegister(
             siblings: siblings, winner: winner, policy: policy, raw: raw, shown: raw)
@@ -222,7 +222,7 @@ public struct ReferenceModel: Sendable {
         let isMade =
             policy.leavesUnresolved
             ? siblings.contains { !$0.isDeath }
-            : ReferenceWrite.choose(siblings, policy.choice)?.isDeath == false
+            : ReferenceWrite.choose(siblings, policy.stands)?.isDeath == false
         return ReferenceLink(
             key: key, writes: writes, siblings: siblings, policy: policy, isMade: isMade,
             endsLive: isAlive(key.source) && isAlive(key.target))
@@ -264,11 +264,11 @@ public struct ReferenceModel: Sendable {
             guard let owner = model.entity(named: claim.owner),
                 let position = owner.position(of: claim.property)
             else { continue }
-            let choice = owner.policies.properties[position].choice
+            let choice = owner.policies.properties[position].stands
             // Ties within one save go to the lowest row, under both rules.
             let winner = claimants.min { left, right in
                 if left.stamp == right.stamp { return left.row < right.row }
-                return (left.stamp < right.stamp) == (choice == .earliest)
+                return left.stamp.precedes(right.stamp) == (choice == .earliest)
             }
             for claimant in claimants where claimant.row != winner?.row {
                 rows[claimant.row]?.registers[claim.property]?.shown = .null

@@ -44,8 +44,8 @@ struct ReferenceWrite: Sendable {
         _ writes: [ReferenceWrite], _ choice: MergePolicy.Choice
     ) -> ReferenceWrite? {
         switch choice {
-        case .earliest: writes.min { $0.stamp < $1.stamp }
-        case .latest: writes.max { $0.stamp < $1.stamp }
+        case .earliest: writes.min { $0.stamp.precedes($1.stamp) }
+        case .latest: writes.max { $0.stamp.precedes($1.stamp) }
         }
     }
 }
