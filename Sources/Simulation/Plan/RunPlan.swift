@@ -35,6 +35,13 @@ struct RunPlan {
             for place in machines.indices { machines[place].limits.transactionsInFrame = 1 }
         }
         network = Self.drawNetwork(&generator)
+        if network.latencyMicroseconds > 5_000 {
+            // Long ways and tiny pages together take minutes for one long transaction.
+            for place in machines.indices {
+                let bytes = machines[place].limits.pageBytes
+                machines[place].limits.pageBytes = max(bytes, 65_536)
+            }
+        }
         chaosMilliseconds = UInt64.random(in: 8_000...32_000, using: &generator)
         events = []
         drawWork(&generator)

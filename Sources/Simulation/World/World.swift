@@ -287,6 +287,10 @@ final class World {
     func run() -> RunReport {
         SimulatedDisk.beginRun(seed: draw(), wallMilliseconds: { SimulatedClock.beginning })
         setTime(0)
+        trace { "\(network.settings)" }
+        for machine in machines {
+            trace { "node \(machine.number + 1) has \(machine.settings)" }
+        }
         for machine in machines { start(machine) }
         for event in plan.events {
             queue.add(at: event.milliseconds * 1_000) { [self] in carryOut(event) }
