@@ -10,8 +10,8 @@ FIRST ?= 1
 SOAK_SEEDS ?= 50000
 SOAK_FIRST ?= 1000001
 
-.PHONY: all dependencies build release test simulate soak mutants demo benchmark lint format \
-	verify clean
+.PHONY: all dependencies build release test simulate soak mutants fuzz fuzz-soak \
+	thread-sanitizer demo benchmark lint format verify clean
 
 all: build
 
@@ -50,6 +50,22 @@ soak: release
 mutants: dependencies
 	@$(SWIFT) build --product tributary-mutants
 	@"$$($(SWIFT) build --show-bin-path)/tributary-mutants" .
+
+fuzz: dependencies
+	@SWIFT="$(SWIFT)" sh Fuzz/run -t 120
+
+fuzz-soak: dependencies
+	@SWIFT="$(SWIFT)" sh Fuzz/run -t 1800
+
+# Apart, for what waits for a node would starve beside the laws.
+thread-sanitizer: dependencies
+	$(SWIFT) build --build-tests --sanitize=thread --scratch-path .build-thread
+	TSAN_OPTIONS="suppressions=$(CURDIR)/deploy/thread-sanitizer.suppressions" \
+		$(SWIFT) test --skip-build --sanitize=thread --scratch-path .build-thread \
+		--filter '^CoordinatorTests\.'
+	TSAN_OPTIONS="suppressions=$(CURDIR)/deploy/thread-sanitizer.suppressions" \
+		$(SWIFT) test --skip-build --sanitize=thread --scratch-path .build-thread \
+		--filter '^NodeTests\.'
 
 demo: dependencies
 	@echo "Building tributary (the first time takes some minutes: all packages are built)..."

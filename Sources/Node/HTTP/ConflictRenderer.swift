@@ -43,7 +43,23 @@ struct ConflictRenderer: Sendable {
             "visible": .boolean(side.isVisible),
         ]
         if side.isDeleted { result["deleted"] = .boolean(true) }
+        let writes = writes(of: side)
+        if !writes.members.isEmpty { result["writes"] = .object(writes) }
         return .object(result)
+    }
+
+    /// The writes that a side stands on: who wrote the values that are not its own, and when.
+    private func writes(of side: ConflictSide) -> JSONObject {
+        var writes = JSONObject()
+        for entry in side.row {
+            guard let stamp = entry.stamp else { continue }
+            writes[entry.name] = [
+                "dot": .string(stamp.dot.description),
+                "node": .integer(Int64(stamp.dot.actor.node.rawValue)),
+                "timestamp": ValueRenderer.timestamp(stamp.timestamp),
+            ]
+        }
+        return writes
     }
 
     private func value(of side: ConflictSide, _ conflict: Conflict) -> JSONValue {

@@ -220,6 +220,17 @@ struct StoreEncoder {
             "visible": .boolean(side.isVisible),
         ]
         if side.isDeleted { result["deleted"] = .boolean(true) }
+        // Who wrote the values that are not the side's own, and when.
+        var writes = JSONObject()
+        for entry in side.row {
+            guard let stamp = entry.stamp else { continue }
+            writes[entry.name] = [
+                "dot": .string(stamp.dot.description),
+                "node": .integer(Int64(stamp.dot.actor.node.rawValue)),
+                "timestamp": Self.timestamp(stamp.timestamp),
+            ]
+        }
+        if !writes.members.isEmpty { result["writes"] = .object(writes) }
         return result
     }
 }
