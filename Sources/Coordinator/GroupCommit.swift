@@ -166,12 +166,15 @@ final class GroupCommit: @unchecked Sendable {
 
     /// Prepares the connection for its end: writes the log back into the store's file, which the
     /// last connection to close cannot do where it is a reader, and lets go of statements that
-    /// would keep it open.
+    /// would keep it open. Where the disk has failed the log is put on it first: a power loss in
+    /// the midst of writing back needs it whole.
     ///
     /// - Returns: what the side file may say then; nil where not all is on disk.
-    func finish() -> IncarnationRecord? {
-        pool.writeWithoutTransaction { database in
+    func finish(_ files: any StoreFiles) -> IncarnationRecord? {
+        let hasFailed = waiting.withLock { $0.stopped?.code == .inputOutput }
+        return pool.writeWithoutTransaction { database in
             engine.lastInsert = nil
+            if hasFailed, (try? files.rewrite(pool.path + "-wal")) == nil { return nil }
             guard (try? database.checkpoint(.truncate)) != nil else { return nil }
             return engine.incarnationRecord(generation: engine.committed.generation)
         }

@@ -51,6 +51,32 @@ extension PersistentStoreCoordinator {
         return lock
     }
 
+    /// Opens the store that a pool has open, as ``StoreEngine`` does.
+    ///
+    /// The pool closes where this fails, and with that SQLite writes the log back: after a failure
+    /// of the disk not before the log is on it.
+    static func open(
+        _ pool: DatabasePool, _ model: ManagedObjectModel, _ cluster: String, _ node: NodeID,
+        _ options: Options
+    ) throws -> StoreEngine {
+        let environment = StoreEngine.Environment(
+            wallMilliseconds: options.wallMilliseconds, random: options.random)
+        return try pool.writeWithoutTransaction { database in
+            LogCheckpoint.follow(commitsOf: database, pages: options.checkpointPages)
+            do {
+                return try StoreEngine.open(
+                    database, path: pool.path, model: model, cluster: cluster, node: node,
+                    environment: environment,
+                    minimumIncarnation: options.minimumIncarnation, files: options.files)
+            } catch {
+                if CoordinatorError(mapping: error).code == .inputOutput {
+                    try? options.files.rewrite(pool.path + "-wal")
+                }
+                throw error
+            }
+        }
+    }
+
     static func readOwner(_ database: Database, path: String) throws -> (
         model: ManagedObjectModel, cluster: String, node: NodeID, names: NameTable,
         actors: ActorTable, recovery: StoreRecovery
@@ -85,7 +111,7 @@ extension PersistentStoreCoordinator {
                 try database.execute(
                     sql: """
                         PRAGMA journal_mode = WAL;
-                        PRAGMA wal_autocheckpoint = \(options.checkpointPages);
+                        PRAGMA wal_autocheckpoint = 0;
                         """)
             }
             try database.execute(sql: "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY")

@@ -84,15 +84,11 @@ public final class PersistentStoreCoordinator: Sendable {
         self.options = options
         do {
             ownership = try Self.takeOwnership(path, options.files)
+            // A process whose sync failed leaves a log that the system shows whole, though it has
+            // given up writing a part of it: nothing may build on that.
+            try options.files.rewrite(path + "-wal")
             let pool = try DatabasePool(path: path, configuration: Self.configuration(options))
-            let environment = StoreEngine.Environment(
-                wallMilliseconds: options.wallMilliseconds, random: options.random)
-            let engine = try pool.writeWithoutTransaction { database in
-                try StoreEngine.open(
-                    database, path: path, model: model, cluster: cluster, node: node,
-                    environment: environment,
-                    minimumIncarnation: options.minimumIncarnation, files: options.files)
-            }
+            let engine = try Self.open(pool, model, cluster, node, options)
             standing = Mutex(Standing(recovery: engine.state.recovery))
             catalog = StoreCatalog(
                 model: model, cluster: cluster,
@@ -422,7 +418,7 @@ public final class PersistentStoreCoordinator: Sendable {
         for pin in pins.living { pin.expire() }
         // Without this record a restart is no worse off: it names this incarnation already.
         recording.withLock { _ in
-            try? writer?.finish()?.write(storePath, options.files)
+            try? writer?.finish(options.files)?.write(storePath, options.files)
         }
         try? writablePool?.close()
         ownership?.release()

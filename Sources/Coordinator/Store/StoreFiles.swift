@@ -20,6 +20,16 @@ package protocol StoreFiles: Sendable {
     ///   replaced already.
     func replace(_ path: String, with bytes: [UInt8]) throws
 
+    /// Writes a file's bytes once more where they are, and waits until they are on disk; that it
+    /// is not there is no failure.
+    ///
+    /// After a sync that failed this alone makes sure of them: the system takes for written what
+    /// it could not write, and a second sync has nothing to do. Nobody may write the file
+    /// meanwhile.
+    ///
+    /// - Throws: ``CoordinatorError``: `diskFull` or `inputOutput`; its bytes are the same.
+    func rewrite(_ path: String) throws
+
     /// Removes a file durably; that it is not there is no failure.
     ///
     /// - Throws: ``CoordinatorError``: `inputOutput`.

@@ -55,6 +55,26 @@ package struct SystemFiles: StoreFiles {
         try Self.syncFolder(of: path)
     }
 
+    package func rewrite(_ path: String) throws {
+        guard let size = size(of: path), size > 0 else { return }
+        let descriptor = open(path, O_RDWR | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Self.failure("open", path) }
+        defer { close(descriptor) }
+        // A log may be large; a piece of it at a time is enough.
+        var offset = 0
+        while true {
+            var piece = [UInt8](repeating: 0, count: 1 << 20)
+            let count = pread(descriptor, &piece, piece.count, offset)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Self.failure("read", path) }
+            if count == 0 { break }
+            try Self.write(Array(piece[..<count]), to: descriptor, path)
+            offset += count
+        }
+        guard fsync(descriptor) == 0 else { throw Self.failure("sync", path) }
+        try Self.syncFolder(of: path)
+    }
+
     package func remove(_ path: String) throws {
         guard unlink(path) == 0 else {
             if errno == ENOENT { return }

@@ -82,6 +82,21 @@ extension SimulatedDisk: StoreFiles {
         }
     }
 
+    /// As ``SystemFiles`` has it, in two operations: a write and a sync.
+    package func rewrite(_ path: String) throws {
+        guard let name = name(path) else { throw Self.failure("rewrite", path) }
+        try guarded {
+            if isOut { throw Self.failure("rewrite", path) }
+            guard let file = find(name), file.size > 0 else { return }
+            guard beginRead() == nil else { throw Self.failure("rewrite", path) }
+            // A copy, for the file's own bytes move when it is written.
+            let bytes = Array(file.running.bytes)
+            guard bytes.withUnsafeBytes({ write($0, to: file, at: 0) }) == SQLITE_OK,
+                sync(file, name: name, withFolder: true) == SQLITE_OK
+            else { throw Self.failure("rewrite", path) }
+        }
+    }
+
     /// As ``SystemFiles`` has it, in one operation.
     package func remove(_ path: String) throws {
         guard let name = name(path) else { throw Self.failure("remove", path) }

@@ -29,6 +29,7 @@ import Testing
             system.read(path, from: offset, count: count)
         }
 
+        func rewrite(_ path: String) throws { try system.rewrite(path) }
         func remove(_ path: String) throws { try system.remove(path) }
 
         func replace(_ path: String, with bytes: [UInt8]) throws {

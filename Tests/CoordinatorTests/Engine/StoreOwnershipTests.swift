@@ -27,6 +27,7 @@ struct StoreOwnershipTests {
         func replace(_ path: String, with bytes: [UInt8]) throws {
             try files.replace(path, with: bytes)
         }
+        func rewrite(_ path: String) throws { try files.rewrite(path) }
         func remove(_ path: String) throws { try files.remove(path) }
     }
 

@@ -39,10 +39,13 @@ final class DiskScript {
         return try bytes.map { try EncodedTransaction(decoding: $0) }
     }
 
-    func open(node number: Int = 1) throws -> PersistentStoreCoordinator {
+    func open(node number: Int = 1, checkpointPages: Int = 4_000) throws
+        -> PersistentStoreCoordinator
+    {
         var options = PersistentStoreCoordinator.Options()
         options.files = disk
         options.readers = 2
+        options.checkpointPages = checkpointPages
         let opening = openings
         openings += 1
         options.wallMilliseconds = { Self.instant + opening * 60_000 }

@@ -1,0 +1,29 @@
+import GRDB
+import GRDBSQLite
+
+/// Writes the write-ahead log back into the store's file whenever it has grown long enough.
+///
+/// SQLite would do so by itself, and keep to itself how it went. But a checkpoint begins with a
+/// sync of the log, and where that fails the system forgets what it had to write: the next sync
+/// succeeds, though a part of the log in the midst is on no disk. Saves after it would be
+/// acknowledged, and gone with the power. So a checkpoint that the disk fails fails the commit it
+/// follows, and that stops the writer.
+enum LogCheckpoint {
+    /// Has a connection write the log back after commits; in place of SQLite's own automatism,
+    /// which `PRAGMA wal_autocheckpoint` would bring back.
+    ///
+    /// - Parameter pages: how long the log must be, in pages; 0 for never.
+    static func follow(commitsOf database: Database, pages: Int) {
+        // The number goes along as an address that nobody looks at, as SQLite itself does it.
+        let length = UnsafeMutableRawPointer(bitPattern: max(0, pages))
+        sqlite3_wal_hook(
+            database.sqliteConnection,
+            { length, connection, name, pages in
+                guard let length, Int(pages) >= Int(bitPattern: length) else { return SQLITE_OK }
+                let code = sqlite3_wal_checkpoint_v2(
+                    connection, name, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+                // Readers in the way, or a full disk: a later commit tries again.
+                return code & 0xFF == SQLITE_IOERR ? code : SQLITE_OK
+            }, length)
+    }
+}

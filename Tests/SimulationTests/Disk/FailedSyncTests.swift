@@ -1,0 +1,65 @@
+// A system that failed to sync a file forgets what it had to write: it shows the bytes to every
+// process, and later syncs succeed, but the power takes them. Does a store outlive that?
+
+import Coordinator
+import Merge
+import Replication
+import Simulation
+import Testing
+
+@Suite("A failed sync and a power loss after it")
+struct FailedSyncTests {
+    /// One life of a process: it writes with and without waiting for the disk, and writes the log
+    /// back now and then.
+    private func live(
+        _ script: DiskScript, _ number: Int, _ foreign: [EncodedTransaction]
+    ) throws {
+        let coordinator = try script.open(checkpointPages: 6)
+        defer { coordinator.close() }
+        for index in 0..<2 {
+            _ = try coordinator.apply(Array(foreign.dropFirst(number * 2 + index).prefix(1)))
+            try script.save("life \(number), save \(index)", in: coordinator)
+        }
+    }
+
+    @Test("A sync that fails in a checkpoint stops the writer, though the commit needed none")
+    func checkpoint() throws {
+        let foreign = try DiskScript.foreignTransactions(2)
+        let script = try DiskScript(SimulatedDisk(seed: 1))
+        let coordinator = try script.open(checkpointPages: 1)
+        try script.save("one", in: coordinator)
+        script.disk.arm(.syncError, afterOperations: 0)
+        #expect(throws: CoordinatorError.self) { _ = try coordinator.apply(foreign) }
+        #expect(throws: CoordinatorError.self) { try script.save("two", in: coordinator) }
+        coordinator.close()
+        try script.check()
+    }
+
+    @Test("Whichever sync fails, and whenever the power goes then, nothing acknowledged is lost")
+    func sweep() throws {
+        let foreign = try DiskScript.foreignTransactions(6)
+        let whole = try DiskScript(SimulatedDisk(seed: 1))
+        try live(whole, 0, foreign)
+        let operations = whole.disk.operationCount
+        var struck = 0
+        for failed in stride(from: 0, to: operations, by: 3) {
+            for pause in stride(from: 0 as UInt64, to: 40, by: 4) {
+                let script = try DiskScript(SimulatedDisk(seed: failed))
+                script.disk.arm(.syncError, afterOperations: failed)
+                script.disk.arm(.powerLoss, afterOperations: failed + 1 + pause)
+                for life in 0..<3 where !script.disk.isPowerLost {
+                    try? live(script, life, foreign)
+                    if !script.disk.isPowerLost { script.disk.kill() }
+                }
+                if script.disk.isPowerLost { struck += 1 }
+                var generator = SeededGenerator(seed: failed * 64 + pause)
+                script.disk.losePower(&generator)
+                script.disk.disarm()
+                #expect(throws: Never.self, "sync after \(failed), power \(pause) later") {
+                    try script.check()
+                }
+            }
+        }
+        #expect(struck > 100)
+    }
+}
