@@ -12,6 +12,7 @@ struct NoFiles: StoreFiles {
     func size(of path: String) -> UInt64? { nil }
     func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? { nil }
     func replace(_ path: String, with bytes: [UInt8]) {}
+    func rewrite(_ path: String) {}
     func remove(_ path: String) {}
 }
 
