@@ -174,10 +174,20 @@ final class GroupCommit: @unchecked Sendable {
         let hasFailed = waiting.withLock { $0.stopped?.code == .inputOutput }
         return pool.writeWithoutTransaction { database in
             engine.lastInsert = nil
-            if hasFailed, (try? files.rewrite(pool.path + "-wal")) == nil { return nil }
+            if hasFailed, !putLogOnDisk(database, files) { return nil }
             guard (try? database.checkpoint(.truncate)) != nil else { return nil }
             return engine.incarnationRecord(generation: engine.committed.generation)
         }
+    }
+
+    /// Writes and syncs the log once more, unless the connection is cut off: the log may be
+    /// another's then.
+    private func putLogOnDisk(_ database: Database, _ files: any StoreFiles) -> Bool {
+        do {
+            _ = try Int64.fetchOne(database, sql: "SELECT generation FROM _state")
+            try files.rewrite(pool.path + "-wal")
+            return true
+        } catch { return false }
     }
 
     /// Refuses everything from now on.

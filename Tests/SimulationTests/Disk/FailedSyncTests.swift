@@ -11,28 +11,61 @@ import Testing
 struct FailedSyncTests {
     /// One life of a process: it writes with and without waiting for the disk, and writes the log
     /// back now and then.
+    ///
+    /// - Parameter diesOfFailure: whether it closes nothing where something fails.
     private func live(
-        _ script: DiskScript, _ number: Int, _ foreign: [EncodedTransaction]
+        _ script: DiskScript, _ number: Int, _ foreign: [EncodedTransaction],
+        diesOfFailure: Bool = false
     ) throws {
         let coordinator = try script.open(checkpointPages: 6)
         defer { coordinator.close() }
-        for index in 0..<2 {
-            _ = try coordinator.apply(Array(foreign.dropFirst(number * 2 + index).prefix(1)))
-            try script.save("life \(number), save \(index)", in: coordinator)
+        do {
+            for index in 0..<2 {
+                _ = try coordinator.apply(Array(foreign.dropFirst(number * 2 + index).prefix(1)))
+                try script.save("life \(number), save \(index)", in: coordinator)
+            }
+        } catch {
+            if diesOfFailure, !script.disk.isPowerLost { script.disk.kill() }
+            throw error
         }
     }
 
     @Test("A sync that fails in a checkpoint stops the writer, though the commit needed none")
     func checkpoint() throws {
-        let foreign = try DiskScript.foreignTransactions(2)
+        let foreign = try DiskScript.foreignTransactions(20)
         let script = try DiskScript(SimulatedDisk(seed: 1))
-        let coordinator = try script.open(checkpointPages: 1)
+        let coordinator = try script.open(checkpointPages: 30)
+        // The log begins anew with it, and is synced.
         try script.save("one", in: coordinator)
+        let syncs = script.disk.syncCount
         script.disk.arm(.syncError, afterOperations: 0)
-        #expect(throws: CoordinatorError.self) { _ = try coordinator.apply(foreign) }
+        #expect(throws: CoordinatorError.self) {
+            for transaction in foreign { _ = try coordinator.apply([transaction]) }
+        }
+        #expect(script.disk.syncCount == syncs + 1)
         #expect(throws: CoordinatorError.self) { try script.save("two", in: coordinator) }
         coordinator.close()
         try script.check()
+    }
+
+    @Test("What the next process saves outlives the power, though the log before it was not synced")
+    func nextProcess() throws {
+        let foreign = try DiskScript.foreignTransactions(3)
+        for seed in 0..<8 as Range<UInt64> {
+            let script = try DiskScript(SimulatedDisk(seed: seed))
+            let first = try script.open()
+            _ = try first.apply(foreign)
+            script.disk.arm(.syncError, afterOperations: 0)
+            #expect(throws: CoordinatorError.self) { try script.save("one", in: first) }
+            script.disk.kill()
+            first.close()
+            let second = try script.open()
+            try script.save("two", in: second)
+            var generator = SeededGenerator(seed: seed)
+            script.disk.losePower(&generator)
+            second.close()
+            #expect(throws: Never.self, "seed \(seed)") { try script.check() }
+        }
     }
 
     @Test("Whichever sync fails, and whenever the power goes then, nothing acknowledged is lost")
@@ -48,7 +81,8 @@ struct FailedSyncTests {
                 script.disk.arm(.syncError, afterOperations: failed)
                 script.disk.arm(.powerLoss, afterOperations: failed + 1 + pause)
                 for life in 0..<3 where !script.disk.isPowerLost {
-                    try? live(script, life, foreign)
+                    try? live(
+                        script, life, foreign, diesOfFailure: failed.isMultiple(of: 2))
                     if !script.disk.isPowerLost { script.disk.kill() }
                 }
                 if script.disk.isPowerLost { struck += 1 }
