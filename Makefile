@@ -2,7 +2,7 @@
 # Swift toolchain; both first make sure of the two system libraries.
 
 SWIFT ?= swift
-FORMATTED = Package.swift Sources Tests Fuzz
+FORMATTED = Package.swift Sources Tests Fuzz/Package.swift Fuzz/Sources
 
 # Seeds that `make simulate` runs, and where `make soak` begins: far from those of `make test`.
 SEEDS ?= 1000
@@ -27,6 +27,7 @@ release: dependencies
 	$(SWIFT) build -c release --product tributary
 
 test: dependencies
+	@sh deploy/dependencies.sh tests
 	@echo "Building the program and its tests..."
 	$(SWIFT) build --build-tests
 	@# One after the other: the laws keep both cores busy, and what waits for a node would starve.

@@ -59,6 +59,7 @@ final class NodeLoop {
     private let actor: ActorID
     private let peers: [NodeID]
     private let startedAt = MonotonicClock.milliseconds
+    private let recoveryAtOpening: StoreRecovery
     private var state: StoreState
     private var nextTickAt: UInt64 = 0
     private var nextRetryAt: UInt64 = 0
@@ -90,6 +91,7 @@ final class NodeLoop {
         self.state = state
         self.peers = peers
         maintenanceQueue = queues.maintenance
+        recoveryAtOpening = coordinator.recovery
         digestBook = DigestBook(cluster: coordinator.cluster, peers: peers, limits: limits)
         replicator = Replicator(
             configuration: .init(
@@ -245,6 +247,15 @@ final class NodeLoop {
                     + "give this one another number, or stop the other")
         }
         if let later = interpreter.laterIncarnation {
+            // Our own store knows all its incarnations: what it does not know is another store's.
+            // Only one that was made anew or put back has reason to go on with a later one.
+            guard recoveryAtOpening != .none else {
+                throw NodeError(
+                    .nodeIDInUse,
+                    "Another store of node \(coordinator.node) is or was in use in this cluster; "
+                        + "to go on with this one, stop the other, and remove the file beside this "
+                        + "store whose name ends in -incarnation")
+            }
             throw NodeError(
                 .incarnationOutdated,
                 "The cluster knows a later incarnation of node \(coordinator.node) than this one",

@@ -195,7 +195,7 @@ struct RowCoding {
         case 3:
             var row = [PropertyValue](
                 repeating: .null, count: table.entity.properties.count)
-            for _ in 0..<(count - 3) / 2 {
+            for _ in 0..<max(0, (count - 3) / 2) {
                 let code = try reader.signed()
                 let value = try reader.value()
                 if let position = table.positionsByCode[code] { row[position] = value }

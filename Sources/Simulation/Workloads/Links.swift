@@ -24,6 +24,8 @@ struct Links: Workload {
             composer.insert(kind, &generator)
         } else if choice == 1, let end = generator.hot(ends) {
             composer.delete(end, &generator)
+        } else if choice < 6, let end = ends.first, let target = targets.first {
+            return toggle(link, end, target, session, &generator)
         } else if let end = generator.hot(ends) {
             let kinds: [RelationshipOperation.Kind] = [.add, .add, .remove, .remove, .replace]
             let kind = generator.choice(kinds) ?? .add
@@ -37,6 +39,26 @@ struct Links: Workload {
                 resolves: generator.chance(in: 4), &generator)
         }
         session.save(composer.request(&generator))
+    }
+
+    /// Makes or breaks one and the same link, once or twice in a row. A link that is there is not
+    /// made again, so only where it was made and broken elsewhere meanwhile do nodes disagree.
+    private func toggle(
+        _ link: ModelStructure.Many, _ end: RowSnapshot, _ target: ManagedObjectID,
+        _ session: WorkloadSession, _ generator: inout SeededGenerator
+    ) {
+        var isThere = session.members(link.relationship, of: end.objectID).contains(target.row)
+        for _ in 0...generator.number(below: 2) {
+            var composer = SaveComposer(session)
+            let change = RelationshipOperation(
+                name: link.relationship.name, kind: isThere ? .remove : .add,
+                members: [target.row])
+            composer.update(
+                end, values: [], relationships: [change], basis: .blind,
+                resolves: generator.chance(in: 8), &generator)
+            session.save(composer.request(&generator))
+            isThere.toggle()
+        }
     }
 
     private func operation(

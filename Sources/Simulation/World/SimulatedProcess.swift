@@ -18,6 +18,8 @@ final class SimulatedProcess {
     let life: Int
     let coordinator: PersistentStoreCoordinator
     let actor: ActorID
+    /// What was known of the store when it was opened.
+    let recoveryAtOpening: StoreRecovery
     private unowned let world: World
     private var replicator: Replicator
     private var generator: SeededGenerator
@@ -84,6 +86,7 @@ final class SimulatedProcess {
             preconditionFailure("A store opened for writing has an actor.")
         }
         self.actor = actor
+        recoveryAtOpening = coordinator.recovery
         let token = try coordinator.currentToken
         state = StoreState(
             vector: token.versionVector, durable: coordinator.durableVector,

@@ -266,7 +266,10 @@ final class World {
     func reopen(_ process: SimulatedProcess, after incarnation: UInt64) {
         let machine = process.machine
         guard machine.process === process else { return }
-        if let last = machine.reopenedAt, milliseconds < last + Self.doubleMilliseconds {
+        let isInARow =
+            machine.reopenedAt.map { milliseconds < $0 + Self.doubleMilliseconds } ?? false
+        // As in the product: a store that is the node's own knows all its incarnations.
+        if isInARow || process.recoveryAtOpening == .none {
             met(.doubleMet)
             return leave(process)
         }

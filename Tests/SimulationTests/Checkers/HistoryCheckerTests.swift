@@ -396,7 +396,7 @@ struct HistoryCheckerTests {
                         2, [(first, 1), (second, 1)],
                         [
                             script.transaction(
-                                second, 1, at: 20,
+                                second, 1, at: 20, seen: [(CheckerScript.actor(3), 1)],
                                 .init(kind: .insert, entity: "Item", row: 5))
                         ], isLocal: false)),
             ]

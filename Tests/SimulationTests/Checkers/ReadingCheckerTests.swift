@@ -294,7 +294,8 @@ struct ReadingCheckerTests {
         #expect(found([other]).contains("expected the sides"))
         other = conflict
         other.sides[1].value = .string("z")
-        #expect(found([other]).contains("text: expected string(\"c\"), found string(\"z\")"))
+        #expect(
+            found([other]).contains("text by 2.1-1: expected string(\"c\"), found string(\"z\")"))
         other = conflict
         other.sides[0].timestamp = .zero
         #expect(found([other]).contains("expected the time 40.0, found 0.0"))
