@@ -374,7 +374,7 @@ struct StabilityTests {
         #expect(!met.replicator.status.isSaving)
         var written = Reporter()
         written.heads(Self.second, [dot(newer, 3)])
-        #expect(written.effects == [.setSaving(allowed: false), .reopen(after: 51)])
+        #expect(written.effects == [.setSaving(allowed: false), .reopen(after: 51), .outgrown])
     }
 
     @Test("What is published counts only from its writer's present run; else it is pulled")

@@ -30,7 +30,8 @@ enum EventList {
     static func parse(_ text: String) throws -> [Int] {
         var places: [Int] = []
         for part in text.split(separator: ",", omittingEmptySubsequences: true) {
-            let ends = part.split(separator: "-").map { Int($0) }
+            let ends = part.split(separator: "-", omittingEmptySubsequences: false)
+                .map { Int($0) }
             guard (1...2).contains(ends.count), let first = ends[0],
                 let last = ends[ends.count - 1], first <= last, last < 100_000
             else { throw CommandFailure.usage("\(text) is no list of events, such as 0,3,5-9.") }
