@@ -22,13 +22,29 @@ struct Simulation {
     /// differs there, and must not show.
     static let repeatedSeeds = 20
 
-    /// Runs seeds from 1 on until one of them finds something wrong.
+    /// Looks for the first seed that fails with a mutant and passes without it: what fails in
+    /// either case says nothing of the mutant.
+    ///
+    /// - Throws: where the program itself does not work.
+    func judge(_ mutant: Mutant) throws -> Verdict {
+        var first = 1
+        while first <= mutant.seeds {
+            let verdict = try run(mutant.name, first...mutant.seeds)
+            guard verdict.catcher != nil else { break }
+            if try run(nil, verdict.seed...verdict.seed).catcher == nil { return verdict }
+            first = verdict.seed + 1
+        }
+        return Verdict(catcher: nil, seed: mutant.seeds, output: "")
+    }
+
+    /// Runs seeds until one of them finds something wrong.
     ///
     /// - Parameter mutant: the one to wake; nil for none.
     /// - Throws: where the program itself does not work.
-    func run(_ mutant: String?, seeds: Int) throws -> Verdict {
-        var arguments = ["simulate", "--seeds", "1...\(seeds)", "--until-violation"]
-        arguments += ["--check-replay", "\(min(seeds, Self.repeatedSeeds))"]
+    func run(_ mutant: String?, _ seeds: ClosedRange<Int>) throws -> Verdict {
+        let range = "\(seeds.lowerBound)...\(seeds.upperBound)"
+        var arguments = ["simulate", "--seeds", range, "--until-violation"]
+        arguments += ["--check-replay", "\(min(seeds.count, Self.repeatedSeeds))"]
         if let jobs { arguments += ["--jobs", "\(jobs)"] }
         let (code, output) = try Self.run(program.path, arguments, mutant: mutant, isShown: false)
         let violations = output.split(separator: "\n").filter { $0.hasPrefix("seed ") }
@@ -36,21 +52,32 @@ struct Simulation {
             guard code == 0 else {
                 throw Mutant.Fault(description: "The simulator ended with \(code):\n\(output)")
             }
-            return Verdict(catcher: nil, seed: seeds, output: output)
+            return Verdict(catcher: nil, seed: seeds.upperBound, output: output)
         }
-        let seed = Int(first.dropFirst(5).prefix { $0.isNumber }) ?? 0
+        let seed = Int(first.dropFirst(5).prefix { $0.isNumber }) ?? seeds.lowerBound
         // Of one seed several laws may speak; what comes first names it.
-        let laws = violations.filter { $0.hasPrefix("seed \(seed):") }.map(Self.law)
+        let speakers = try violations.filter { $0.hasPrefix("seed \(seed):") }.map(Self.speaker)
         var catchers: [String] = []
-        for law in laws where !catchers.contains(law) { catchers.append(law) }
+        for speaker in speakers where !catchers.contains(speaker) { catchers.append(speaker) }
         return Verdict(catcher: catchers.joined(separator: ", "), seed: seed, output: output)
     }
 
-    /// `law N`, `replay` or `trap`.
-    private static func law(_ line: Substring) -> String {
-        guard let place = line.range(of: "law ") else { return "trap" }
-        let number = line[place.upperBound...].prefix { $0.isNumber }
-        return number == "0" ? "replay" : "law \(number)"
+    /// Who tells of a violation: `law N`; `replay` where a seed gave two runs; `client` for what a
+    /// simulated client was answered; `trap` where the program ended itself.
+    ///
+    /// - Throws: where a run was ended from outside, or for its time: that proves nothing.
+    private static func speaker(_ line: Substring) throws -> String {
+        if let place = line.range(of: "law ") {
+            let number = line[place.upperBound...].prefix { $0.isNumber }
+            if number != "0" { return "law \(number)" }
+            return line.contains("the same seed gave another run") ? "replay" : "client"
+        }
+        // Illegal instruction, trap, abort, bus error, arithmetic, segmentation fault.
+        let traps = [4, 5, 6, 7, 8, 11].map { "the process died of signal \($0)" }
+        guard traps.contains(where: { line.hasSuffix($0) }) else {
+            throw Mutant.Fault(description: "A run was not left to itself: \(line)")
+        }
+        return "trap"
     }
 
     /// Runs a program to its end.

@@ -4,7 +4,7 @@
 //
 // All mutants go into one copy of the sources, each asleep until its name is in the environment, so
 // that one build serves all. The copy as it is must run without a violation, and with each mutant
-// awake the simulator must report one within the mutant's seeds.
+// awake the simulator must report one within the mutant's seeds, at a seed that passes without it.
 
 import Foundation
 
@@ -61,7 +61,7 @@ func build(_ mutants: [Mutant], _ root: URL, jobs: Int?) throws -> URL {
 func judge(
     _ mutants: [Mutant], _ simulation: Simulation, controlSeeds: Int
 ) throws -> Bool {
-    let control = try simulation.run(nil, seeds: controlSeeds)
+    let control = try simulation.run(nil, 1...controlSeeds)
     if let catcher = control.catcher {
         say("asleep: seed \(control.seed) fails without any mutant (\(catcher))")
         say(control.output)
@@ -81,7 +81,7 @@ func judge(
     row("MUTANT", "LAW", "CAUGHT BY", "SEEDS", "WHAT IS WRONG WHILE IT IS AWAKE")
     var caught = 0
     for mutant in mutants {
-        let verdict = try simulation.run(mutant.name, seeds: mutant.seeds)
+        let verdict = try simulation.judge(mutant)
         if verdict.catcher != nil { caught += 1 }
         row(
             mutant.name, mutant.law == 0 ? "-" : "\(mutant.law)", verdict.catcher ?? "NOBODY",
