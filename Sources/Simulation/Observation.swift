@@ -112,6 +112,8 @@ struct ProcessGauges: Hashable, Sendable {
 struct ContextRecord: Sendable {
     /// The context's policy.
     var policy: MergePolicy
+    /// What the store contained right before the save.
+    var before: VersionVector
     /// One changed object.
     struct Object: Sendable {
         var id: ManagedObjectID

@@ -1,5 +1,6 @@
 internal import Coordinator
 internal import Merge
+internal import ReferenceModel
 
 /// Law 10: a context's merge policy does at a save what Core Data's does (CONFORMANCE CD-2 to
 /// CD-25).
@@ -19,7 +20,7 @@ struct ContextPolicyChecker: Checker {
                 findings.note("changes", "\(place): expected no changes after a save, found some")
             }
             let rules = SaveSurroundings(record, run.model)
-            for object in record.objects { check(object, record.policy, rules, place, run.model) }
+            for object in record.objects { check(object, record, rules, place, run) }
         }
         return findings.take()
     }
@@ -102,11 +103,11 @@ struct ContextPolicyChecker: Checker {
     // MARK: Outcomes
 
     private mutating func check(
-        _ object: ContextRecord.Object, _ policy: MergePolicy, _ rules: SaveSurroundings,
-        _ place: String, _ model: ManagedObjectModel
+        _ object: ContextRecord.Object, _ record: ContextRecord, _ rules: SaveSurroundings,
+        _ place: String, _ run: RunContext
     ) {
         let expected = ContextPolicy.outcome(
-            policy, fetched: object.fetched.values, assigned: rules.assigned(object),
+            record.policy, fetched: object.fetched.values, assigned: rules.assigned(object),
             stored: object.stored?.values, hasMoved: ContextPolicy.hasMoved(object))
         switch (expected, object.after) {
         case (.conflict, _): break  // Told by checkError.
@@ -119,9 +120,12 @@ struct ContextPolicyChecker: Checker {
         case (.values, nil):
             if rules.mayCascade(to: object.id) { break }
             findings.note("existence", "\(place) \(object.id): expected to be there, found gone")
-        case (.values(let values, let isWritten), let found?):
-            compare(values, found, object, rules, place, model)
-            guard !isWritten, !rules.hasDeletes, let stored = object.stored,
+        case (.values(let values, let written), let found?):
+            compare(values, found, object, rules, place, run.model) { position, name in
+                !written.contains(position)
+                    && Self.isRegistered(found.values[position], name, object, record, run)
+            }
+            guard written.isEmpty, !rules.hasDeletes, let stored = object.stored,
                 stored.version != found.version
             else { return }
             findings.note(
@@ -131,9 +135,29 @@ struct ContextPolicyChecker: Checker {
         }
     }
 
+    /// Whether a reference that the save left alone shows what its register held all along.
+    ///
+    /// The save sees the register and the context its projection. A reference that was null
+    /// because its target was gone, or was claimed by another row, shows again as soon as the
+    /// same save brings the target back, takes the other's claim away, or writes this row where
+    /// the whole row is one register and its latest write stands. And so it must: a projected nil
+    /// must not become real (DESIGN sections 5.2 and 5.4). What the register held is the oracle's
+    /// word; where the run does not know all that the store had, nobody can tell.
+    private static func isRegistered(
+        _ found: PropertyValue, _ name: String, _ object: ContextRecord.Object,
+        _ record: ContextRecord, _ run: RunContext
+    ) -> Bool {
+        guard run.archive.covers(record.before) else { return true }
+        let oracle = run.archive.oracle(
+            at: record.before,
+            of: OracleChecker.subjects(ofEntity: object.id.entityName, run.model))
+        return oracle.rawValue(object.id.row, name) == found
+    }
+
     private mutating func compare(
         _ expected: [PropertyValue], _ found: RowSnapshot, _ object: ContextRecord.Object,
-        _ rules: SaveSurroundings, _ place: String, _ model: ManagedObjectModel
+        _ rules: SaveSurroundings, _ place: String, _ model: ManagedObjectModel,
+        mayReturn: (Int, String) -> Bool
     ) {
         guard let entity = model.entity(named: object.id.entityName),
             expected.count == entity.properties.count, found.values.count == expected.count
@@ -145,6 +169,10 @@ struct ContextPolicyChecker: Checker {
             if expected[position] == found.values[position] { continue }
             // Where its target is gone or is claimed by another, a reference reads as null.
             if property.isReference, found.values[position].isNull { continue }
+            // And shows again where the same save gives it its target back.
+            if property.isReference, expected[position].isNull, mayReturn(position, property.name) {
+                continue
+            }
             if rules.isNullified(position, of: object),
                 found.values[position] == object.stored?.values[position]
             {
@@ -171,8 +199,8 @@ enum ContextPolicy {
         case conflict
         /// The object is deleted.
         case gone
-        /// It has these values; whether the save writes it.
-        case values([PropertyValue], isWritten: Bool)
+        /// It has these values; which of them, by position, the save writes.
+        case values([PropertyValue], written: Set<Int>)
     }
 
     /// Whether an object's row has another version by now than the context had fetched.
@@ -211,30 +239,33 @@ enum ContextPolicy {
         let assigned = assigned?.filter { $0.key < fetched.count && fetched[$0.key] != $0.value }
         if let assigned, assigned.isEmpty {
             // It takes no part.
-            return stored.map { .values($0, isWritten: false) } ?? .gone
+            return stored.map { .values($0, written: []) } ?? .gone
         }
         guard hasMoved else {
             guard let assigned, let stored else { return .gone }
-            return .values(over(stored, assigned), isWritten: true)
+            return .values(over(stored, assigned), written: Set(assigned.keys))
         }
         if policy == .error || policy == .errorByRow { return .conflict }  // CD-2, 3, 16, 21, 24
         guard let stored else {
             // Deleted in the store: only overwriting brings it back, whole (CD-17 to CD-20, 24).
             guard policy == .overwrite, let assigned else { return .gone }
-            return .values(over(fetched, assigned), isWritten: true)
+            return .values(over(fetched, assigned), written: Set(fetched.indices))
         }
         guard let assigned else {
             // CD-22, CD-23
-            return policy == .rollback ? .values(stored, isWritten: false) : .gone
+            return policy == .rollback ? .values(stored, written: []) : .gone
         }
         switch policy {
-        case .rollback: return .values(stored, isWritten: false)  // CD-14
-        case .overwrite: return .values(over(fetched, assigned), isWritten: true)  // CD-13
+        case .rollback: return .values(stored, written: [])  // CD-14
+        case .overwrite:  // CD-13
+            let restored = fetched.indices.filter { fetched[$0] != stored[$0] }
+            return .values(
+                over(fetched, assigned), written: Set(assigned.keys).union(restored))
         case .mergeByPropertyObjectTrump:  // CD-11, 12, 15
-            return .values(over(stored, assigned), isWritten: true)
+            return .values(over(stored, assigned), written: Set(assigned.keys))
         case .mergeByPropertyStoreTrump, .error, .errorByRow:  // CD-9, 10, 15
             let kept = assigned.filter { fetched[$0.key] == stored[$0.key] }
-            return .values(over(stored, kept), isWritten: !kept.isEmpty)
+            return .values(over(stored, kept), written: Set(kept.keys))
         }
     }
 

@@ -31,13 +31,17 @@ struct Contexts: Workload {
         kept.context.mergePolicy = generator.choice(MergePolicy.allCases) ?? .error
         kept.context.transactionAuthor = "context\(session.node)"
         let edits = edit(kept, session, &generator)
-        var goesOn = save(kept, edits, session)
-        if !goesOn, generator.chance(in: 2) {
+        var outcome = save(kept, edits, session)
+        if outcome == .notSaved, generator.chance(in: 2) {
             // As an application does that was told of the conflict: it decides, and saves again.
             kept.context.mergePolicy = generator.choice(MergePolicy.allCases) ?? .overwrite
-            goesOn = save(kept, edits, session)
+            outcome = save(kept, edits, session)
         }
-        if !goesOn { kept.rollBack() }
+        switch outcome {
+        case .saved: break
+        case .notSaved: kept.rollBack()
+        case .unseen: return
+        }
         if generator.chance(2, in: 3) { session.memory.kept = kept }
     }
 
@@ -166,12 +170,24 @@ struct Contexts: Workload {
         .deleteDenied, .objectNotFound,
     ]
 
+    /// What came of a save.
+    private enum Outcome {
+        /// It went through, and what became of the edits was read.
+        case saved
+        /// It failed: the context still has its changes.
+        case notSaved
+        /// It went through, and then the store could not be read. The context has no changes any
+        /// more and its objects other versions than were fetched, so nothing can be told of a
+        /// further save: the client lets go of it.
+        case unseen
+    }
+
     /// Saves the context and records what became of its edits.
-    ///
-    /// - Returns: whether it went through.
-    private func save(_ kept: KeptContext, _ edits: [Edit], _ session: WorkloadSession) -> Bool {
+    private func save(
+        _ kept: KeptContext, _ edits: [Edit], _ session: WorkloadSession
+    ) -> Outcome {
         let ids = edits.map(\.fetched.objectID)
-        guard let stored = try? read(ids, session) else { return false }
+        guard let (stored, before) = try? read(ids, session) else { return .notSaved }
         kept.saves += 1
         let outcome = session.perform { _ in
             try kept.context.performAndWait { try kept.context.save() }
@@ -179,10 +195,12 @@ struct Contexts: Workload {
         var refusal: CoordinatorError?
         if case .failure(let error) = outcome {
             guard let error = error as? CoordinatorError, Self.refusals.contains(error.code)
-            else { return false }
+            else { return .notSaved }
             refusal = error
         }
-        guard let after = try? read(ids, session) else { return false }
+        guard let (after, _) = try? read(ids, session) else {
+            return refusal == nil ? .unseen : .notSaved
+        }
         if !edits.isEmpty {
             let objects = edits.indices.map { place in
                 ContextRecord.Object(
@@ -191,7 +209,8 @@ struct Contexts: Workload {
             }
             session.record(
                 ContextRecord(
-                    policy: kept.context.mergePolicy, objects: objects, error: refusal,
+                    policy: kept.context.mergePolicy, before: before, objects: objects,
+                    error: refusal,
                     hasChanges: kept.context.performAndWait { kept.context.hasChanges }))
         }
         switch refusal?.code {
@@ -202,17 +221,19 @@ struct Contexts: Workload {
         case .unresolvedConflict: session.met(.unresolvedSaveRefused)
         default: break
         }
-        return refusal == nil
+        return refusal == nil ? .saved : .notSaved
     }
 
+    /// Objects as the store has them, nil where they are gone, and what the store contains.
     private func read(
         _ ids: [ManagedObjectID], _ session: WorkloadSession
-    ) throws -> [RowSnapshot?] {
+    ) throws -> (rows: [RowSnapshot?], vector: VersionVector) {
         try session.coordinator.read { reader in
-            try ids.map { id in
+            let rows = try ids.map { id -> RowSnapshot? in
                 guard let entity = session.model.entity(named: id.entityName) else { return nil }
                 return try reader.row(entity, id.row)
             }
+            return (rows, try reader.token.versionVector)
         }
     }
 

@@ -25,8 +25,28 @@ extension Observation {
         case .acknowledged(let node, let save, let result):
             return "node \(node + 1) acknowledges \(save.author ?? "") as "
                 + (result.transaction?.description ?? "nothing")
+        case .contextSaved(let node, let record):
+            let outcome = record.error.map { "is refused \($0.code.rawValue)" } ?? "has saved"
+            let objects = record.objects.map { Self.text($0) }.joined(separator: "; ")
+            return "node \(node + 1) context with \(record.policy.rawValue) \(outcome) \(objects)"
         default: return nil
         }
+    }
+
+    private static func text(_ object: ContextRecord.Object) -> String {
+        let assigned =
+            object.assigned.map { assigned in
+                assigned.sorted { $0.key < $1.key }.map { "\($0.key): \(Telling.value($0.value))" }
+                    .joined(separator: ", ")
+            } ?? "deleted"
+        return "\(object.id): fetched \(text(object.fetched)), assigned [\(assigned)], stored "
+            + "\(text(object.stored)), then \(text(object.after))"
+    }
+
+    private static func text(_ row: RowSnapshot?) -> String {
+        guard let row else { return "gone" }
+        let values = row.values.map { Telling.value($0) }.joined(separator: ", ")
+        return "\(row.version) [\(values)]"
     }
 
     private static func text(_ vector: VersionVector) -> String {

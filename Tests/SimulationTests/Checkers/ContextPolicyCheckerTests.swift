@@ -25,7 +25,7 @@ struct ContextPolicyCheckerTests {
         var script = try CheckerScript()
         var checker = ContextPolicyChecker()
         let record = ContextRecord(
-            policy: policy,
+            policy: policy, before: VersionVector(),
             objects: [
                 .init(
                     id: id, fetched: row(0, "x"), assigned: assigned.map { [0: .string($0)] },
@@ -144,13 +144,76 @@ struct ContextPolicyCheckerTests {
                 assigned: [0: .integer(2), 1: .integer(2)],
                 stored: [.integer(3), .integer(1), .integer(3)], hasMoved: true)
         }
-        func values(_ numbers: Int64...) -> ContextPolicy.Outcome {
-            .values(numbers.map { .integer($0) }, isWritten: true)
+        func values(_ numbers: Int64..., written: Set<Int>) -> ContextPolicy.Outcome {
+            .values(numbers.map { .integer($0) }, written: written)
         }
-        #expect(outcome(.mergeByPropertyStoreTrump) == values(3, 2, 3))
-        #expect(outcome(.mergeByPropertyObjectTrump) == values(2, 2, 3))
-        #expect(outcome(.overwrite) == values(2, 2, 1))
+        #expect(outcome(.mergeByPropertyStoreTrump) == values(3, 2, 3, written: [1]))
+        #expect(outcome(.mergeByPropertyObjectTrump) == values(2, 2, 3, written: [0, 1]))
+        #expect(outcome(.overwrite) == values(2, 2, 1, written: [0, 1, 2]))
+        #expect(outcome(.rollback) == values(3, 1, 3, written: []))
         #expect(outcome(.error) == .conflict)
+    }
+
+    /// What the checker says of a save that overwrites an owner which was deleted, so that it is
+    /// back, and changes the size of its item, whose reference had read as null.
+    ///
+    /// - Parameters:
+    ///   - owner: what the item's register held before the save.
+    ///   - found: what the item's reference reads as after it.
+    ///   - fetched: what the context had fetched of it.
+    private func reviving(
+        owner: PropertyValue, found: PropertyValue, fetched: PropertyValue = .null
+    ) throws -> String {
+        var script = try CheckerScript()
+        let actor = CheckerScript.actor(0)
+        let item = ManagedObjectID.of("Item", 2)
+        guard let entity = script.model.entity(named: "Item"),
+            let place = entity.position(of: "owner"), let size = entity.position(of: "size")
+        else { throw CoordinatorError(.malformed, "The script has another model.") }
+        func row(_ version: Int, size number: Int64, owner: PropertyValue) -> RowSnapshot {
+            var values = entity.properties.map { _ in PropertyValue.null }
+            values[size] = .integer(number)
+            values[place] = owner
+            return RowSnapshot(
+                objectID: item, version: RowVersion(dots: [dots[version]]), values: values,
+                isConflicted: false)
+        }
+        var checker = ContextPolicyChecker()
+        let made = script.transaction(
+            actor, 1, at: 10, .init(kind: .insert, entity: "Owner", row: 1),
+            .init(
+                kind: .insert, entity: "Item", row: 2,
+                values: ["owner": owner, "size": .integer(1)]))
+        let gone = script.transaction(
+            actor, 2, at: 20, .init(kind: .delete, entity: "Owner", row: 1))
+        let record = ContextRecord(
+            policy: .overwrite, before: CheckerScript.vector([(actor, 2)]),
+            objects: [
+                .init(
+                    id: item, fetched: row(0, size: 1, owner: fetched),
+                    assigned: [size: .integer(5)], stored: row(0, size: 1, owner: .null),
+                    after: row(2, size: 5, owner: found))
+            ], error: nil, hasChanges: false)
+        return script.tell(
+            &checker, .committed(node: 0, notice: script.notice(1, [(actor, 1)], [made])),
+            .committed(node: 0, notice: script.notice(2, [(actor, 2)], [gone])),
+            .contextSaved(node: 0, record: record)
+        ).joined(separator: "\n")
+    }
+
+    @Test("Law 10: a reference that a save left alone shows again with its target, and no other")
+    func returningReference() throws {
+        let target = PropertyValue.reference(RowID(1))
+        #expect(try reviving(owner: target, found: target) == "")
+        #expect(try reviving(owner: target, found: target, fetched: target) == "")
+        #expect(try reviving(owner: target, found: .null) == "")
+        // Another target than the register held, or one where it held none, is somebody's write.
+        #expect(
+            try reviving(owner: target, found: .reference(RowID(3)))
+                .contains("Item/p2.owner: expected null, found reference"))
+        #expect(
+            try reviving(owner: .null, found: target)
+                .contains("Item/p2.owner: expected null, found reference"))
     }
 
     @Test("Law 9: gauges at their limits pass, and each above its own is caught")

@@ -54,6 +54,30 @@ struct RegressionTests {
                 save: one lineage cannot be kept. The simulated clients move to the copy instead, \
                 and whoever goes back restores (ARCHITECTURE, failure model).
                 """),
+        Case(
+            seed: 2_002_352,
+            lesson: """
+                Law 10. The checker compared what a context overwrote with what readers had seen. \
+                A reference whose target was deleted read as null; the same save brought the \
+                target back, and the reference with it (DESIGN 5.4). It is the register's value \
+                that a save leaves alone. ContextPolicyCheckerTests.returningReference.
+                """),
+        Case(
+            seed: 2_004_068,
+            lesson: """
+                Law 10. The same for a one-to-one: a passport that had lost its holder to another \
+                got them back by an edit of its text, for under the policy overwrite the whole \
+                row is one register, and its latest write is the latest claim. \
+                ContextPolicyCheckerTests.returningReference.
+                """),
+        Case(
+            seed: 1_001_842,
+            lesson: """
+                Law 10. The simulator's own client: a context's save went through, reading what \
+                became of it met a read error, and the client took that for a save that had failed \
+                and saved again. The context had no changes left, so nothing was thrown for \
+                versions that were its own. It lets go of such a context now.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
