@@ -21,6 +21,8 @@ enum NodeEvent: Sendable {
     case recorded(VersionVector?)
     /// A collection is over; nil where it failed.
     case collected(CollectionResult?)
+    /// The mesh goes on with other keys.
+    case rekeyed(MeshChange)
     /// Somebody waits for an acknowledgement from now on.
     case awaited
     /// The writer has stopped for good.

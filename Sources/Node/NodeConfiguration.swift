@@ -6,12 +6,49 @@ public import Merge
 
 /// The settings of a node.
 public struct NodeConfiguration: Hashable, Sendable {
+    /// A file with a token, and what the token is good for.
+    public struct TokenFile: Hashable, Sendable {
+        /// The file, mode 0600.
+        public var file: String
+        /// What its bearer may do.
+        public var scope: HTTPScope
+        /// What people call it.
+        public var name: String
+
+        /// Describes a token's file.
+        public init(file: String, scope: HTTPScope, name: String) {
+            self.file = file
+            self.scope = scope
+            self.name = name
+        }
+    }
+
+    /// The files of an HTTPS interface.
+    public struct TLS: Hashable, Sendable {
+        /// The node's certificate and what leads from it to a root, PEM.
+        public var certificateFile: String
+        /// The certificate's private key, PEM, mode 0600.
+        public var keyFile: String
+
+        /// Describes the two files.
+        public init(certificateFile: String, keyFile: String) {
+            self.certificateFile = certificateFile
+            self.keyFile = keyFile
+        }
+    }
+
     /// The HTTP interface.
     public struct HTTP: Hashable, Sendable {
         /// Where it listens; by default 127.0.0.1:7100.
         public var listen = HostAddress(host: "127.0.0.1", port: 7100)
-        /// A file, mode 0600, with the token that requests must bear; needed off loopback.
+        /// A file, mode 0600, with a token for everything; off loopback there must be a token.
         public var tokenFile: String?
+        /// Further tokens, each with what it is good for.
+        public var tokens: [TokenFile] = []
+        /// Certificate and key; nil for HTTP without TLS.
+        public var tls: TLS?
+        /// Whether addresses off loopback may be bound without TLS; by default not.
+        public var insecure = false
         /// The greatest body of a request in bytes, 1 KiB...1 GiB; by default 16 MiB.
         public var maxBodyBytes = 16 << 20
         /// How many connections may be open, 1...100,000; by default 1,024.
@@ -101,18 +138,44 @@ public struct NodeConfiguration: Hashable, Sendable {
                 case "http.listen": ("--listen", listen)
                 case "mesh.publish": ("--publish", publish)
                 case "mesh.exchange": ("--exchange", exchange)
-                case "mesh.insecure": ("--insecure", insecure.map { $0 ? "true" : "false" })
+                case "mesh.insecure", "http.insecure":
+                    ("--insecure", insecure.map { $0 ? "true" : "false" })
                 default: ("", nil)
                 }
             return text.map { (flag, $0) }
         }
     }
 
-    /// Reads the token that HTTP requests must bear; nil where none is set.
+    /// Reads the token of `http.tokenFile`; nil where none is set.
     ///
     /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
     public func readToken() throws(NodeError) -> String? {
         guard let file = http.tokenFile else { return nil }
+        return try Self.token(in: file, key: "http.tokenFile")
+    }
+
+    /// Reads all tokens that requests may bear; that of `http.tokenFile` is good for everything.
+    ///
+    /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
+    public func readTokens() throws(NodeError) -> [HTTPToken] {
+        var tokens: [HTTPToken] = []
+        if let token = try readToken() {
+            tokens.append(HTTPToken(secret: token, scope: .admin, name: "tokenFile"))
+        }
+        for (index, entry) in http.tokens.enumerated() {
+            let key = "http.tokens[\(index)].file"
+            let token = try Self.token(in: entry.file, key: key)
+            guard !tokens.contains(where: { $0.secret == token }) else {
+                throw NodeError(
+                    .secretUnreadable, "\(key): \(entry.file) holds the same token as another file",
+                    context: ["key": key, "file": entry.file])
+            }
+            tokens.append(HTTPToken(secret: token, scope: entry.scope, name: entry.name))
+        }
+        return tokens
+    }
+
+    private static func token(in file: String, key: String) throws(NodeError) -> String {
         let token = try SecretFile.read(file)
         guard (16...1024).contains(token.utf8.count),
             token.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
@@ -120,7 +183,7 @@ public struct NodeConfiguration: Hashable, Sendable {
             throw NodeError(
                 .secretUnreadable,
                 "\(file) holds no token: a line of 16 to 1024 visible ASCII characters",
-                context: ["key": "http.tokenFile", "file": file])
+                context: ["key": key, "file": file])
         }
         return token
     }
@@ -137,11 +200,17 @@ public struct NodeConfiguration: Hashable, Sendable {
     ///
     /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
     public func transportSettings() throws(NodeError) -> ZeroMQTransport.Settings? {
+        transportSettings(keys: try readKeys())
+    }
+
+    /// The same, with keys that were read already.
+    func transportSettings(keys: CurveKeys?) -> ZeroMQTransport.Settings? {
         guard let mesh else { return nil }
         var settings = ZeroMQTransport.Settings(
             node: node, publish: mesh.publish, exchange: mesh.exchange)
         settings.source = mesh.source
-        settings.keys = try readKeys()
+        settings.keys = keys
+        settings.listed = mesh.peers
         settings.isInsecure = mesh.insecure
         return settings
     }

@@ -35,6 +35,8 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         public static let timedOut = Self("timedOut")
         /// The host has no address, or no way leads to it.
         public static let hostUnreachable = Self("hostUnreachable")
+        /// The other end has no certificate that is believed, or does not speak TLS.
+        public static let notTrusted = Self("notTrusted")
         /// What came back is not HTTP, or is over a bound.
         public static let responseMalformed = Self("responseMalformed")
         /// The client was closed, or too many requests wait in it.

@@ -14,6 +14,7 @@ internal import Synchronization
 struct LoopReport: Sendable {
     var replicator: ReplicatorStatus?
     var transport = TransportStatistics()
+    var keys = MeshKeyReport()
     var digests: [PeerDigest] = []
     var startedAt: UInt64 = 0
     var isRunning = false
@@ -55,6 +56,7 @@ final class NodeLoop {
     private var replicator: Replicator
     private var interpreter: EffectInterpreter
     private var digestBook: DigestBook
+    private var meshWatch = MeshWatch()
 
     private let actor: ActorID
     private let peers: [NodeID]
@@ -191,6 +193,7 @@ final class NodeLoop {
                     isCollected = result.isDone
                     shared.counters.countCollected(result)
                 }
+            case .rekeyed(let change): try transport.update(change)
             case .awaited: try askAwaitedPeers()
             case .failed(let error): throw error
             case .stop: isStopping = true
@@ -362,8 +365,10 @@ final class NodeLoop {
     }
 
     private func publishReport(isRunning: Bool) {
+        let keys = transport.keyReport
+        meshWatch.note(keys, now: MonotonicClock.milliseconds, logger: logger)
         let report = LoopReport(
-            replicator: replicator.status, transport: transport.statistics,
+            replicator: replicator.status, transport: transport.statistics, keys: keys,
             digests: digestBook.digests, startedAt: startedAt, isRunning: isRunning)
         shared.report.withLock { $0 = report }
     }

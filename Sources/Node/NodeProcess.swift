@@ -7,6 +7,7 @@ internal import Foundation
 internal import Glibc
 public import Logging
 internal import ServiceLifecycle
+internal import Synchronization
 internal import UnixSignals
 
 /// A node as a process: store, mesh and HTTP interface of one configuration.
@@ -15,6 +16,9 @@ public struct NodeProcess: Sendable {
     public let configuration: NodeConfiguration
     /// Where log lines go; by default to the standard error.
     public var logger = Logger(label: "tributary") { StreamLogHandler.standardError(label: $0) }
+    /// Reads the configuration anew, at SIGHUP and where an administrator asks for it; nil where
+    /// there is no file to read.
+    public var reread: (@Sendable () throws -> NodeConfiguration)?
     /// Tells where the node listens, once it is ready; by default one line on standard output.
     public var announce: @Sendable (String) -> Void = { NodeProcess.print($0) }
 
@@ -39,6 +43,15 @@ public struct NodeProcess: Sendable {
                 ],
                 gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
         try await group.run()
+    }
+
+    /// Reads everything that a start reads before it touches the store: model, keys, tokens and
+    /// certificate.
+    ///
+    /// - Throws: ``NodeError``, which says what is wrong.
+    public func check() throws {
+        _ = try Self.readModel(configuration.model)
+        _ = try NodeSecrets(of: configuration)
     }
 
     /// The exit code of `tributary` for an error; 1 where it knows none.
@@ -80,20 +93,24 @@ public struct NodeProcess: Sendable {
     }
 
     private func runOnce(minimumIncarnation: UInt64) async throws {
-        let service = try makeService(minimumIncarnation: minimumIncarnation)
+        // Read before the store is touched: a wrong setting shall change nothing.
+        let secrets = try NodeSecrets(of: configuration)
+        let service = try makeService(secrets, minimumIncarnation: minimumIncarnation)
         let server: HTTPServer
         do {
             try await service.start()
-            server = try await HTTPServer.start(backend: service, options: httpOptions())
+            server = try await HTTPServer.start(backend: service, options: httpOptions(secrets))
         } catch {
             await service.stop()
             throw error
         }
+        let reloading = await takeReloads(service, server, secrets)
+        defer { reloading?.cancel() }
         let listen = configuration.http.listen
         let address = HostAddress(host: listen.host, port: UInt16(clamping: server.port))
         announce(
             "tributary: node \(configuration.node) of \(configuration.cluster) "
-                + "listens on http://\(address)")
+                + "listens on \(secrets.identity == nil ? "http" : "https")://\(address)")
         let shutdown = AsyncStream.makeStream(of: Void.self)
         let ending = Task {
             defer { shutdown.continuation.finish() }
@@ -109,9 +126,36 @@ public struct NodeProcess: Sendable {
         try await ending.value
     }
 
+    /// Lets the service reload, and does so at each SIGHUP until the task is cancelled.
+    private func takeReloads(
+        _ service: NodeService, _ server: HTTPServer, _ secrets: NodeSecrets
+    ) async -> Task<Void, Never>? {
+        guard let reread else { return nil }
+        let reloader = NodeReloader(
+            configuration: configuration, secrets: secrets, service: service, server: server,
+            logger: logger, read: reread)
+        // Trapped before the node says that it is ready: from then on nobody's SIGHUP ends it.
+        let signals = await UnixSignalsSequence(trapping: .sighup)
+        // The service is ended before this task is, and the reloader holds it, so not the reverse.
+        service.reloader.withLock { reload in
+            reload = { [weak reloader] in
+                guard let reloader else { throw NodeError(.stopped, "The node is stopping") }
+                return try await reloader.reload()
+            }
+        }
+        return Task {
+            for await _ in signals {
+                // What went wrong is in the log; whoever sent a signal has no other place to look.
+                _ = try? await reloader.reload()
+            }
+        }
+    }
+
     // MARK: - Making the parts
 
-    private func makeService(minimumIncarnation: UInt64) throws -> NodeService {
+    private func makeService(
+        _ secrets: NodeSecrets, minimumIncarnation: UInt64
+    ) throws -> NodeService {
         let model = try Self.readModel(configuration.model)
         if configuration.mesh != nil,
             model.entities.contains(where: { !$0.uniquenessConstraints.isEmpty })
@@ -122,8 +166,7 @@ public struct NodeProcess: Sendable {
                 them, and rows with one key from two nodes both stay
                 """)
         }
-        // Read before the store is touched: a wrong setting shall change nothing.
-        let transport = try configuration.transportSettings()
+        let transport = configuration.transportSettings(keys: secrets.keys)
         let folder = (configuration.store as NSString).deletingLastPathComponent
         if !folder.isEmpty {
             do {
@@ -154,10 +197,11 @@ public struct NodeProcess: Sendable {
         }
     }
 
-    private func httpOptions() throws -> HTTPServer.Options {
+    private func httpOptions(_ secrets: NodeSecrets) -> HTTPServer.Options {
         var options = HTTPServer.Options()
         options.listen = configuration.http.listen
-        options.token = try configuration.readToken()
+        options.tokens = secrets.tokens
+        options.identity = secrets.identity
         options.maximumBodyBytes = configuration.http.maxBodyBytes
         options.maximumConnections = configuration.http.maxConnections
         options.stopGrace = Self.requestGrace

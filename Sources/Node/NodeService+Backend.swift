@@ -8,19 +8,62 @@ internal import Synchronization
 extension NodeService: NodeBackend {
     /// What replication knows of itself and its peers, at most a tick (50 ms) old.
     public func status() async -> NodeStatus {
-        let replicator = shared.report.withLock { $0.replicator }
-        return NodeStatus(
+        let (replicator, keys) = shared.report.withLock { ($0.replicator, $0.keys) }
+        var status = NodeStatus(
             members: members,
             peers: (replicator?.peers ?? []).map { peer in
                 NodeStatus.Peer(
                     node: peer.node, isConnected: peer.isConnected, vector: peer.vector,
                     lag: peer.missingThere, missingHere: peer.missingHere,
                     clockOffsetMilliseconds: peer.clockOffsetMilliseconds,
-                    refusal: peer.refusalText)
+                    refusal: peer.refusalText ?? keys.refusalText(of: peer))
             },
             held: (replicator?.held ?? []).map {
                 NodeStatus.Held(transaction: $0.dot, reason: $0.reason.text)
             })
+        status.keys = keys
+        status.lookedAt = MonotonicClock.milliseconds
+        guard keys.publicKey != nil else { return status }
+        for index in status.peers.indices {
+            let known = keys.peers.first { $0.node == status.peers[index].node }
+            status.peers[index].handshake = known?.handshake ?? MeshKeyReport.Handshake.none
+            status.peers[index].publicKey = known?.publicKey
+        }
+        return status
+    }
+
+    /// Reads keys, tokens and certificates anew; see ``NodeProcess``.
+    public func reload() async throws -> ReloadReport {
+        guard let reloader = reloader.withLock({ $0 }) else {
+            throw NotSupported("This node was not started from a configuration file.")
+        }
+        return try await reloader()
+    }
+
+    /// Goes on with other keys and peers' keys, within some tens of milliseconds.
+    ///
+    /// Who is not among the peers any more, or comes under a key that is not listed, is cut off on
+    /// both ways. The members of the cluster stay those of the start.
+    ///
+    /// - Parameter change: what to go on with. Peers that were not there at the start are ignored.
+    /// - Throws: ``NodeError`` with `configurationInvalid`, and nothing has changed, where a mesh
+    ///   would begin or end to use keys, or where a peer has none.
+    public func update(_ change: MeshChange) throws(NodeError) {
+        let hadKeys = shared.report.withLock { $0.keys.publicKey } != nil
+        guard hadKeys == (change.keys != nil) else {
+            throw NodeError(
+                .configurationInvalid,
+                "mesh.secretKeyFile: a mesh begins or ends to use keys only with a new start",
+                context: ["key": "mesh.secretKeyFile"])
+        }
+        var change = change
+        change.peers.removeAll { peer in !settings.peers.contains { $0.node == peer.node } }
+        if let peer = change.peers.first(where: { change.keys != nil && $0.publicKeys.isEmpty }) {
+            throw NodeError(
+                .configurationInvalid, "Node \(peer.node) has no public key",
+                context: ["key": "mesh.peers", "node": "\(peer.node)"])
+        }
+        shared.handover.give(.rekeyed(change))
     }
 
     /// Saves, and counts how long it took.
@@ -74,6 +117,22 @@ extension PeerStatus {
         }
         return quarantinedUntil == nil
             ? nil : "What it sent could not be decoded; it is ignored for a while."
+    }
+}
+
+extension MeshKeyReport {
+    /// Why no connection to a peer stands, as far as keys are the reason.
+    fileprivate func refusalText(of peer: PeerStatus) -> String? {
+        guard let known = peers.first(where: { $0.node == peer.node }) else {
+            return publicKey == nil || !peer.isConfigured
+                ? nil : "No key is listed for it any more."
+        }
+        guard !peer.isConnected else { return nil }
+        return switch known.handshake {
+        case .none, .succeeded: nil
+        case .refusedThere: "It does not list this node's key."
+        case .failed: "Who answers there has not proven the key that is listed for it here."
+        }
     }
 }
 

@@ -71,6 +71,8 @@ public final class NodeService: Sendable {
     let shared = LoopShared()
     let readQueue = DispatchQueue(label: "tributary.node.log", qos: .userInitiated)
     let maintenanceQueue = DispatchQueue(label: "tributary.node.maintenance", qos: .utility)
+    /// Reads the configuration anew; nil where there is none.
+    let reloader = Mutex<(@Sendable () async throws -> ReloadReport)?>(nil)
     private let makeTransport: @Sendable () throws -> any Transport
     private let lifecycle = Mutex(Lifecycle())
 

@@ -8,12 +8,16 @@ internal import Glibc
 enum SecretFile {
     /// No key or token is longer; what is longer is not one.
     static let maximumBytes = 4096
+    /// No private key of a certificate is longer.
+    static let maximumKeyBytes = 65_536
 
     /// Reads a secret, without the white space around it.
     ///
     /// - Throws: ``NodeError`` with `secretUnreadable` where it cannot be read, or where its mode
     ///   lets others than its owner read or write it.
-    static func read(_ path: String) throws(NodeError) -> String {
+    static func read(
+        _ path: String, maximumBytes: Int = Self.maximumBytes
+    ) throws(NodeError) -> String {
         let (bytes, mode): ([UInt8], mode_t)
         do {
             (bytes, mode) = try SmallFile.read(path, maximumBytes: maximumBytes)

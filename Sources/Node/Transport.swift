@@ -66,18 +66,36 @@ public struct MeshPeer: Hashable, Sendable {
     public var publish: MeshEndpoint
     /// Where it takes questions.
     public var exchange: MeshEndpoint
-    /// Its key; needed where this node has keys.
-    public var publicKey: CurvePublicKey?
+    /// Its keys, at least one where this node has keys. A second one is listed while the peer goes
+    /// over from one to the other; both are believed meanwhile.
+    public var publicKeys: [CurvePublicKey]
+
+    /// The greatest number of keys that a peer may have at a time.
+    public static let maximumKeys = 4
 
     /// Describes a peer.
     public init(
         node: NodeID, publish: MeshEndpoint, exchange: MeshEndpoint,
-        publicKey: CurvePublicKey? = nil
+        publicKeys: [CurvePublicKey] = []
     ) {
         self.node = node
         self.publish = publish
         self.exchange = exchange
-        self.publicKey = publicKey
+        self.publicKeys = publicKeys
+    }
+}
+
+/// What a running mesh goes on with: its own keys, its peers, and theirs.
+public struct MeshChange: Hashable, Sendable {
+    /// This node's keys; nil for a mesh without CURVE, which a running one cannot become.
+    public var keys: CurveKeys?
+    /// All peers. Who is not among them is cut off.
+    public var peers: [MeshPeer]
+
+    /// Describes a change.
+    public init(keys: CurveKeys?, peers: [MeshPeer]) {
+        self.keys = keys
+        self.peers = peers
     }
 }
 
@@ -141,11 +159,31 @@ public protocol Transport: AnyObject {
     /// Connects to a peer, or to its new addresses where it is connected already.
     func connect(to peer: MeshPeer) throws
 
-    /// Ends the connections to a peer, and takes its key off the list.
-    func disconnect(from node: NodeID)
+    /// Ends the connections to a peer, those that it made too, and takes its keys off the list.
+    func disconnect(from node: NodeID) throws
+
+    /// Goes on with other keys and peers.
+    ///
+    /// Connections under keys that are not listed any more are ended, whoever made them; others
+    /// may be ended and made again on the way.
+    ///
+    /// - Throws: ``NodeError`` with `configurationInvalid`, and nothing has changed, where a mesh
+    ///   would begin or end to use keys or a peer has none; others where the transport is broken.
+    func update(_ change: MeshChange) throws
+
+    /// Where the keys stand, for people.
+    var keyReport: MeshKeyReport { get }
 }
 
 extension Transport {
+    /// Connects to each peer anew; for transports that know no keys.
+    public func update(_ change: MeshChange) throws {
+        for peer in change.peers { try connect(to: peer) }
+    }
+
+    /// Says that there are no keys.
+    public var keyReport: MeshKeyReport { MeshKeyReport() }
+
     /// Sends a frame to a node along the newest connection that it made to us.
     ///
     /// - Throws: ``NodeError`` with `frameTooLarge`.

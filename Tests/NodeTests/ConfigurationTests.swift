@@ -109,11 +109,42 @@ import Testing
             (
                 "listen: 127.0.0.1:7100", "listen: 0.0.0.0:7100",
                 "etc/n.yaml:6: http.listen can be reached from other machines: "
-                    + "set http.tokenFile, or listen on 127.0.0.1"
+                    + "set http.tokenFile or http.tokens, or listen on 127.0.0.1"
             ),
             (
-                "listen: 127.0.0.1:7100", "tls: {certificate: c, key: k}",
-                "etc/n.yaml:6: http.tls is set, but TLS is not supported yet: put a proxy in front"
+                "listen: 127.0.0.1:7100", "listen: 0.0.0.0:7100\n  tokenFile: t",
+                "etc/n.yaml:6: http.listen can be reached from other machines, and tokens would go "
+                    + "there in clear: set http.tls, or listen on 127.0.0.1 behind a proxy that "
+                    + "has it, or set http.insecure to allow it"
+            ),
+            (
+                "listen: 127.0.0.1:7100", "tls: {certificateFile: c}",
+                "etc/n.yaml:6: http.tls.certificateFile needs http.tls.keyFile beside it"
+            ),
+            (
+                "listen: 127.0.0.1:7100", "tls: {}",
+                "etc/n.yaml:6: http.tls needs certificateFile and keyFile"
+            ),
+            (
+                "listen: 127.0.0.1:7100", "tokens: [{file: t, scope: all}]",
+                "etc/n.yaml:6: http.tokens[0].scope must be one of read, write, admin, not 'all'"
+            ),
+            (
+                "listen: 127.0.0.1:7100", "tokens: [{scope: read}]",
+                "etc/n.yaml: http.tokens[0].file is missing"
+            ),
+            (
+                "7302\"}", "7302\", publicKey: a, publicKeys: [a]}",
+                "etc/n.yaml:13: mesh.peers[1].publicKeys and publicKey exclude each other"
+            ),
+            (
+                "7302\"}", "7302\", publicKeys: []}",
+                "etc/n.yaml:13: mesh.peers[1].publicKeys must be 1 to 4 keys"
+            ),
+            (
+                "7302\"}", "7302\", publicKeys: [short]}",
+                "etc/n.yaml:13: mesh.peers[1].publicKeys[0] must be a key of 40 characters, "
+                    + "not 'short'"
             ),
             (
                 "publish: tcp://127.0.0.1:7101", "publish: tcp://10.0.0.1:7101",
@@ -177,6 +208,49 @@ import Testing
         #expect(Self.error(Self.whole + "\nnode: 2").contains("is not YAML"))
         #expect(Self.error("? [1]\n: 2").contains("is not a setting"))
         #expect(throws: NodeError.self) { try NodeConfiguration.read(file: "/nowhere/n.yaml") }
+    }
+
+    @Test("Tokens with scopes, TLS and second keys are read, with paths beside the file")
+    func security() throws {
+        let (one, other) = (try CurveKeys.generate(), try CurveKeys.generate())
+        let third = try CurveKeys.generate()
+        let text =
+            Self.whole
+            .replacingOccurrences(
+                of: "listen: 127.0.0.1:7100",
+                with: """
+                    listen: 0.0.0.0:7100
+                      tls: {certificate: c.pem, keyFile: /k.pem}
+                      tokens:
+                        - {file: reader.token, scope: read}
+                        - {file: boss.token, scope: admin, name: boss}
+                    """
+            )
+            .replacingOccurrences(of: "source: 127.0.0.11", with: "secretKeyFile: own.secret")
+            .replacingOccurrences(of: "7202\"}", with: "7202\", publicKey: \"\(third.publicKey)\"}")
+            .replacingOccurrences(
+                of: "7302\"}",
+                with: "7302\", publicKeys: [\"\(one.publicKey)\", \"\(other.publicKey)\"]}")
+        let read = try NodeConfiguration.parse(text, file: "etc/n.yaml")
+        #expect(read.http.tls == .init(certificateFile: "etc/c.pem", keyFile: "/k.pem"))
+        #expect(
+            read.http.tokens == [
+                .init(file: "etc/reader.token", scope: .read, name: "read"),
+                .init(file: "etc/boss.token", scope: .admin, name: "boss"),
+            ])
+        #expect(read.mesh?.peers[0].publicKeys == [third.publicKey])
+        #expect(read.mesh?.peers[1].publicKeys == [one.publicKey, other.publicKey])
+        let twice = text.replacingOccurrences(of: third.publicKey.text, with: other.publicKey.text)
+        #expect(Self.error(twice).contains("is that of another peer"))
+        // Without TLS the same is let through only where insecurity is asked for.
+        let clear = text.replacingOccurrences(
+            of: "tls: {certificate: c.pem, keyFile: /k.pem}", with: "insecure: true")
+        #expect(try NodeConfiguration.parse(clear, file: "n.yaml").http.tls == nil)
+        var overrides = NodeConfiguration.Overrides()
+        overrides.insecure = true
+        let flagged = clear.replacingOccurrences(of: "insecure: true", with: "insecure: false")
+        #expect(Self.error(flagged).contains("in clear"))
+        #expect(Self.error(flagged, overrides: overrides) == "no error")
     }
 
     @Test("A token is read only from a file that others cannot read")

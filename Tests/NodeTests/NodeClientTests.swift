@@ -214,10 +214,12 @@ private final class TinyServer: Sendable {
 
     @Test("What is no URL of a node, and what would break a request's lines, is refused")
     func malformed() async throws {
-        for url in ["", "127.0.0.1:1", "https://a:1", "http://", "http://a:1/x", "http://*:1"] {
+        for url in ["", "127.0.0.1:1", "https://", "http://", "http://a:1/x", "http://*:1"] {
             #expect(throws: NodeError.self) { try NodeClient(url: url) }
         }
-        for url in ["http://127.0.0.1", "http://[::1]:7100/", "http://[::1]", "http://a.b:1"] {
+        for url in [
+            "http://127.0.0.1", "http://[::1]:7100/", "http://[::1]", "http://a.b:1", "https://a",
+        ] {
             #expect(throws: Never.self) { try NodeClient(url: url) }
         }
         let client = try NodeClient(url: "http://127.0.0.1:1")

@@ -54,11 +54,19 @@ struct HTTPError: Error {
                 details: [
                     "line": .integer(Int64(error.line)), "column": .integer(Int64(error.column)),
                 ])
+        case let error as NodeError where Self.isConfiguration(error.code):
+            self.init(422, error.code.description, error.message)
         case let error as NotSupported: self = .notSupported(error.description)
         default:
             // What an unforeseen error says may hold users' data, so only its type is told.
             self.init(500, "internal", "The node failed with \(type(of: error)).")
         }
+    }
+
+    /// Whether an error is about the node's own files, which the administrator who asked for them to
+    /// be read again must put right.
+    private static func isConfiguration(_ code: NodeError.Code) -> Bool {
+        [.configurationInvalid, .secretUnreadable, .notSecured].contains(code)
     }
 
     /// The status of a coordinator's error.

@@ -1,4 +1,4 @@
-// One request to one answer: reads the body within its bound, checks the token, writes the answer.
+// One request to one answer: checks the token, reads the body within its bound, writes the answer.
 
 internal import Coordinator
 internal import HTTPTypes
@@ -8,8 +8,8 @@ internal import NIOCore
 /// Answers requests. A value; usable from any task.
 struct HTTPResponder: Sendable {
     let router: HTTPRouter
-    /// The token as bytes; nil where anybody may ask.
-    private let token: [UInt8]?
+    /// The tokens of now; they may be others at the next request.
+    private let access: @Sendable () -> HTTPAccess
 
     enum Limits {
         /// How much more than its bound a body is read, and thrown away, so that the client gets
@@ -24,9 +24,9 @@ struct HTTPResponder: Sendable {
 
     private static let lastEventID: HTTPField.Name? = HTTPField.Name("Last-Event-ID")
 
-    init(router: HTTPRouter, token: String?) {
+    init(router: HTTPRouter, access: @escaping @Sendable () -> HTTPAccess) {
         self.router = router
-        self.token = token.map { Array("Bearer \($0)".utf8) }
+        self.access = access
     }
 
     func respond(to request: Request, _ writer: consuming ResponseWriter) async throws {
@@ -87,13 +87,9 @@ struct HTTPResponder: Sendable {
             throw HTTPError(414, "addressTooLong", "The address has more than 16 KiB.")
         }
         let (segments, query) = try RequestTarget.parse(target)
-        if let token, !HTTPRouter.isPublic(segments) {
-            guard Self.isSame(Array((request.headers[.authorization] ?? "").utf8), token) else {
-                throw HTTPError(
-                    401, "unauthorized",
-                    "This node wants a token: send Authorization: Bearer TOKEN.")
-            }
-        }
+        let endpoint = try router.endpoint(
+            request.method.rawValue, segments, access: access(),
+            field: request.headers[.authorization])
         if request.headers[.expect] != nil {
             try await writer.writeInformationalHead(HTTPResponse(status: .continue))
         }
@@ -107,7 +103,7 @@ struct HTTPResponder: Sendable {
         }
         parts.wantsLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
         parts.lastEventID = Self.lastEventID.flatMap { request.headers[$0] }
-        return try await router.answer(request.method.rawValue, parts)
+        return try await endpoint.handler(parts)
     }
 
     /// The whole body; never keeps more than the limit.
@@ -134,13 +130,5 @@ struct HTTPResponder: Sendable {
         HTTPError(
             413, "bodyTooLarge", "The body has more than \(limit) bytes; send it in parts.",
             details: ["limit": .integer(Int64(limit))])
-    }
-
-    /// Compares in a time that does not tell how much was right.
-    private static func isSame(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        guard left.count == right.count else { return false }
-        var difference: UInt8 = 0
-        for (one, other) in zip(left, right) { difference |= one ^ other }
-        return difference == 0
     }
 }

@@ -1,10 +1,21 @@
-// From method and path to a resource.
+// From method and path to a resource, and to the scope that a token must have for it.
+//
+// The lists of endpoints here are the one place that says which scope each needs; an endpoint
+// without a scope does not compile.
 
 internal import Coordinator
 
 /// The resources by their addresses.
 struct HTTPRouter: Sendable {
     typealias Handler = @Sendable (HTTPRequestParts) async throws -> HTTPAnswer
+
+    /// What is at an address for one method.
+    struct Endpoint: Sendable {
+        let method: String
+        /// What a token must be good for; nil where none is asked for: supervisors have none.
+        let scope: HTTPScope?
+        let handler: Handler
+    }
 
     let services: HTTPServices
     private let saves: SaveResource
@@ -18,6 +29,7 @@ struct HTTPRouter: Sendable {
     private let status: StatusResource
     private let model: ModelResource
     private let health: HealthResource
+    private let reloading: ReloadResource
 
     init(services: HTTPServices) {
         self.services = services
@@ -32,99 +44,116 @@ struct HTTPRouter: Sendable {
         status = StatusResource(services: services)
         model = ModelResource(services: services)
         health = HealthResource(services: services)
+        reloading = ReloadResource(services: services)
     }
 
-    /// Whether an address is answered to anyone, token or not: supervisors have none.
-    static func isPublic(_ segments: [String]) -> Bool {
-        segments == ["healthz"] || segments == ["readyz"]
-    }
-
-    /// Answers a request.
+    /// The endpoint of a request, once its token is known to reach for it.
     ///
-    /// - Throws: ``HTTPError``: `notFound` and `methodNotAllowed`, and whatever the resource does.
-    func answer(_ method: String, _ request: HTTPRequestParts) async throws -> HTTPAnswer {
-        let handlers = handlers(request.segments)
-        guard !handlers.isEmpty else {
+    /// - Parameters:
+    ///   - segments: the parts of the path.
+    ///   - access: the tokens.
+    ///   - field: what the request bears in `Authorization`.
+    /// - Throws: ``HTTPError``: 401 `unauthorized`, 403 `forbidden`, `notFound` and
+    ///   `methodNotAllowed`. Without a token nobody learns what is there.
+    func endpoint(
+        _ method: String, _ segments: [String], access: HTTPAccess, field: String?
+    ) throws(HTTPError) -> Endpoint {
+        let endpoints = endpoints(segments)
+        let endpoint = endpoints.first { $0.method == method }
+        if let endpoint, endpoint.scope == nil { return endpoint }
+        try access.check(field: field, needs: endpoint?.scope)
+        if let endpoint { return endpoint }
+        guard !endpoints.isEmpty else {
             throw HTTPError(
                 404, "notFound",
-                "There is nothing at /\(request.segments.joined(separator: "/")).")
+                "There is nothing at /\(segments.joined(separator: "/")).")
         }
-        guard let handler = handlers.first(where: { $0.method == method })?.handler else {
-            let allowed = handlers.map(\.method)
-            var error = HTTPError(
-                405, "methodNotAllowed",
-                "\(method) is not possible here, only \(allowed.joined(separator: " and ")).")
-            error.allowedMethods = allowed
-            throw error
-        }
-        return try await handler(request)
+        let allowed = endpoints.map(\.method)
+        var error = HTTPError(
+            405, "methodNotAllowed",
+            "\(method) is not possible here, only \(allowed.joined(separator: " and ")).")
+        error.allowedMethods = allowed
+        throw error
     }
 
-    private func handlers(_ segments: [String]) -> [(method: String, handler: Handler)] {
+    func endpoints(_ segments: [String]) -> [Endpoint] {
         switch segments.count {
         case 1:
             switch segments[0] {
-            case "healthz": return [("GET", { _ in health.health() })]
-            case "readyz": return [("GET", { _ in try health.readiness() })]
-            case "metrics": return [("GET", { _ in await health.metrics() })]
+            case "healthz": return [Endpoint(open: "GET") { _ in health.health() }]
+            case "readyz": return [Endpoint(open: "GET") { _ in try health.readiness() }]
+            case "metrics": return [Endpoint("GET", .read) { _ in await health.metrics() }]
             default: return []
             }
         case 2 where segments[0] == "v1": return collection(segments[1])
         case 3 where segments[0] == "v1": return member(segments[1], segments[2])
         case 4 where segments[0] == "v1":
             switch (segments[1], segments[3]) {
-            case ("objects", _): return [("GET", { try await objects.get($0) })]
+            case ("objects", _): return [Endpoint("GET", .read) { try await objects.get($0) }]
             case ("conflicts", "resolution"):
-                return [("POST", { try await conflicts.resolve(segments[2], $0) })]
+                return [Endpoint("POST", .write) { try await conflicts.resolve(segments[2], $0) }]
             case ("conflicts", "undo"):
-                return [("POST", { try await conflicts.undo(segments[2], $0) })]
+                return [Endpoint("POST", .write) { try await conflicts.undo(segments[2], $0) }]
             default: return []
             }
         default: return []
         }
     }
 
-    private func collection(_ name: String) -> [(method: String, handler: Handler)] {
+    private func collection(_ name: String) -> [Endpoint] {
         switch name {
-        case "save": return [("POST", { try await saves.post($0) })]
-        case "fetch": return [("POST", { try await fetches.post($0) })]
-        case "status": return [("GET", { _ in try await status.get() })]
-        case "model": return [("GET", { _ in model.get() })]
-        case "generations": return [("POST", { try await generations.post($0) })]
+        case "save": return [Endpoint("POST", .write) { try await saves.post($0) }]
+        case "fetch": return [Endpoint("POST", .read) { try await fetches.post($0) }]
+        case "status": return [Endpoint("GET", .read) { _ in try await status.get() }]
+        case "model": return [Endpoint("GET", .read) { _ in model.get() }]
+        case "generations": return [Endpoint("POST", .read) { try await generations.post($0) }]
         case "history":
             return [
-                ("GET", { try await history.get($0) }),
-                ("DELETE", { try await history.delete($0) }),
+                Endpoint("GET", .read) { try await history.get($0) },
+                Endpoint("DELETE", .admin) { try await history.delete($0) },
             ]
-        case "changes": return [("GET", { try await changes.get($0) })]
-        case "conflicts": return [("GET", { try await conflicts.list($0) })]
-        case "verify": return [("POST", { try await verification.post($0) })]
+        case "changes": return [Endpoint("GET", .read) { try await changes.get($0) }]
+        case "conflicts": return [Endpoint("GET", .read) { try await conflicts.list($0) }]
+        case "verify": return [Endpoint("POST", .read) { try await verification.post($0) }]
+        case "reload": return [Endpoint("POST", .admin) { try await reloading.post($0) }]
         case "backup":
             return [
-                (
-                    "POST",
-                    { _ in
-                        throw HTTPError.notSupported(
-                            "This node cannot make backups while it runs.")
-                    }
-                )
+                Endpoint("POST", .admin) { _ in
+                    throw HTTPError.notSupported("This node cannot make backups while it runs.")
+                }
             ]
         case "members":
             let refuse: Handler = { _ in
                 throw HTTPError.notSupported(
                     "The membership cannot be changed here; change the nodes' configurations.")
             }
-            return [("GET", refuse), ("POST", refuse), ("DELETE", refuse)]
+            return [
+                Endpoint("GET", .read, refuse), Endpoint("POST", .admin, refuse),
+                Endpoint("DELETE", .admin, refuse),
+            ]
         default: return []
         }
     }
 
-    private func member(_ name: String, _ key: String) -> [(method: String, handler: Handler)] {
+    private func member(_ name: String, _ key: String) -> [Endpoint] {
         switch name {
-        case "saves": return [("GET", { _ in try await saves.get(key) })]
-        case "generations": return [("DELETE", { _ in try generations.delete(key) })]
-        case "conflicts": return [("GET", { _ in try await conflicts.get(key) })]
+        case "saves": return [Endpoint("GET", .read) { _ in try await saves.get(key) }]
+        case "generations":
+            return [Endpoint("DELETE", .read) { _ in try generations.delete(key) }]
+        case "conflicts": return [Endpoint("GET", .read) { _ in try await conflicts.get(key) }]
         default: return []
         }
+    }
+}
+
+extension HTTPRouter.Endpoint {
+    /// An endpoint that needs a token of at least that scope.
+    init(_ method: String, _ scope: HTTPScope, _ handler: @escaping HTTPRouter.Handler) {
+        self.init(method: method, scope: scope, handler: handler)
+    }
+
+    /// An endpoint for anybody.
+    init(open method: String, _ handler: @escaping HTTPRouter.Handler) {
+        self.init(method: method, scope: nil, handler: handler)
     }
 }

@@ -23,8 +23,13 @@ public final class HTTPServer: Sendable {
     public struct Options: Sendable {
         /// Where it listens; port 0 takes any free one.
         public var listen = HostAddress(host: "127.0.0.1", port: 7100)
-        /// What requests must bear in `Authorization`; nil where anybody may ask.
+        /// A token for everything, beside `tokens`; nil for none.
         public var token: String?
+        /// What requests must bear in `Authorization`. Where there is no token at all, anybody may
+        /// ask for anything.
+        public var tokens: [HTTPToken] = []
+        /// What makes it HTTPS; nil for HTTP.
+        public var identity: TLSIdentity?
         /// The greatest body of a request in bytes; by default 16 MiB.
         public var maximumBodyBytes = 16 << 20
         /// How many connections may be open; more wait in the backlog.
@@ -36,13 +41,29 @@ public final class HTTPServer: Sendable {
 
         /// The defaults.
         public init() {}
+
+        var allTokens: [HTTPToken] {
+            tokens + (token.map { [HTTPToken(secret: $0, scope: .admin)] } ?? [])
+        }
     }
 
-    private typealias Service = Server<HTTP1Channel>
+    private typealias Service = Server<SecuredChannel>
+
+    /// What may change while the server runs.
+    private final class Security: Sendable {
+        let access: Mutex<HTTPAccess>
+        let identity: Mutex<TLSIdentity?>
+
+        init(_ options: Options) {
+            access = Mutex(HTTPAccess(options.allTokens))
+            identity = Mutex(options.identity)
+        }
+    }
 
     /// The port that was bound.
     public let port: Int
     private let services: HTTPServices
+    private let security: Security
     private let service: Service
     private let running: Task<Void, any Error>
     private let ticking: Task<Void, any Error>
@@ -62,14 +83,18 @@ public final class HTTPServer: Sendable {
         let services = HTTPServices(
             backend: backend, maximumBodyBytes: options.maximumBodyBytes,
             readingThreads: min(max(options.readingThreads, 1), 64))
-        let responder = HTTPResponder(
-            router: HTTPRouter(services: services), token: options.token)
+        let security = Security(options)
+        let responder = HTTPResponder(router: HTTPRouter(services: services)) {
+            security.access.withLock { $0 }
+        }
         let bound = AsyncStream.makeStream(of: Int.self)
         let service = Service(
-            childChannelSetup: HTTP1Channel(
-                responder: { request, writer, _ in
-                    try await responder.respond(to: request, writer)
-                }, configuration: .init(idleTimeout: idleTimeout)),
+            childChannelSetup: SecuredChannel(
+                base: HTTP1Channel(
+                    responder: { request, writer, _ in
+                        try await responder.respond(to: request, writer)
+                    }, configuration: .init(idleTimeout: idleTimeout)),
+                identity: { security.identity.withLock { $0 } }),
             configuration: ServerConfiguration(
                 address: .hostname(
                     options.listen.host == "*" ? "::" : options.listen.host,
@@ -87,8 +112,8 @@ public final class HTTPServer: Sendable {
         }
         for await port in bound.stream {
             return HTTPServer(
-                port: port, services: services, service: service, running: running,
-                grace: options.stopGrace)
+                port: port, services: services, security: security, service: service,
+                running: running, grace: options.stopGrace)
         }
         await services.stop()
         do {
@@ -104,11 +129,12 @@ public final class HTTPServer: Sendable {
     }
 
     private init(
-        port: Int, services: HTTPServices, service: Service,
+        port: Int, services: HTTPServices, security: Security, service: Service,
         running: Task<Void, any Error>, grace: Duration
     ) {
         self.port = port
         self.services = services
+        self.security = security
         self.service = service
         self.running = running
         self.grace = grace
@@ -118,6 +144,24 @@ public final class HTTPServer: Sendable {
                 services.leases.sweep()
                 services.feed.wake()
             }
+        }
+    }
+
+    /// Goes on with other tokens, from the next request on, open connections included.
+    ///
+    /// A feed or stream that has begun goes on; its connection ends with the server at the latest.
+    /// - Parameter tokens: none lets anybody ask for anything; for loopback only.
+    public func update(tokens: [HTTPToken]) {
+        security.access.withLock { $0 = HTTPAccess(tokens) }
+    }
+
+    /// Goes on with another certificate, from the next connection on.
+    ///
+    /// - Parameter identity: nil where the server was started without one; a server does not
+    ///   change between HTTP and HTTPS while it runs.
+    public func update(identity: TLSIdentity?) {
+        security.identity.withLock { current in
+            if current != nil, identity != nil { current = identity }
         }
     }
 

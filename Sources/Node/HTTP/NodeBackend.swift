@@ -38,6 +38,10 @@ public protocol NodeBackend: Sendable {
     /// - Returns: how many transactions were purged.
     /// - Throws: ``CoordinatorError``, or ``NotSupported`` where the node cannot do it.
     func purgeHistory(before token: QueryGenerationToken) async throws -> Int
+    /// Reads keys, tokens and certificates of the configuration anew, and goes on with them.
+    ///
+    /// - Throws: ``NodeError``, and nothing has changed, or ``NotSupported``.
+    func reload() async throws -> ReloadReport
 }
 
 extension NodeBackend {
@@ -48,6 +52,11 @@ extension NodeBackend {
 
     /// Counts nothing.
     public func countRequest(status: Int) {}
+
+    /// Refuses, as a node does that has no configuration file.
+    public func reload() async throws -> ReloadReport {
+        throw NotSupported("This node was not started from a configuration file.")
+    }
 
     /// Refuses, as a node does that keeps no count of what is stable.
     public func purgeHistory(before token: QueryGenerationToken) async throws -> Int {
@@ -82,6 +91,10 @@ public struct NodeStatus: Hashable, Sendable {
         public var clockOffsetMilliseconds: Int64?
         /// Why it is refused, for people; nil where it is not.
         public var refusal: String?
+        /// How the last handshake on a connection to it ended; nil in a mesh without keys.
+        public var handshake: MeshKeyReport.Handshake?
+        /// The key that it has proven there; nil while no such connection stands.
+        public var publicKey: CurvePublicKey?
 
         /// Describes a peer.
         public init(
@@ -119,6 +132,10 @@ public struct NodeStatus: Hashable, Sendable {
     public var peers: [Peer]
     /// Transactions that are held, by dot.
     public var held: [Held]
+    /// Where the keys of the mesh stand.
+    public var keys = MeshKeyReport()
+    /// Monotonic milliseconds at which the report on keys was looked at.
+    public var lookedAt: UInt64 = 0
 
     /// Describes a node's view.
     public init(members: [NodeID], peers: [Peer] = [], held: [Held] = []) {

@@ -6,20 +6,21 @@ internal import NIOHTTP1
 internal import NIOPosix
 
 extension NodeClient {
-    /// The address in `http://host:port`.
-    static func target(of url: String) throws(NodeError) -> HostAddress {
-        func failure(_ reason: String) -> NodeError {
-            NodeError(.configurationInvalid, "\(url) \(reason)", context: ["url": url])
-        }
-        guard !url.hasPrefix("https://") else { throw failure("needs TLS, which is not supported") }
-        guard url.hasPrefix("http://") else { throw failure("is not http://host:port") }
-        var rest = url.dropFirst(7)
+    /// The address in `http://host:port` or `https://host:port`, and whether it is the latter.
+    static func target(of url: String) throws(NodeError) -> (HostAddress, isSecure: Bool) {
+        let failure = NodeError(
+            .configurationInvalid, "\(url) is not http://host:port or https://host:port",
+            context: ["url": url])
+        let isSecure = url.hasPrefix("https://")
+        guard isSecure || url.hasPrefix("http://") else { throw failure }
+        var rest = url.dropFirst(isSecure ? 8 : 7)
         if rest.hasSuffix("/") { rest = rest.dropLast() }
         let hasPort = rest.hasSuffix("]") ? false : rest.split(separator: "]").last?.contains(":")
-        guard let address = HostAddress(hasPort == true ? String(rest) : "\(rest):80"),
-            address.port != 0, address.host != "*"
-        else { throw failure("is not http://host:port") }
-        return address
+        let whole = hasPort == true ? String(rest) : "\(rest):\(isSecure ? 443 : 80)"
+        guard let address = HostAddress(whole), address.port != 0, address.host != "*" else {
+            throw failure
+        }
+        return (address, isSecure)
     }
 
     /// The head of a request; refuses what would end a line early.
@@ -94,6 +95,12 @@ enum ClientFailure {
     /// What an error on an open connection means.
     static func open(_ target: HostAddress, _ error: (any Error)?) -> NodeError {
         if let error = error as? NodeError { return error }
+        if let error, ClientTLS.isFailure(error) {
+            return NodeError(
+                .notTrusted,
+                "\(target) has not shown a certificate for this name that is trusted here",
+                context: ["address": "\(target)"], cause: error)
+        }
         // The parser also complains when the stream ends in the middle of a message.
         if let error = error as? HTTPParserError, error != .invalidEOFState {
             return malformed(target, "is not HTTP", error)

@@ -32,6 +32,7 @@ public final class NodeClient: Sendable {
     }
 
     let target: HostAddress
+    let security: ClientTLS?
     let limits: Limits
     let fixedHeaders: [(String, String)]
     private let eventLoop: any EventLoop
@@ -40,18 +41,24 @@ public final class NodeClient: Sendable {
     /// Makes a client; it connects with its first request.
     ///
     /// - Parameters:
-    ///   - url: the node's base, such as `http://127.0.0.1:7100`.
+    ///   - url: the node's base, such as `http://127.0.0.1:7100` or `https://n1.example:7100`.
     ///   - token: what to bear in `Authorization`; nil for none.
+    ///   - trust: which certificates are believed of an `https` URL.
     ///   - limits: the bounds.
-    /// - Throws: ``NodeError`` with `configurationInvalid` where the URL is something else.
+    /// - Throws: ``NodeError`` with `configurationInvalid` where the URL is something else, or
+    ///   where the roots of trust cannot be read.
     public convenience init(
-        url: String, token: String? = nil, limits: Limits = Limits()
+        url: String, token: String? = nil, trust: TLSTrust = .system, limits: Limits = Limits()
     ) throws(NodeError) {
-        self.init(target: try Self.target(of: url), token: token, limits: limits)
+        let (target, isSecure) = try Self.target(of: url)
+        self.init(
+            target: target, security: isSecure ? try ClientTLS(trust, host: target.host) : nil,
+            token: token, limits: limits)
     }
 
-    private init(target: HostAddress, token: String?, limits: Limits) {
+    private init(target: HostAddress, security: ClientTLS?, token: String?, limits: Limits) {
         self.target = target
+        self.security = security
         self.limits = limits
         var headers = [("Host", target.description)]
         if let token { headers.append(("Authorization", "Bearer \(token)")) }
@@ -59,7 +66,8 @@ public final class NodeClient: Sendable {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         eventLoop = loop
         connection = .makeBoxSendingValue(
-            NodeConnection(loop: loop, target: target, limits: limits), eventLoop: loop)
+            NodeConnection(loop: loop, target: target, security: security, limits: limits),
+            eventLoop: loop)
     }
 
     deinit {
@@ -79,7 +87,7 @@ public final class NodeClient: Sendable {
     ///   - headers: beside `Host`, `Content-Length` and the token.
     ///   - timeout: how long it may take; nil for the client's limit.
     /// - Throws: ``NodeError``: `connectionRefused`, `connectionReset`, `timedOut`,
-    ///   `hostUnreachable`, `responseMalformed`, `clientUnavailable` or `cancelled`.
+    ///   `hostUnreachable`, `notTrusted`, `responseMalformed`, `clientUnavailable` or `cancelled`.
     public func request(
         _ method: String, _ path: String, body: [UInt8]? = nil,
         headers: [(String, String)] = [], timeout: Duration? = nil
@@ -117,7 +125,7 @@ public final class NodeClient: Sendable {
     ) async throws -> NodeLineStream {
         try await NodeLineStream.open(
             head: try head(method, path, body, headers), body: body, target: target,
-            limits: limits, idleTimeout: idleTimeout, loop: eventLoop)
+            security: security, limits: limits, idleTimeout: idleTimeout, loop: eventLoop)
     }
 
     /// Closes the connection; requests under way fail, and later ones are refused.

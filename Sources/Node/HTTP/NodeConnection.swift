@@ -44,6 +44,7 @@ final class NodeConnection {
 
     private let loop: any EventLoop
     private let target: HostAddress
+    private let security: ClientTLS?
     private let limits: NodeClient.Limits
     private var state = State.idle
     private var waiting: CircularBuffer<PendingRequest> = []
@@ -51,9 +52,12 @@ final class NodeConnection {
     /// How many answers came over the connection that is open.
     private var served = 0
 
-    init(loop: any EventLoop, target: HostAddress, limits: NodeClient.Limits) {
+    init(
+        loop: any EventLoop, target: HostAddress, security: ClientTLS?, limits: NodeClient.Limits
+    ) {
         self.loop = loop
         self.target = target
+        self.security = security
         self.limits = limits
     }
 
@@ -146,10 +150,12 @@ final class NodeConnection {
         state = .connecting
         let collector = ResponseCollector(self, target: target, limit: limits.responseBytes)
         let bound = NIOLoopBound(collector, eventLoop: loop)
+        let security = security
         ClientBootstrap(group: loop)
             .connectTimeout(TimeAmount(limits.connectTimeout))
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    try security?.begin(channel)
                     try channel.pipeline.syncOperations.addHTTPClientHandlers()
                     try channel.pipeline.syncOperations.addHandler(bound.value)
                 }

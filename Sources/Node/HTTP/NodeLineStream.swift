@@ -47,8 +47,8 @@ public struct NodeLineStream: AsyncSequence, Sendable {
     }
 
     static func open(
-        head: HTTPRequestHead, body: [UInt8]?, target: HostAddress, limits: NodeClient.Limits,
-        idleTimeout: Duration?, loop: any EventLoop
+        head: HTTPRequestHead, body: [UInt8]?, target: HostAddress, security: ClientTLS?,
+        limits: NodeClient.Limits, idleTimeout: Duration?, loop: any EventLoop
     ) async throws -> Self {
         let promise = loop.makePromise(of: NodeLineStream.self)
         let alarm = loop.scheduleTask(in: TimeAmount(limits.requestTimeout)) {
@@ -63,6 +63,7 @@ public struct NodeLineStream: AsyncSequence, Sendable {
                     let splitter = LineSplitter(
                         promise, target: target, limit: limits.lineBytes,
                         idleTimeout: idleTimeout.map { TimeAmount($0) })
+                    try security?.begin(channel)
                     try channel.pipeline.syncOperations.addHTTPClientHandlers()
                     try channel.pipeline.syncOperations.addHandler(splitter)
                 }

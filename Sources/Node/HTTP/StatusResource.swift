@@ -36,12 +36,13 @@ struct StatusResource: Sendable {
                                 "reason": .string($0.reason),
                             ]
                         }),
+                    "keys": MeshKeyRenderer.value(status.keys, now: status.lookedAt),
                 ])
             })
     }
 
     private static func peer(_ peer: NodeStatus.Peer) -> JSONValue {
-        [
+        var fields: JSONObject = [
             "node": .integer(Int64(peer.node.rawValue)),
             "connected": .boolean(peer.isConnected),
             "vector": ValueRenderer.vector(peer.vector),
@@ -50,6 +51,11 @@ struct StatusResource: Sendable {
             "clockOffsetMilliseconds": peer.clockOffsetMilliseconds.map { .integer($0) } ?? .null,
             "refusal": ValueRenderer.text(peer.refusal),
         ]
+        if let handshake = peer.handshake {
+            fields["handshake"] = .string(handshake.rawValue)
+            fields["publicKey"] = ValueRenderer.text(peer.publicKey?.text)
+        }
+        return .object(fields)
     }
 
     /// Open conflicts by state, then kind.

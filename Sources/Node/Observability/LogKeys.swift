@@ -27,6 +27,10 @@ enum LogKeys {
     static let count = "count"
     /// A count of bytes.
     static let bytes = "bytes"
+    /// A public key.
+    static let publicKey = "publicKey"
+    /// A setting's key, or several.
+    static let settings = "settings"
     /// An error, described.
     static let error = "error"
     /// The code of an error.

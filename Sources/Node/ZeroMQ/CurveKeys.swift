@@ -28,7 +28,9 @@ public struct CurvePublicKey: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// A node's own key pair.
-public struct CurveKeys: Sendable, CustomStringConvertible {
+public struct CurveKeys: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible,
+    CustomReflectable
+{
     /// The key that peers list.
     public let publicKey: CurvePublicKey
     /// The key that nobody else may have, as 40 characters of Z85.
@@ -85,6 +87,10 @@ public struct CurveKeys: Sendable, CustomStringConvertible {
 
     /// The public key; the secret is never printed.
     public var description: String { "public key \(publicKey.text)" }
+    /// The same, so that no dump of a value shows a secret.
+    public var debugDescription: String { description }
+    /// The same.
+    public var customMirror: Mirror { Mirror(self, children: ["publicKey": publicKey.text]) }
 
     /// Whether a text has the form of a key: 40 characters of Z85.
     static func isKey(_ text: String) -> Bool {

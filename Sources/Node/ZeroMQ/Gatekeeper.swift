@@ -1,7 +1,9 @@
 // The ZAP handler: only listed keys come in, and every key stands for one node.
 //
 // libzmq asks over `inproc://zeromq.zap.01` for each handshake and waits for the answer; the
-// transport polls this socket with the others. Threading: belongs to the transport's thread.
+// transport polls this socket with the others. It asks only once for a connection, so that whoever
+// takes a key off the list must also end the connections that it has opened
+// (ZeroMQTransport+Binding.swift). Threading: belongs to the transport's thread.
 
 internal import CZeroMQ
 internal import Merge
@@ -10,40 +12,54 @@ internal import Merge
 final class Gatekeeper {
     /// What one look at the socket led to.
     enum Decision {
-        case nothing, admitted, refused
+        case nothing
+        case admitted
+        /// The key, where one was shown, and where it came from.
+        case refused(CurvePublicKey?, address: String)
     }
 
     let socket: ZeroMQSocket
-    private var nodes: [CurvePublicKey: NodeID] = [:]
-    private var keys: [NodeID: CurvePublicKey] = [:]
+    /// Whose key it is, by the key's text.
+    private var nodes: [String: NodeID] = [:]
+    private var keys: [NodeID: [CurvePublicKey]] = [:]
 
     /// `ZMQ_ZAP_ENFORCE_DOMAIN`. The header hides it among the drafts, the library has it.
     private static let enforceDomain: Int32 = 93
     private static let domain = "tributary"
+    /// The longest address that is kept for people to read; IPv6 with a zone is shorter.
+    private static let addressBytes = 64
 
     init(in context: ZeroMQContext) throws(ZeroMQError) {
         socket = try ZeroMQSocket(.reply, in: context)
         _ = try socket.bind("inproc://zeromq.zap.01")
     }
 
-    /// Lets a key in, as that node.
-    func admit(_ key: CurvePublicKey, as node: NodeID) {
-        forget(node)
-        nodes[key] = node
-        keys[node] = key
+    /// Lets some keys in as that node, and none that it had before.
+    ///
+    /// - Returns: whether a key was withdrawn, whose connections must be ended now.
+    func admit(_ admitted: [CurvePublicKey], as node: NodeID) -> Bool {
+        let withdrawn = (keys[node] ?? []).filter { !admitted.contains($0) }
+        for key in withdrawn where nodes[key.text] == node { nodes[key.text] = nil }
+        var isTaken = !withdrawn.isEmpty
+        for key in admitted {
+            // One key is never two nodes': whoever is named last has it, and the other's ends.
+            if let other = nodes[key.text], other != node {
+                keys[other]?.removeAll { $0 == key }
+                isTaken = true
+            }
+            nodes[key.text] = node
+        }
+        keys[node] = admitted.isEmpty ? nil : admitted
+        return isTaken
     }
 
-    /// Takes a node's key off the list; frames on connections it still has are refused.
-    func forget(_ node: NodeID) {
-        guard let key = keys.removeValue(forKey: node) else { return }
-        if nodes[key] == node { nodes[key] = nil }
-    }
+    /// Takes a node's keys off the list.
+    ///
+    /// - Returns: whether there were any, whose connections must be ended now.
+    func forget(_ node: NodeID) -> Bool { admit([], as: node) }
 
-    /// Whether the name that was given to a peer in its handshake is the key of that node, still.
-    func proves(_ user: String?, is node: NodeID) -> Bool {
-        guard let user, let key = keys[node] else { return false }
-        return key.text == user && nodes[key] == node
-    }
+    /// The node whose key the name is that was given to a peer in its handshake; nil for none now.
+    func node(ofUser user: String?) -> NodeID? { user.flatMap { nodes[$0] } }
 
     /// Answers one handshake, if one waits.
     ///
@@ -52,12 +68,13 @@ final class Gatekeeper {
     func answerOne() throws(ZeroMQError) -> Decision {
         guard let request = try socket.receiveMessage(limit: 7) else { return .nothing }
         let parts = request.parts.map(\.bytes)
-        var key: CurvePublicKey?
+        var shown: CurvePublicKey?
         if parts.count == 7, !request.excessive, parts[0].elementsEqual("1.0".utf8),
             parts[2].elementsEqual(Self.domain.utf8), parts[5].elementsEqual("CURVE".utf8)
         {
-            key = CurvePublicKey(binary: parts[6]).flatMap { nodes[$0] == nil ? nil : $0 }
+            shown = CurvePublicKey(binary: parts[6])
         }
+        let key = shown.flatMap { nodes[$0.text] == nil ? nil : $0 }
         let answer: [[UInt8]] = [
             Array("1.0".utf8), parts.count > 1 ? parts[1] : [],
             Array((key == nil ? "400" : "200").utf8),
@@ -66,7 +83,9 @@ final class Gatekeeper {
         ]
         for part in answer { _ = try socket.send(part, more: true) }
         _ = try socket.send([])
-        return key == nil ? .refused : .admitted
+        guard key == nil else { return .admitted }
+        let address = parts.count > 3 ? parts[3].prefix(Self.addressBytes) : []
+        return .refused(shown, address: String(decoding: address, as: UTF8.self))
     }
 
     /// Makes a socket take CURVE only, and only after asking this handler.

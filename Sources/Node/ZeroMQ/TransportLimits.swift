@@ -28,6 +28,14 @@ public struct TransportLimits: Hashable, Sendable {
     public var heartbeatTimeoutMilliseconds: Int32 = 5000
     /// The first wait before connecting again, in milliseconds; it doubles up to `reconnectMaximum`.
     public var reconnectMilliseconds: Int32 = 50
+    /// The first wait before connecting again to a peer that has two keys, in milliseconds: one of
+    /// the two is always refused, and for as long as the change of keys takes.
+    public var reconnectOfManyMilliseconds: Int32 = 500
+    /// How long after a refusal a peer is tried again, in milliseconds: by then it may list our key.
+    public var refusedMilliseconds: Int32 = 1000
+    /// After how long without a handshake the sockets to a peer are made anew, in milliseconds. The
+    /// library tries again by itself, but not after everything that a foreign program may answer.
+    public var renewalMilliseconds: Int32 = 15_000
     /// The longest wait before connecting again, in milliseconds.
     public var reconnectMaximumMilliseconds: Int32 = 5000
 

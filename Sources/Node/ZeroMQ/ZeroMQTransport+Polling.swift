@@ -14,12 +14,23 @@ extension ZeroMQTransport {
     }
 
     func pollSockets(timeoutMilliseconds: Int) throws -> [IncomingFrame] {
+        var timeout = timeoutMilliseconds
+        if !unbound.isEmpty, try !bindAgain() {
+            timeout =
+                timeout < 0 ? Self.bindingMilliseconds : min(timeout, Self.bindingMilliseconds)
+        }
         let ready = items.withUnsafeMutableBufferPointer {
-            zmq_poll($0.baseAddress, Int32($0.count), timeoutMilliseconds)
+            zmq_poll($0.baseAddress, Int32($0.count), timeout)
         }
         guard ready >= 0 else {
             guard zmq_errno() == EINTR else { throw ZeroMQError.last("poll") }
             return []
+        }
+        let now = MonotonicClock.milliseconds
+        if now >= nextRenewalAt {
+            nextRenewalAt = now + Self.renewalPauseMilliseconds
+            // What is polled is another list then; what waits is found by the next poll.
+            if try renewLostLinks(now: now) { return [] }
         }
         guard ready > 0 else { return [] }
         var frames: [IncomingFrame] = []
@@ -34,13 +45,16 @@ extension ZeroMQTransport {
         index += 1
         for connection in polled {
             let node = connection.peer.node
-            if isReady(index) {
-                try take(from: connection.subscriber, node, .publish, into: &frames, &budget)
+            for link in connection.links {
+                if isReady(index) {
+                    try take(from: link.subscriber.socket, node, .publish, into: &frames, &budget)
+                }
+                if isReady(index + 1) {
+                    try take(from: link.dealer.socket, node, .exchange, into: &frames, &budget)
+                }
+                try takeEvents(of: link, index + 2)
+                index += MeshLink.socketCount
             }
-            if isReady(index + 1) {
-                try take(from: connection.dealer, node, .exchange, into: &frames, &budget)
-            }
-            index += 2
         }
         return frames
     }
@@ -54,11 +68,19 @@ extension ZeroMQTransport {
         ]
         var sockets = gatekeeper.map { [$0.socket] } ?? []
         sockets.append(router)
-        for connection in polled { sockets += [connection.subscriber, connection.dealer] }
+        for link in polled.flatMap(\.links) { sockets += link.sockets }
         for socket in sockets {
             items.append(
                 zmq_pollitem_t(
                     socket: socket.handle, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0))
+        }
+    }
+
+    private func takeEvents(of link: MeshLink, _ index: Int) throws {
+        let limit = settings.limits.framesPerSocketAndPoll
+        for (offset, socket) in [link.subscriber, link.dealer].enumerated()
+        where isReady(index + offset) {
+            try socket.takeEvents(limit: limit, now: MonotonicClock.milliseconds)
         }
     }
 
@@ -69,7 +91,10 @@ extension ZeroMQTransport {
             switch try gatekeeper.answerOne() {
             case .nothing: return
             case .admitted: statistics.handshakesAdmitted += 1
-            case .refused: statistics.handshakesRefused += 1
+            case .refused(let key, let address):
+                statistics.handshakesRefused += 1
+                refusals.note(
+                    .keyNotListed, key, of: nil, address: address, now: MonotonicClock.milliseconds)
             }
         }
     }
@@ -79,7 +104,7 @@ extension ZeroMQTransport {
             guard let message = try router.receiveMessage(limit: 2) else { return }
             guard message.parts.count == 2, !message.excessive,
                 let sender = RouteTable.node(ofIdentity: message.parts[0].bytes),
-                gatekeeper?.proves(message.parts[1].user, is: sender) ?? true
+                proves(message.parts[1].user, is: sender)
             else {
                 statistics.framesRefused += 1
                 continue
@@ -88,6 +113,19 @@ extension ZeroMQTransport {
             routes.remember(route)
             accept(message.parts[1].bytes, sender, .exchange, route, into: &frames, &budget)
         }
+    }
+
+    /// Whether a frame came under a key of the node that its sender claims to be.
+    private func proves(_ user: String?, is sender: NodeID) -> Bool {
+        guard let gatekeeper else { return true }
+        let holder = gatekeeper.node(ofUser: user)
+        guard holder != sender else { return true }
+        if let holder {
+            refusals.note(
+                .claimsToBe(sender), user.flatMap { CurvePublicKey($0) }, of: holder, address: "",
+                now: MonotonicClock.milliseconds)
+        }
+        return false
     }
 
     private func take(

@@ -17,14 +17,11 @@ extension ZeroMQTransport {
             (ZeroMQSocket.Pattern.dealer, exchangeEndpoint), (.subscriber, publishEndpoint),
         ] {
             let stranger = try ZeroMQSocket(pattern, in: context)
-            try Gatekeeper.introduceClient(stranger, .generate(), to: keys.publicKey)
-            let name = "inproc://stranger-\(pattern)"
-            let events = Int32(ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
-            guard zmq_socket_monitor(stranger.handle, name, events) == 0 else {
-                throw ZeroMQError.last("watch a socket")
-            }
-            let monitor = try ZeroMQSocket(.pair, in: context)
-            try monitor.connect(name)
+            let unknown = try CurveKeys.generate()
+            try Gatekeeper.introduceClient(stranger, unknown, to: keys.publicKey)
+            // Nobody shall look for a stranger that was ourselves.
+            defer { refusals.forget(unknown.publicKey) }
+            let monitor = try watch(stranger)
             if endpoint.contains("[") { try stranger.set(ZMQ_IPV6, 1) }
             try stranger.connect(endpoint)
             let wasRefused = try isRefused(monitor, until: .now + timeout)
@@ -41,12 +38,8 @@ extension ZeroMQTransport {
         _ monitor: ZeroMQSocket, until deadline: ContinuousClock.Instant
     ) throws -> Bool {
         while ContinuousClock.now < deadline {
-            // An event is 16 bits of kind and 32 of value, in this machine's order; then a name.
-            if let event = try monitor.receiveMessage(limit: 2)?.parts.first?.bytes,
-                event.count >= 2
-            {
-                let kind = event.withUnsafeBytes { $0.loadUnaligned(as: UInt16.self) }
-                return Int32(kind) == Int32(ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+            if let event = try MeshSocket.nextEvent(of: monitor) {
+                return event == Int32(ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
             }
             early += try pollSockets(timeoutMilliseconds: 5)
         }

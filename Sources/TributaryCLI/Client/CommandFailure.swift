@@ -60,6 +60,9 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
         case let failure as CommandFailure: self = failure
         case let error as NodeError:
             var message = Self.sentence(error.message)
+            if error.code == .notTrusted {
+                message += " Name the roots to trust with --ca-file FILE or TRIBUTARY_CA_FILE."
+            }
             if error.isNoAnswer {
                 message += " Is it running? Name another with --node URL or TRIBUTARY_NODE."
             }
@@ -85,7 +88,9 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
         case "mergeConflict", "constraintConflict", "unresolvedConflict", "deleteDenied",
             "sidesChanged", "validationFailed":
             .refused
-        case "malformed", "invalidPredicate": .usage
+        case "malformed", "invalidPredicate", "configurationInvalid", "secretUnreadable",
+            "notSecured":
+            .usage
         case "outcomeUnknown": .outcomeUnknown
         case "storeDamaged": .storeDamaged
         case "storeInUse": .storeInUse
@@ -127,6 +132,7 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
             case (.outcomeUnknown, _): "Ask again with the same saveID: it is done at most once."
             case (.storeDamaged, _): "Run `tributary verify`, or restore a backup."
             case (.storeInUse, _): "Stop the other process, or ask it with --node."
+            case (.notAuthorised, "forbidden"): "Give such a token with --token-file FILE."
             case (.notAuthorised, _): "Give the node's token with --token-file FILE."
             case (.noSpace, _): "Free space on the node's disk; nothing was saved."
             default: nil

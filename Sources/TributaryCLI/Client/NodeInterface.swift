@@ -8,11 +8,11 @@ struct NodeInterface: ClientInterface {
     let name: String
     let client: NodeClient
 
-    /// - Throws: ``CommandFailure`` where the URL is none.
-    init(url: String, token: String?) throws {
+    /// - Throws: ``CommandFailure`` where the URL is none, or the roots of trust cannot be read.
+    init(url: String, token: String?, trust: TLSTrust = .system) throws {
         name = url
         do {
-            client = try NodeClient(url: url, token: token)
+            client = try NodeClient(url: url, token: token, trust: trust)
         } catch { throw CommandFailure(describing: error) }
     }
 

@@ -6,13 +6,20 @@ import Foundation
 import Merge
 import Node
 
-/// `--node`, `--token-file`, `--json`.
+/// `--node`, `--token-file`, `--ca-file`, `--json`.
 struct NodeOptions: ParsableArguments {
     @Option(help: "The node's address; by default TRIBUTARY_NODE, or http://127.0.0.1:7100.")
     var node: String?
 
     @Option(help: "A file, mode 0600, with the node's token; by default TRIBUTARY_TOKEN_FILE.")
     var tokenFile: String?
+
+    @Option(
+        help: """
+            A PEM file with the roots that an https node's certificate must lead to; by default \
+            TRIBUTARY_CA_FILE, or the system's.
+            """, completion: .file())
+    var caFile: String?
 
     @Flag(help: "Print exactly what the HTTP interface answers.")
     var json = false
@@ -22,7 +29,10 @@ struct NodeOptions: ParsableArguments {
         let environment = ProcessInfo.processInfo.environment
         let url = node ?? environment["TRIBUTARY_NODE"] ?? "http://127.0.0.1:7100"
         let file = tokenFile ?? environment["TRIBUTARY_TOKEN_FILE"]
-        return try NodeInterface(url: url, token: try file.flatMap(Self.token))
+        let roots = caFile ?? environment["TRIBUTARY_CA_FILE"]
+        return try NodeInterface(
+            url: url, token: try file.flatMap(Self.token),
+            trust: roots.map { .file($0) } ?? .system)
     }
 
     private static func token(_ file: String) throws -> String? {

@@ -8,7 +8,8 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve",
         abstract: "Run a node in the foreground until SIGTERM or SIGINT.",
         discussion: """
-            Prints one line with its HTTP address when it is ready. Flags go before the \
+            Prints one line with its HTTP address when it is ready. SIGHUP, or `tributary keys \
+            reload`, reads keys, tokens and certificates anew. Flags go before the \
             environment (TRIBUTARY_HTTP_LISTEN and so on), which goes before the file.
             """)
 
@@ -36,7 +37,7 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "Where this node takes questions, such as tcp://127.0.0.1:7102.")
     var exchange: String?
 
-    @Flag(help: "Allow addresses off loopback without keys.")
+    @Flag(help: "Allow addresses off loopback without keys, and without TLS.")
     var insecure = false
 
     @Flag(help: "Read the configuration, say whether it is right, and end.")
@@ -52,12 +53,17 @@ struct ServeCommand: AsyncParsableCommand {
         overrides.publish = publish
         overrides.exchange = exchange
         if insecure { overrides.insecure = true }
-        let configuration = try NodeConfiguration.read(
-            file: config, environment: ProcessInfo.processInfo.environment, overrides: overrides)
+        let (file, given) = (config, overrides)
+        let read: @Sendable () throws -> NodeConfiguration = {
+            try NodeConfiguration.read(
+                file: file, environment: ProcessInfo.processInfo.environment, overrides: given)
+        }
+        var process = NodeProcess(try read())
         if check {
-            _ = try NodeProcess.readModel(configuration.model)
+            try process.check()
             return Terminal.print("\(config) is right.")
         }
-        try await NodeProcess(configuration).run()
+        process.reread = read
+        try await process.run()
     }
 }

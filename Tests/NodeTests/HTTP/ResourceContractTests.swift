@@ -30,6 +30,7 @@ struct ResourceContractTests {
                 status.json.object?.members.map(\.key) == [
                     "node", "actor", "cluster", "vector", "generation", "token", "digest",
                     "modelHash", "members", "peers", "conflicts", "pins", "store", "held",
+                    "keys",
                 ])
             #expect(status["node"] == .integer(1))
             #expect(status["held"] == .array([]))

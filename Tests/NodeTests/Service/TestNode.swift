@@ -45,7 +45,9 @@ final class LinkedTransport: Transport {
     }
     func route(to node: NodeID) -> ReplyRoute? { real.route(to: node) }
     func connect(to peer: MeshPeer) throws { try real.connect(to: peer) }
-    func disconnect(from node: NodeID) { real.disconnect(from: node) }
+    func disconnect(from node: NodeID) throws { try real.disconnect(from: node) }
+    func update(_ change: MeshChange) throws { try real.update(change) }
+    var keyReport: MeshKeyReport { real.keyReport }
 }
 
 /// Something that did not come true in time.

@@ -1,0 +1,107 @@
+// Reading the group `http` of a configuration.
+//
+// Functions without state.
+
+internal import Merge
+
+extension NodeConfiguration {
+    /// More tokens than people can keep apart.
+    static let maximumTokens = 64
+
+    static func readHTTP(
+        _ group: Setting?, file: String, outside: SettingsReader.Outside
+    ) throws(NodeError) -> HTTP {
+        let reader = try SettingsReader(
+            group, path: "http", origin: file,
+            known: [
+                "listen", "tokenFile", "tokens", "tls", "insecure", "maxBodyBytes",
+                "maxConnections",
+            ], outside: outside)
+        var http = HTTP()
+        if let listen = try reader.optional("listen") {
+            http.listen = try listen.parsed("host:port, such as 127.0.0.1:7100") { HostAddress($0) }
+        }
+        if let tokenFile = try reader.optional("tokenFile") {
+            http.tokenFile = try path(tokenFile, file: file)
+        }
+        if let tokens = try list(reader, "tokens", form: "[{file: ..., scope: read}]") {
+            http.tokens = try readTokens(tokens, file: file)
+        }
+        http.tls = try readTLS(reader.group("tls"), file: file, outside: outside)
+        if let insecure = try reader.optional("insecure") { http.insecure = try insecure.boolean() }
+        if let bytes = try reader.optional("maxBodyBytes") {
+            http.maxBodyBytes = try bytes.integer(1024...(1 << 30))
+        }
+        if let connections = try reader.optional("maxConnections") {
+            http.maxConnections = try connections.integer(1...100_000)
+        }
+        guard !http.listen.isLoopback else { return http }
+        let listen = try reader.required("listen")
+        guard http.tokenFile != nil || !http.tokens.isEmpty else {
+            throw listen.failure(
+                "can be reached from other machines: set http.tokenFile or http.tokens, "
+                    + "or listen on 127.0.0.1")
+        }
+        guard http.tls != nil || http.insecure else {
+            throw listen.failure(
+                "can be reached from other machines, and tokens would go there in clear: "
+                    + "set http.tls, or listen on 127.0.0.1 behind a proxy that has it, "
+                    + "or set http.insecure to allow it")
+        }
+        return http
+    }
+
+    private static func readTokens(
+        _ list: Setting, file: String
+    ) throws(NodeError) -> [TokenFile] {
+        let elements = try list.elements()
+        guard elements.count <= maximumTokens else {
+            throw list.failure(
+                "has \(elements.count) tokens; at most \(maximumTokens) are possible")
+        }
+        var tokens: [TokenFile] = []
+        for element in elements {
+            let reader = try SettingsReader(
+                element, path: element.key, origin: element.origin,
+                known: ["file", "scope", "name"], outside: nil)
+            let scopes = HTTPScope.allCases.map(\.rawValue).joined(separator: ", ")
+            let scope = try reader.required("scope").parsed("one of \(scopes)") {
+                HTTPScope(rawValue: $0)
+            }
+            let tokenFile = try path(try reader.required("file"), file: file)
+            let name = try reader.optional("name")?.text() ?? scope.rawValue
+            tokens.append(TokenFile(file: tokenFile, scope: scope, name: name))
+        }
+        return tokens
+    }
+
+    /// The files of TLS: `certificateFile` and `keyFile`, or `certificate` and `key`.
+    private static func readTLS(
+        _ group: Setting?, file: String, outside: SettingsReader.Outside
+    ) throws(NodeError) -> TLS? {
+        let reader = try SettingsReader(
+            group, path: "http.tls", origin: file,
+            known: ["certificateFile", "keyFile", "certificate", "key"], outside: outside)
+        let certificate = try either("certificateFile", "certificate", reader)
+        let key = try either("keyFile", "key", reader)
+        switch (certificate, key) {
+        case (nil, nil):
+            guard let group else { return nil }
+            throw group.failure("needs certificateFile and keyFile")
+        case (let certificate?, let key?):
+            return TLS(
+                certificateFile: try path(certificate, file: file),
+                keyFile: try path(key, file: file))
+        case (let one?, nil): throw one.failure("needs http.tls.keyFile beside it")
+        case (nil, let one?): throw one.failure("needs http.tls.certificateFile beside it")
+        }
+    }
+
+    private static func either(
+        _ name: String, _ other: String, _ reader: SettingsReader
+    ) throws(NodeError) -> Setting? {
+        let (first, second) = (try reader.optional(name), try reader.optional(other))
+        if first != nil, let second { throw second.failure("is set, and \(name) too") }
+        return first ?? second
+    }
+}

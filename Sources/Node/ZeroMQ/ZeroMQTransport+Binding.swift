@@ -1,0 +1,116 @@
+// The two sockets that are bound here: made, bound, and given up to end their connections.
+
+internal import CZeroMQ
+internal import Glibc
+
+extension ZeroMQTransport {
+    /// How long a poll lasts at the most while a port is waited for.
+    static let bindingMilliseconds = 5
+
+    static func checkSecurity(_ settings: Settings) throws(NodeError) {
+        guard settings.keys == nil, !settings.isInsecure else { return }
+        for (key, endpoint) in [
+            ("mesh.publish", settings.publish), ("mesh.exchange", settings.exchange),
+        ] where !endpoint.address.isLoopback {
+            throw NodeError(
+                .notSecured,
+                "\(key): \(endpoint) can be reached from other machines: "
+                    + "set mesh.secretKeyFile (`tributary keygen`), or mesh.insecure to allow it",
+                context: ["key": key, "endpoint": "\(endpoint)"])
+        }
+    }
+
+    static func makePublisher(
+        _ settings: Settings, in context: ZeroMQContext
+    ) throws -> ZeroMQSocket {
+        let socket = try ZeroMQSocket(.publisher, in: context)
+        try prepareServer(
+            socket, settings.publish, settings, queue: settings.limits.publishQueueFrames)
+        return socket
+    }
+
+    static func makeRouter(
+        _ settings: Settings, in context: ZeroMQContext
+    ) throws -> ZeroMQSocket {
+        let socket = try ZeroMQSocket(.router, in: context)
+        try socket.set(ZMQ_ROUTER_MANDATORY, 1)
+        // A peer whose old connection is half dead takes its name over with its new one.
+        try socket.set(ZMQ_ROUTER_HANDOVER, 1)
+        try prepareServer(
+            socket, settings.exchange, settings, queue: settings.limits.exchangeQueueFrames)
+        return socket
+    }
+
+    private static func prepareServer(
+        _ socket: ZeroMQSocket, _ endpoint: MeshEndpoint, _ settings: Settings, queue: Int32
+    ) throws(ZeroMQError) {
+        try applyLimits(settings.limits, to: socket)
+        try socket.set(ZMQ_SNDHWM, queue)
+        try socket.set(ZMQ_RCVHWM, queue)
+        if endpoint.needsVersion6 { try socket.set(ZMQ_IPV6, 1) }
+        if let keys = settings.keys { try Gatekeeper.guardServer(socket, keys) }
+    }
+
+    static func bind(
+        _ socket: ZeroMQSocket, _ endpoint: MeshEndpoint, key: String
+    ) throws -> String {
+        do {
+            return try socket.bind(endpoint.bindable)
+        } catch {
+            throw NodeError(
+                .addressUnavailable, "\(key): \(endpoint) cannot be bound: \(error.reason)",
+                context: ["key": key, "endpoint": "\(endpoint)"], cause: error)
+        }
+    }
+
+    static func applyLimits(
+        _ limits: TransportLimits, to socket: ZeroMQSocket
+    ) throws(ZeroMQError) {
+        try socket.set(ZMQ_MAXMSGSIZE, wide: Int64(limits.frameBytes))
+        try socket.set(ZMQ_HANDSHAKE_IVL, limits.handshakeMilliseconds)
+        try socket.set(ZMQ_HEARTBEAT_IVL, limits.heartbeatMilliseconds)
+        try socket.set(ZMQ_HEARTBEAT_TIMEOUT, limits.heartbeatTimeoutMilliseconds)
+        try socket.set(ZMQ_HEARTBEAT_TTL, limits.heartbeatTimeoutMilliseconds)
+    }
+
+    // MARK: - Ending connections that others made
+
+    /// Gives up both endpoints and binds them anew, so that everybody who is connected must prove
+    /// a key once more.
+    ///
+    /// libzmq asks about a key when a connection begins and never again, and has no call to end one
+    /// connection of a publisher: whoever was let in once would go on reading. Ending all of them
+    /// costs the others some tens of milliseconds; what is published meanwhile they pull.
+    func endIncomingConnections() throws {
+        let former = (publisher, router)
+        publisher = try Self.makePublisher(settings, in: context)
+        router = try Self.makeRouter(settings, in: context)
+        unbound = [
+            Unbound(socket: publisher, endpoint: publishEndpoint),
+            Unbound(socket: router, endpoint: exchangeEndpoint),
+        ]
+        routes = RouteTable(capacity: settings.limits.rememberedRoutes)
+        // Frames that wait in the router, or were taken by the self-test, are not looked at.
+        early = []
+        listItems()
+        withExtendedLifetime(former) {}
+    }
+
+    /// Binds what was given up; the library closes sockets in a thread of its own, so that a port
+    /// may be taken for some milliseconds more.
+    ///
+    /// - Returns: whether all is bound.
+    /// - Throws: ``ZeroMQError`` where waiting would not help.
+    func bindAgain() throws -> Bool {
+        while let next = unbound.first {
+            do {
+                _ = try next.socket.bind(next.endpoint)
+            } catch {
+                guard error.number == EADDRINUSE else { throw error }
+                return false
+            }
+            unbound.removeFirst()
+        }
+        return true
+    }
+}

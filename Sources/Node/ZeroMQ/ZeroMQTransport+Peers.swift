@@ -1,0 +1,171 @@
+// Connecting to peers, and going on with other keys.
+
+internal import CZeroMQ
+public import Merge
+
+extension ZeroMQTransport {
+    /// Connects to a peer, or to its new addresses; see ``Transport/connect(to:)``.
+    public func connect(to peer: MeshPeer) throws {
+        try checkKeys(of: peer)
+        if try join(peer, anew: false) { try endIncomingConnections() }
+        listItems()
+    }
+
+    /// Ends the connections to a peer, those that it made too, and takes its keys off the list.
+    public func disconnect(from node: NodeID) throws {
+        if leave(node) { try endIncomingConnections() }
+        listItems()
+    }
+
+    /// Goes on with other keys and peers; see ``Transport/update(_:)``.
+    public func update(_ change: MeshChange) throws {
+        guard (change.keys == nil) == (settings.keys == nil) else {
+            throw NodeError(
+                .configurationInvalid, "A mesh begins or ends to use keys only with a new start",
+                context: ["key": "mesh.secretKeyFile"])
+        }
+        for peer in change.peers { try checkKeys(of: peer) }
+        let isNewKey = change.keys?.publicKey != settings.keys?.publicKey
+        settings.keys = change.keys
+        var isWithdrawn = isNewKey
+        let named = Set(change.peers.map(\.node))
+        for node in connections.keys.sorted() where !named.contains(node) {
+            if leave(node) { isWithdrawn = true }
+        }
+        for peer in change.peers {
+            if try join(peer, anew: isNewKey) { isWithdrawn = true }
+        }
+        if isWithdrawn { try endIncomingConnections() }
+        listItems()
+    }
+
+    /// The nodes that are connected or being connected to, lowest first.
+    public var peers: [NodeID] { polled.map(\.peer.node) }
+
+    /// Where the keys stand; see ``Transport/keyReport``.
+    public var keyReport: MeshKeyReport {
+        var report = MeshKeyReport()
+        report.publicKey = settings.keys?.publicKey
+        report.isListening = unbound.isEmpty
+        report.refusals = refusals.refusals
+        report.peers = polled.map { connection in
+            let best =
+                connection.links.first { $0.state == .succeeded }
+                ?? connection.links.first { $0.state == .refusedThere }
+                ?? connection.links.first { $0.state == .failed } ?? connection.links.first
+            return MeshKeyReport.Peer(
+                node: connection.peer.node, handshake: best?.state ?? .none,
+                publicKey: best?.state == .succeeded ? best?.serverKey : nil)
+        }
+        return report
+    }
+
+    private func checkKeys(of peer: MeshPeer) throws(NodeError) {
+        guard settings.keys != nil, peer.publicKeys.isEmpty else { return }
+        throw NodeError(
+            .configurationInvalid,
+            "Node \(peer.node) has no public key, and this node talks with CURVE only",
+            context: ["node": "\(peer.node)"])
+    }
+
+    /// Makes the links that a peer needs; those that it has already, and still needs, stay.
+    ///
+    /// - Parameter anew: whether none can stay, for our own key is another one.
+    /// - Returns: whether a key was withdrawn, so that what others opened under it must be ended.
+    private func join(_ peer: MeshPeer, anew: Bool) throws -> Bool {
+        let former = connections[peer.node]
+        guard former?.peer != peer || anew else { return false }
+        let isMoved =
+            former?.peer.publish != peer.publish || former?.peer.exchange != peer.exchange
+        if isMoved || anew { routes.forget(peer.node) }
+        let kept = isMoved || anew ? [] : former?.links ?? []
+        let isWithdrawn = gatekeeper?.admit(peer.publicKeys, as: peer.node) ?? false
+        let keys: [CurvePublicKey?] = settings.keys == nil ? [nil] : peer.publicKeys
+        let links = try keys.map { key in
+            try kept.first { $0.serverKey == key } ?? link(to: peer, key, isOnly: keys.count == 1)
+        }
+        connections[peer.node] = Connection(peer: peer, links: links)
+        return isWithdrawn
+    }
+
+    private func leave(_ node: NodeID) -> Bool {
+        routes.forget(node)
+        connections[node] = nil
+        return gatekeeper?.forget(node) ?? false
+    }
+
+    /// How often links are looked at that have come to nothing, in milliseconds.
+    static let renewalPauseMilliseconds: UInt64 = 200
+
+    /// Makes the sockets of links anew that the library has given up.
+    ///
+    /// - Returns: whether there were any, so that what is polled is another list now.
+    func renewLostLinks(now: UInt64) throws -> Bool {
+        var isChanged = false
+        for node in connections.keys.sorted() {
+            guard let connection = connections[node] else { continue }
+            let links = try connection.links.map { link in
+                guard
+                    link.subscriber.isLost(settings.limits, now: now)
+                        || link.dealer.isLost(settings.limits, now: now)
+                else { return link }
+                isChanged = true
+                return try self.link(
+                    to: connection.peer, link.serverKey, isOnly: connection.links.count == 1)
+            }
+            connections[node] = Connection(peer: connection.peer, links: links)
+        }
+        if isChanged { listItems() }
+        return isChanged
+    }
+
+    // MARK: - Making sockets
+
+    private func link(
+        to peer: MeshPeer, _ key: CurvePublicKey?, isOnly: Bool
+    ) throws -> MeshLink {
+        let limits = settings.limits
+        let subscriber = try ZeroMQSocket(.subscriber, in: context)
+        try prepare(subscriber, for: peer.publish, key, isOnly: isOnly)
+        try subscriber.set(ZMQ_RCVHWM, limits.publishQueueFrames)
+        try subscriber.set(ZMQ_SUBSCRIBE, text: "")
+        let dealer = try ZeroMQSocket(.dealer, in: context)
+        try prepare(dealer, for: peer.exchange, key, isOnly: isOnly)
+        try dealer.set(ZMQ_SNDHWM, limits.exchangeQueueFrames)
+        try dealer.set(ZMQ_RCVHWM, limits.exchangeQueueFrames)
+        // What cannot be sent now is dropped: a queue for a peer that is away would grow stale.
+        try dealer.set(ZMQ_IMMEDIATE, 1)
+        try dealer.set(ZMQ_ROUTING_ID, text: identity)
+        let link = MeshLink(
+            serverKey: key, subscriber: try watched(subscriber), dealer: try watched(dealer))
+        try subscriber.connect(peer.publish.connectable(from: settings.source))
+        try dealer.connect(peer.exchange.connectable(from: settings.source))
+        return link
+    }
+
+    private func watched(_ socket: ZeroMQSocket) throws(ZeroMQError) -> MeshSocket {
+        MeshSocket(socket, monitor: try watch(socket), now: MonotonicClock.milliseconds)
+    }
+
+    private func prepare(
+        _ socket: ZeroMQSocket, for endpoint: MeshEndpoint, _ key: CurvePublicKey?, isOnly: Bool
+    ) throws(ZeroMQError) {
+        let limits = settings.limits
+        try Self.applyLimits(limits, to: socket)
+        try socket.set(
+            ZMQ_RECONNECT_IVL,
+            isOnly ? limits.reconnectMilliseconds : limits.reconnectOfManyMilliseconds)
+        try socket.set(ZMQ_RECONNECT_IVL_MAX, limits.reconnectMaximumMilliseconds)
+        try socket.set(ZMQ_CONNECT_TIMEOUT, limits.heartbeatTimeoutMilliseconds)
+        if endpoint.needsVersion6 { try socket.set(ZMQ_IPV6, 1) }
+        if let keys = settings.keys, let key {
+            try Gatekeeper.introduceClient(socket, keys, to: key)
+        }
+    }
+
+    /// Begins to watch how a socket's handshakes end.
+    func watch(_ socket: ZeroMQSocket) throws(ZeroMQError) -> ZeroMQSocket {
+        watched += 1
+        return try MeshSocket.watch(socket, name: "handshakes-\(watched)", in: context)
+    }
+}
