@@ -69,14 +69,19 @@ struct CausalQueue: Sendable {
     /// How many are ready or being applied.
     var applyingCount: Int { ready.count + applying.count }
 
-    /// Whether so much waits that nothing more should be asked for.
-    var isOverBacklog: Bool {
-        waitingBytes + applyingBytes > limits.backlogBytes
-            || waitingCount + applyingCount > limits.backlogCount
+    /// Whether there is room for one that nobody asked for. It must not put us behind: the page
+    /// that fills a gap would be dropped for it, again and again where a writer is fast.
+    func hasRoom(for size: Int) -> Bool {
+        waitingBytes + applyingBytes + size <= limits.backlogBytes
+            && waitingCount + applyingCount < limits.backlogCount
     }
 
-    /// Whether so much is about to be applied that pulling would only fill memory. What waits
-    /// does not count: the page that fills its gap must come in.
+    /// Whether so much is about to be applied that nothing is asked for, nor anything more taken
+    /// in. What waits does not count: the page that fills its gap must come in.
+    ///
+    /// So all that is here, waiting or about to be applied, is never more than the backlog, the
+    /// bound of what waits, and one page (or one long transaction): a page is taken in only where
+    /// what is to be applied is within the backlog, and what is published only where all is.
     var isApplyingBehind: Bool {
         applyingBytes > limits.backlogBytes || applyingCount > limits.backlogCount
     }

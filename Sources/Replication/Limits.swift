@@ -24,8 +24,9 @@ public struct Limits: Hashable, Sendable {
     /// The most bytes of transactions that wait for their predecessors in memory. What is over
     /// is dropped, the furthest from deliverable first, and pulled again later.
     public var waitingBytes = 32 * 1024 * 1024
-    /// While more bytes than this wait or are about to be applied, no further page is asked for
-    /// and early notifications are dropped: it keeps room for the page that fills the gap.
+    /// While more bytes than this are about to be applied, no page is asked for or taken in.
+    /// Notifications are dropped that would make what waits and what is about to be applied more
+    /// than this: it keeps room for the page that fills the gap.
     public var backlogBytes = 16 * 1024 * 1024
     /// As ``backlogBytes``, in transactions.
     public var backlogCount = 5_000

@@ -136,7 +136,7 @@ extension Replicator {
                 return (dot, .duplicate)
             }
             // What was not asked for makes no more work while there is enough.
-            if !isPulled, queue.isOverBacklog {
+            if !isPulled, !queue.hasRoom(for: bytes.count) {
                 counts.droppedCount += 1
                 return (dot, .waitsForSeen)
             }

@@ -130,6 +130,12 @@ extension Replicator {
         guard let pulling = finishPull(page.id, from: index) else {
             return counts.ignoredCount += 1
         }
+        // Several peers were asked while there was room, and one answer, or one that is overdue,
+        // has filled it: the next counts as lost.
+        guard !queue.isApplyingBehind else {
+            counts.droppedCount += UInt64(page.transactions.count)
+            return noteGap(isCertain: true)
+        }
         if page.recovery != .new, !page.transactions.isEmpty { outgrow() }
         var reached = pulling.vector
         var isFruitful = false
@@ -163,6 +169,8 @@ extension Replicator {
         guard finishPull(piece.id, from: index) != nil else {
             return counts.ignoredCount += 1
         }
+        // As a page; the pieces before it are kept, so only this one is asked for again.
+        guard !queue.isApplyingBehind else { return noteGap(isCertain: true) }
         if piece.recovery != .new { outgrow() }
         guard piece.total <= UInt64(limits.transactionBytes) else {
             return quarantine(index, reason: "a transaction is longer than the limit")

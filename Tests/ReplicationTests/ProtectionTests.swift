@@ -140,8 +140,59 @@ struct ProtectionTests {
         for transaction in chain(count: 500) {
             _ = tell(&replicator, .notification([transaction.bytes]))
         }
-        #expect(replicator.status.gauges.applyingCount == 51)
+        #expect(replicator.status.gauges.applyingCount == 50)
         #expect(replicator.status.gauges.pullsOutstanding == 0)
+    }
+
+    /// Seed 2003820: up to four peers are asked at once, and an answer that is overdue is taken
+    /// too, so that pages piled up on a store that was behind, one a peer.
+    @Test("Of the pages that come at once only one goes beyond the backlog; the rest comes later")
+    func pagesAtOnce() throws {
+        var limits = Limits()
+        limits.backlogCount = 5
+        limits.waitingCount = 5
+        var replicator = replicator(limits)
+        let third = ActorID(node: World.id(3), incarnation: 9)
+        let written = [2: chain(count: 10), 3: chain(third, count: 10)]
+        func all(_ actor: ActorID) -> VersionVector {
+            VersionVector([.init(actor: actor, sequence: 10)])
+        }
+        var effects =
+            tell(&replicator, .heads(heads(vector: all(Self.other))))
+            + tell(&replicator, .heads(heads(third, vector: all(third))), from: 3)
+        var (now, most): (UInt64, Int) = (1, 0)
+        var vector = VersionVector()
+        var batch: [EncodedTransaction] = []
+        // The peers answer at once; the store only when no answer is on its way.
+        for _ in 1...50 {
+            var next: [Effect] = []
+            for effect in effects {
+                if case .apply(let taken) = effect { batch = taken }
+                guard case .send(let peer, let bytes) = effect,
+                    case .pull(let pull) = try Envelope.decode(bytes, cluster: "test").message
+                else { continue }
+                let node = Int(peer.rawValue)
+                let missing = try #require(written[node]).filter { !pull.vector.contains($0.dot) }
+                let page = Page(
+                    id: pull.id, transactions: missing.map(\.bytes), reachedEnd: true,
+                    vector: VersionVector())
+                next += tell(&replicator, .page(page), from: node, now: now)
+                most = max(most, replicator.status.gauges.applyingCount)
+            }
+            if next.isEmpty, !batch.isEmpty {
+                for transaction in batch { vector.advance(to: transaction.dot) }
+                batch = []
+                let state = StoreState(vector: vector, digest: ProjectionDigest())
+                next = replicator.handle(.applied(state: state, rejected: [], now: now))
+            } else if next.isEmpty {
+                now += 1_000
+                next = replicator.handle(
+                    .tick(now: now, wallMilliseconds: World.wallStart + now))
+            }
+            effects = next
+        }
+        #expect(most == 10)
+        #expect(vector[Self.other] == 10 && vector[third] == 10)
     }
 
     @Test("Damage quarantines the link: a minute, then two; other peers go on")
