@@ -32,6 +32,36 @@ extension PersistentStoreCoordinator {
         standing.withLock { $0.recovery = recovery }
     }
 
+    /// The incarnations of other nodes that the store remembers, by node.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public var rememberedIncarnations: [ActorID] {
+        get throws {
+            try read { try StoreLayout.readIncarnations(in: $0.database) }
+        }
+    }
+
+    /// Remembers the newest incarnation of another node that was met, instead of the one before,
+    /// and waits until that is on disk. Blocks meanwhile.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be written.
+    public func remember(_ actor: ActorID) throws {
+        try maintainBlocking { try $0.remember(actor) }
+        try makeDurable()
+    }
+
+    /// The same without blocking; the completion is called on the writer's queue.
+    public func remember(
+        _ actor: ActorID, completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+    ) {
+        maintain({ try $0.remember(actor) }) { [self] result in
+            switch result {
+            case .success: makeDurable(completion: completion)
+            case .failure: completion(result)
+            }
+        }
+    }
+
     /// Does what ``vouch()`` and ``outgrow()`` do without blocking. It is recorded before whatever
     /// is handed to the coordinator later; the completion is called on the writer's queue.
     public func setRecovery(

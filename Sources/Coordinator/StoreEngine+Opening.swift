@@ -182,11 +182,13 @@ extension StoreEngine {
             beside?.isOf(
                 store: unsigned("store"), incarnation: last, generation: unsigned("generation"))
             ?? false
+        // Whoever asks for a later incarnation than the store knows has heard of another store of
+        // this node, which may have told others what this one does not hold.
+        let isNewest = isOwn && beginning.minimumIncarnation <= last
         let recovery: StoreRecovery =
             beginning.isNew
-            ? .new : isOwn ? StoreRecovery(rawValue: row["recovery"]) ?? .restored : .restored
+            ? .new : isNewest ? StoreRecovery(rawValue: row["recovery"]) ?? .restored : .restored
         let former = FormerLives(
-            store: unsigned("store"),
             incarnations: actors.actors.filter { $0.node == node }.map(\.incarnation) + [
                 last, beginning.minimumIncarnation, beside?.incarnation ?? 0,
             ], lastBlock: UInt32(truncatingIfNeeded: unsigned("block")),

@@ -66,6 +66,7 @@ struct EffectInterpreter {
             case .setSaving(let allowed): setSaving(allowed)
             case .outgrown: record(.restored)
             case .vouched: record(.none)
+            case .remember(let actor): remember(actor)
             case .reopen(let incarnation): laterIncarnation = incarnation
             }
         }
@@ -87,6 +88,21 @@ struct EffectInterpreter {
             logger.error(
                 "The state of recovery could not be recorded; it will be after a restart",
                 metadata: [LogKeys.error: "\(error)"])
+        }
+    }
+
+    private func remember(_ actor: ActorID) {
+        let handover = handover
+        let logger = logger
+        coordinator.remember(actor) { result in
+            var isDurable = true
+            if case .failure(let error) = result {
+                isDurable = false
+                logger.error(
+                    "An incarnation of a peer could not be recorded",
+                    metadata: [LogKeys.peer: "\(actor.node)", LogKeys.error: "\(error)"])
+            }
+            handover.give(.remembered(actor, isDurable: isDurable))
         }
     }
 

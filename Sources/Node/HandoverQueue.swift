@@ -19,6 +19,8 @@ enum NodeEvent: Sendable {
     case madeDurable(StoreState?)
     /// What is recorded beside the store; nil where that failed.
     case recorded(VersionVector?)
+    /// The answer to a request to remember an incarnation, and whether it is on disk.
+    case remembered(ActorID, isDurable: Bool)
     /// A collection is over; nil where it failed.
     case collected(CollectionResult?)
     /// The mesh goes on with other keys.

@@ -81,8 +81,8 @@ final class NodeLoop {
 
     init(
         shared: LoopShared, coordinator: PersistentStoreCoordinator, actor: ActorID,
-        state: StoreState, peers: [NodeID], transport: any Transport, limits: Limits,
-        logger: Logger,
+        state: StoreState, incarnations: [ActorID], peers: [NodeID],
+        transport: any Transport, limits: Limits, logger: Logger,
         queues: (reading: DispatchQueue, maintenance: DispatchQueue)
     ) {
         self.shared = shared
@@ -99,7 +99,7 @@ final class NodeLoop {
             configuration: .init(
                 cluster: coordinator.cluster, actor: actor,
                 modelHash: coordinator.model.versionHash,
-                recovery: coordinator.recovery.protocolValue),
+                recovery: coordinator.recovery.protocolValue, incarnations: incarnations),
             limits: limits, generator: SeededGenerator(seed: actor.incarnation))
         interpreter = EffectInterpreter(
             transport: transport, coordinator: coordinator, handover: shared.handover,
@@ -187,6 +187,8 @@ final class NodeLoop {
                 guard let recorded else { continue }
                 state.recorded.join(recorded)
                 try feed(.committed([], state: state, now: now))
+            case .remembered(let actor, let isDurable):
+                try feed(.remembered(actor, isDurable: isDurable, now: now))
             case .collected(let result):
                 isCollecting = false
                 if let result {

@@ -153,6 +153,7 @@ public final class NodeService: Sendable {
             for peer in settings.peers { try transport.connect(to: peer) }
             loop = NodeLoop(
                 shared: shared, coordinator: coordinator, actor: actor, state: state,
+                incarnations: try coordinator.rememberedIncarnations,
                 peers: settings.peers.map(\.node), transport: transport, limits: settings.limits,
                 logger: settings.logger,
                 queues: (readQueue, maintenanceQueue))

@@ -48,6 +48,10 @@ public enum Effect: Hashable, Sendable {
     /// once.
     case vouched
 
+    /// Let the store remember that this is the newest incarnation met of its node, for this run
+    /// and all later ones, and answer with ``Input/remembered(_:isDurable:now:)``.
+    case remember(ActorID)
+
     /// Peers know an incarnation of this node that is newer than this one, so they do not listen
     /// to it: close the store and open it with a later one than this. Given at most once.
     case reopen(after: UInt64)

@@ -133,7 +133,8 @@ extension Replicator {
                     theirs: hexadecimal(heads.modelHash)))
         }
         peers[index].refusal = nil
-        noteIncarnations(heads.met + heads.vector.entries.map(\.actor) + [heads.actor])
+        noteIncarnations(
+            heads.met + heads.known + heads.vector.entries.map(\.actor) + [heads.actor])
         guard !refuseOutdated(heads.actor) else { return }
         peers[index].isAgreed = true
         if peers[index].actor != heads.actor { peers[index].begin(heads.actor) }

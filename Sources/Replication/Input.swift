@@ -81,6 +81,10 @@ public enum Input: Hashable, Sendable {
     /// not at the end means that the read failed.
     case logRead(id: UInt64, transactions: [[UInt8]], reachedEnd: Bool, now: UInt64)
 
+    /// The answer to an ``Effect/remember(_:)``: whether it is on disk. It is asked again where
+    /// that failed.
+    case remembered(ActorID, isDurable: Bool, now: UInt64)
+
     /// The nodes the shell connects to are others now.
     case peersChanged([NodeID], now: UInt64)
     /// A connection to a peer came up: a hint that makes catching up start at once.

@@ -6,7 +6,7 @@ public import Merge
 /// ``hello(_:)`` and ``pull(_:)`` ask, ``heads(_:)``, ``page(_:)`` and ``piece(_:)`` answer.
 public enum Message: Hashable, Sendable {
     /// The revision of the protocol that this is.
-    public static let revision: UInt64 = 2
+    public static let revision: UInt64 = 3
 
     /// Where the sender stands.
     case heads(Heads)
@@ -45,6 +45,9 @@ public struct Heads: Hashable, Sendable {
     /// The incarnations of other nodes that it has met in this run, sorted by node, at most one a
     /// node: from then on it takes transactions of their former ones from members' logs only.
     public var met: [ActorID]
+    /// Newest incarnations that it knows of, its own node's among them, but has not met in this
+    /// run or not as such, in the same order: so that an older one learns that it is not heard.
+    public var known: [ActorID]
     /// Whether its store may lack what its node has reported before.
     public var recovery: Recovery
 
@@ -56,7 +59,7 @@ public struct Heads: Hashable, Sendable {
         actor: ActorID, vector: VersionVector, durable: VersionVector,
         recorded: VersionVector? = nil, digest: ProjectionDigest,
         clock: HybridTimestamp, wallMilliseconds: UInt64, modelHash: [UInt8],
-        met: [ActorID] = [], recovery: Recovery = .none
+        met: [ActorID] = [], known: [ActorID] = [], recovery: Recovery = .none
     ) {
         self.actor = actor
         self.vector = vector
@@ -67,6 +70,7 @@ public struct Heads: Hashable, Sendable {
         self.wallMilliseconds = wallMilliseconds
         self.modelHash = modelHash
         self.met = met
+        self.known = known
         self.recovery = recovery
     }
 }

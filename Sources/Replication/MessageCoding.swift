@@ -157,7 +157,7 @@ extension Message {
         case .heads(let heads), .hello(let heads):
             100 + 20
                 * (heads.vector.entries.count + heads.durable.entries.count
-                    + heads.recorded.entries.count + heads.met.count)
+                    + heads.recorded.entries.count + heads.met.count + heads.known.count)
         case .notification(let transactions):
             transactions.reduce(16) { $0 + $1.count + 5 }
         case .announcement(let announced): 16 + announced.count * 32
@@ -268,7 +268,7 @@ extension Message {
 
 extension Heads {
     fileprivate func write(to writer: inout CBORWriter) {
-        writer.beginArray(12)
+        writer.beginArray(13)
         writer.write(UInt64(actor.node.rawValue))
         writer.write(actor.incarnation)
         writer.write(vector)
@@ -279,18 +279,23 @@ extension Heads {
         writer.write(clock.rawValue)
         writer.write(wallMilliseconds)
         writer.write(modelHash)
-        writer.beginArray(2 * met.count)
-        for actor in met {
+        Self.write(met, to: &writer)
+        Self.write(known, to: &writer)
+        writer.write(recovery.rawValue)
+    }
+
+    private static func write(_ incarnations: [ActorID], to writer: inout CBORWriter) {
+        writer.beginArray(2 * incarnations.count)
+        for actor in incarnations {
             writer.write(UInt64(actor.node.rawValue))
             writer.write(actor.incarnation)
         }
-        writer.write(recovery.rawValue)
     }
 
     fileprivate init(
         from reader: inout CBORReader, limits: Limits
     ) throws(DecodingFailure) {
-        try reader.array(exactly: 12)
+        try reader.array(exactly: 13)
         actor = try reader.actor()
         vector = try reader.vector()
         durable = try reader.vector()
@@ -303,27 +308,28 @@ extension Heads {
         guard modelHash.count == 32 else {
             throw DecodingFailure("a model hash has 32 bytes", offset: reader.offset)
         }
-        met = try Self.met(from: &reader, limits: limits)
+        met = try Self.incarnations(from: &reader, limits: limits)
+        known = try Self.incarnations(from: &reader, limits: limits)
         recovery = try Recovery(from: &reader)
     }
 
-    private static func met(
+    private static func incarnations(
         from reader: inout CBORReader, limits: Limits
     ) throws(DecodingFailure) -> [ActorID] {
         let count = try reader.array()
         guard count.isMultiple(of: 2), count / 2 <= limits.peers else {
-            throw DecodingFailure("too many nodes met, or half of one", offset: reader.offset)
+            throw DecodingFailure("too many incarnations, or half of one", offset: reader.offset)
         }
-        var met: [ActorID] = []
-        met.reserveCapacity(count / 2)
+        var incarnations: [ActorID] = []
+        incarnations.reserveCapacity(count / 2)
         for _ in 0..<count / 2 {
             let actor = try reader.actor()
-            if let last = met.last, last.node >= actor.node {
-                throw DecodingFailure("nodes met are out of order", offset: reader.offset)
+            if let last = incarnations.last, last.node >= actor.node {
+                throw DecodingFailure("incarnations are out of order", offset: reader.offset)
             }
-            met.append(actor)
+            incarnations.append(actor)
         }
-        return met
+        return incarnations
     }
 }
 

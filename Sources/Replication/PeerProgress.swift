@@ -49,6 +49,9 @@ struct PeerProgress: Hashable, Sendable {
     /// The incarnation that we say we have met: ``actor``, once nothing is on its way into the
     /// store that a former one may have sent.
     var met: ActorID?
+    /// The incarnation that the store is asked to remember, and when it may be asked again.
+    var remembering: ActorID?
+    var rememberAllowedAt: UInt64 = 0
     /// What it had when first it told, in this incarnation, that it has met ours; and the same
     /// for when it was vouched for. Kept while this node is not.
     var firstMet: VersionVector?

@@ -33,6 +33,8 @@ extension Replicator {
 
     /// Where we stand.
     var heads: Heads {
+        let met = Array(peers.lazy.compactMap(\.met).prefix(limits.peers))
+        let known = incarnations.newest.filter { $0 != configuration.actor && !met.contains($0) }
         let wall = HybridTimestamp(
             milliseconds: min(wallMilliseconds, HybridTimestamp.maximumMilliseconds), counter: 0)
         return Heads(
@@ -40,7 +42,7 @@ extension Replicator {
             recorded: state.recorded.meet(state.durable), digest: state.digest,
             clock: max(latestTimestamp, wall ?? .zero),
             wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash,
-            met: Array(peers.lazy.compactMap(\.met).prefix(limits.peers)), recovery: recovery)
+            met: met, known: Array(known.prefix(limits.peers)), recovery: recovery)
     }
 
     // MARK: - Saves

@@ -37,17 +37,24 @@ extension Replicator {
         return true
     }
 
-    /// Lets heads say that a new incarnation was met, once that is true of all that is on its way
-    /// into the store: of closed actors nothing may be applied later that no member's log has.
+    /// Lets heads say that a new incarnation was met, once the store remembers it and once that is
+    /// true of all that is on its way into the store: of closed actors nothing may be applied later
+    /// that no member's log has.
+    ///
+    /// It is remembered first because of two live stores of one node. Whoever has told the later
+    /// one what it needs to save must not, after a restart, meet the earlier one and report to it
+    /// what the later one has not seen: that would be stable there too early.
     ///
     /// What waits or is ready of closed actors is dropped, pulled or not: it may be from a log
     /// that its owner has lost since. It is pulled again from whoever has it. What the store is
     /// applying at this moment cannot be called back, so the meeting waits for it.
     mutating func settleMeetings() {
-        guard isAnyMeetingOpen, !queue.applying.contains(where: { isClosed($0.dot.actor) }) else {
+        guard isAnyMeetingOpen else { return }
+        for index in peers.indices where peers[index].isAgreed { remember(index) }
+        guard isAnyMeetingRemembered, !queue.applying.contains(where: { isClosed($0.dot.actor) }) else {
             return
         }
-        for index in peers.indices where peers[index].isAgreed {
+        for index in peers.indices where peers[index].isAgreed && isRemembered(index) {
             peers[index].met = peers[index].actor
         }
         let incarnations = incarnations
@@ -67,7 +74,33 @@ extension Replicator {
         peers.contains { $0.isAgreed && $0.actor != $0.met }
     }
 
+    private var isAnyMeetingRemembered: Bool {
+        peers.indices.contains {
+            peers[$0].isAgreed && peers[$0].actor != peers[$0].met && isRemembered($0)
+        }
+    }
+
     private func isClosed(_ actor: ActorID) -> Bool { incarnations.isClosed(actor) }
+
+    private func isRemembered(_ index: Int) -> Bool {
+        peers[index].actor.map { remembered[$0.node] == $0 } ?? false
+    }
+
+    /// Lets the store remember whom a peer was met as; again after a second where that failed.
+    private mutating func remember(_ index: Int) {
+        guard let actor = peers[index].actor, !isRemembered(index),
+            peers[index].remembering != actor, now >= peers[index].rememberAllowedAt
+        else { return }
+        peers[index].remembering = actor
+        effects.append(.remember(actor))
+    }
+
+    mutating func finishRemembering(_ actor: ActorID, isDurable: Bool) {
+        if isDurable { remembered.note(actor) }
+        guard let index = peerIndex(actor.node), peers[index].remembering == actor else { return }
+        peers[index].remembering = nil
+        if !isDurable { peers[index].rememberAllowedAt = now + limits.headsMilliseconds }
+    }
 
     // MARK: - Reports
 

@@ -20,15 +20,20 @@ public struct Replicator: Sendable {
         public var modelHash: [UInt8]
         /// Whether the store may lack what its node has reported before, as kept in the store.
         public var recovery: Recovery
+        /// The incarnations of other nodes that the store remembers, at most one a node, in any
+        /// order: the last that ``Input/remembered(_:isDurable:now:)`` told of.
+        public var incarnations: [ActorID]
 
         /// Describes a node.
         public init(
-            cluster: String, actor: ActorID, modelHash: [UInt8], recovery: Recovery = .none
+            cluster: String, actor: ActorID, modelHash: [UInt8], recovery: Recovery = .none,
+            incarnations: [ActorID] = []
         ) {
             self.cluster = cluster
             self.actor = actor
             self.modelHash = modelHash
             self.recovery = recovery
+            self.incarnations = incarnations
         }
     }
 
@@ -51,6 +56,8 @@ public struct Replicator: Sendable {
 
     /// The newest incarnation known of each node, this one included.
     var incarnations = Incarnations()
+    /// Those of other nodes that the store remembers, so that they are known after a restart.
+    var remembered = Incarnations()
     var stability = Stability()
     /// What was dropped from the queue since its actor was closed, sorted.
     var dropped: [Dot] = []
@@ -112,6 +119,9 @@ public struct Replicator: Sendable {
         case .logRead(let id, let transactions, let reachedEnd, let now):
             setTime(now)
             answer(id, with: transactions, reachedEnd: reachedEnd)
+        case .remembered(let actor, let isDurable, let now):
+            setTime(now)
+            finishRemembering(actor, isDurable: isDurable)
         case .peersChanged(let nodes, let now):
             setTime(now)
             setPeers(nodes)
@@ -165,7 +175,11 @@ public struct Replicator: Sendable {
         isStarted = true
         self.state = state
         queue.join(state.vector)
-        noteIncarnations(state.vector.entries.map(\.actor) + [configuration.actor])
+        for actor in configuration.incarnations where actor.node != node {
+            remembered.note(actor)
+        }
+        noteIncarnations(
+            state.vector.entries.map(\.actor) + remembered.newest + [configuration.actor])
         // Before anything else: what the store may do.
         if nodes.allSatisfy({ $0 == node }) { recovery = .none }
         tellRecovery()

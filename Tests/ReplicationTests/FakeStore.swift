@@ -17,6 +17,8 @@ struct FakeStore {
     private(set) var durableCount = 0
     private(set) var recovery = Recovery.none
     private var outgrownAt: Int?
+    /// The incarnations of others that it remembers; on disk at once.
+    private(set) var incarnations: [ActorID] = []
     /// All that was declared stable to this store.
     var declared = VersionVector()
 
@@ -88,6 +90,11 @@ struct FakeStore {
     mutating func vouch() {
         recovery = .none
         outgrownAt = nil
+    }
+
+    mutating func remember(_ actor: ActorID) {
+        incarnations.removeAll { $0.node == actor.node }
+        incarnations.append(actor)
     }
 
     /// Becomes what the restore command makes of a backup.

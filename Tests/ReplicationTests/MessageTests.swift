@@ -41,7 +41,7 @@ struct MessageTests {
         met: [
             ActorID(node: World.id(1), incarnation: 5),
             ActorID(node: World.id(2), incarnation: .max),
-        ], recovery: .restored)
+        ], known: [ActorID(node: World.id(9), incarnation: 0)], recovery: .restored)
 
     func frame(_ message: Message) -> [UInt8] {
         Envelope(cluster: "test", sender: World.id(3), message: message).encoded()
@@ -70,8 +70,8 @@ struct MessageTests {
             try Envelope.decode(bytes, cluster: "other")
         }
         var later = bytes
-        later[1] = 3
-        #expect(throws: MessageFailure.otherRevision(3, sender: World.id(3))) {
+        later[1] = 4
+        #expect(throws: MessageFailure.otherRevision(4, sender: World.id(3))) {
             try Envelope.decode(resealed(later), cluster: "test")
         }
         #expect(throws: MessageFailure.self) { try Envelope.decode(later, cluster: "test") }

@@ -14,15 +14,20 @@ struct Reporter {
     /// All effects in order, without frames.
     var effects: [Effect] = []
     var sent: [Message] = []
+    /// What the store was asked to remember, and whether it does.
+    var remembered: [ActorID] = []
+    var remembers = true
+    private var answered = 0
 
     init(
         recovery: Recovery = .none, peers: [Int] = [2, 3], store: FakeStore = FakeStore(),
-        limits: Limits = Limits()
+        limits: Limits = Limits(), incarnations: [ActorID] = []
     ) {
         self.store = store
         replicator = Replicator(
             configuration: .init(
-                cluster: "test", actor: Self.own, modelHash: model, recovery: recovery),
+                cluster: "test", actor: Self.own, modelHash: model, recovery: recovery,
+                incarnations: incarnations),
             limits: limits, generator: SeededGenerator(seed: 1))
         give(
             .started(
@@ -40,9 +45,16 @@ struct Reporter {
                 }
                 continue
             case .apply(let transactions): batch = transactions
+            case .remember(let actor):
+                remembered.append(actor)
+                continue
             default: break
             }
             effects.append(effect)
+        }
+        for actor in remembered.dropFirst(answered) {
+            answered += 1
+            if remembers { give(.remembered(actor, isDurable: true, now: now)) }
         }
         guard !batch.isEmpty else { return }
         let rejected = store.apply(batch)

@@ -82,11 +82,13 @@ final class World {
     }
 
     func makeReplicator(
-        _ actor: ActorID, cluster: String, model: [UInt8], recovery: Recovery = .none
+        _ actor: ActorID, cluster: String, model: [UInt8], recovery: Recovery = .none,
+        incarnations: [ActorID] = []
     ) -> Replicator {
         Replicator(
             configuration: .init(
-                cluster: cluster, actor: actor, modelHash: model, recovery: recovery),
+                cluster: cluster, actor: actor, modelHash: model, recovery: recovery,
+                incarnations: incarnations),
             limits: limits, generator: SeededGenerator(seed: UInt64(actor.node.rawValue)))
     }
 
@@ -124,7 +126,8 @@ final class World {
         nodes[index].stable = []
         nodes[index].effects = []
         nodes[index].replicator = makeReplicator(
-            actor, cluster: "test", model: model, recovery: nodes[index].store.recovery)
+            actor, cluster: "test", model: model, recovery: nodes[index].store.recovery,
+            incarnations: nodes[index].store.incarnations)
         start(index)
     }
 
@@ -179,7 +182,7 @@ final class World {
     private func carryOut(_ effect: Effect, of index: Int) {
         let node = nodes[index].actor.node
         switch effect {
-        case .publish, .send, .reply, .readLog: break
+        case .publish, .send, .reply, .readLog, .remember: break
         default: nodes[index].effects.append(effect)
         }
         switch effect {
@@ -216,6 +219,12 @@ final class World {
         case .setSaving(let isAllowed): nodes[index].isSaving = isAllowed
         case .outgrown: nodes[index].store.outgrow()
         case .vouched: nodes[index].store.vouch()
+        case .remember(let actor):
+            nodes[index].store.remember(actor)
+            schedule(
+                .input(
+                    index, life: nodes[index].life,
+                    .remembered(actor, isDurable: true, now: now)), after: applyMilliseconds)
         case .reopen(let incarnation):
             schedule(.reopen(index, life: nodes[index].life, after: incarnation), after: 1)
         }
@@ -312,6 +321,8 @@ extension Input {
             .messageReceived(bytes: bytes, from: sender, over: channel, now: now)
         case .applied(let state, let rejected, _):
             .applied(state: state, rejected: rejected, now: now)
+        case .remembered(let actor, let isDurable, _):
+            .remembered(actor, isDurable: isDurable, now: now)
         case .logRead(let id, let transactions, let reachedEnd, _):
             .logRead(id: id, transactions: transactions, reachedEnd: reachedEnd, now: now)
         default: self

@@ -9,7 +9,7 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 2
+    static let version: Int32 = 3
 
     static let systemTables = """
         CREATE TABLE _state (
@@ -23,6 +23,8 @@ enum StoreLayout {
         CREATE TABLE _actor (
             code INTEGER PRIMARY KEY, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
             sequence INTEGER NOT NULL, UNIQUE (node, incarnation)) STRICT;
+        CREATE TABLE _incarnation (
+            node INTEGER PRIMARY KEY, incarnation INTEGER NOT NULL) STRICT;
         CREATE TABLE _name (
             code INTEGER PRIMARY KEY, entity TEXT NOT NULL, property TEXT NOT NULL,
             UNIQUE (entity, property)) STRICT;
@@ -157,6 +159,19 @@ enum StoreLayout {
                 property: statement.text(2))
         }
         return names
+    }
+
+    /// The incarnations of other nodes that the store remembers, by node.
+    static func readIncarnations(in database: Database) throws -> [ActorID] {
+        let statement = try database.prepared(
+            "SELECT node, incarnation FROM _incarnation ORDER BY node")
+        var incarnations: [ActorID] = []
+        while try statement.step() {
+            guard let node = NodeID(statement.integer(0)) else { continue }
+            incarnations.append(
+                ActorID(node: node, incarnation: UInt64(bitPattern: statement.integer(1))))
+        }
+        return incarnations
     }
 
     static func readActors(in database: Database) throws -> (ActorTable, VersionVector) {

@@ -107,11 +107,9 @@ struct StabilityChecker: Checker {
         _ transaction: Transaction, against stable: VersionVector, _ node: Int, _ run: RunContext
     ) {
         if transaction.seen.covers(stable) || stable.contains(transaction.dot) { return }
-        // Who has heard of nobody yet shares no row with anybody: the first saves of a store made
-        // anew are concurrent with everything in form only.
-        if transaction.seen.entries.allSatisfy({ $0.actor == transaction.dot.actor }) { return }
         let missing = stable.entries.first {
             $0.actor != transaction.dot.actor && transaction.seen[$0.actor] < $0.sequence
+                && sharesPast(transaction, Dot(actor: $0.actor, sequence: $0.sequence), run)
         }
         guard let missing else { return }
         findings.note(
@@ -119,6 +117,17 @@ struct StabilityChecker: Checker {
             "\(Telling.node(node)) \(transaction.dot): expected that it has seen "
                 + "\(Dot(actor: missing.actor, sequence: missing.sequence)), which is stable there, "
                 + "found that it is concurrent to it")
+    }
+
+    /// Whether two transactions may speak of one row: a row is spoken of by those that have seen
+    /// its insertion, so they have that in common. Stores made anew, which have not met the older
+    /// ones yet, write concurrently with all of them in form only.
+    private func sharesPast(
+        _ transaction: Transaction, _ dot: Dot, _ run: RunContext
+    ) -> Bool {
+        guard let other = run.archive.transaction(dot) else { return true }
+        let actors = [transaction.dot.actor] + transaction.seen.entries.map(\.actor)
+        return actors.contains { $0 == dot.actor || other.seen[$0] > 0 }
     }
 
     // MARK: Declarations

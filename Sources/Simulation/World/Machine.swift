@@ -18,6 +18,12 @@ final class Machine {
     var process: SimulatedProcess?
     /// The last image of its disk, as a copy of its files while they were in use.
     var image: DiskImage?
+    /// What the store in that image holds.
+    var imageVector = VersionVector()
+    /// What the store held when its last process ended.
+    var heldAtEnd = VersionVector()
+    /// What its store holds.
+    var held: VersionVector { process?.vectorInStore ?? heldAtEnd }
     /// Whether it is a copy that was taken away again.
     var isRemoved = false
     /// Whether it stays down until the faults are over.

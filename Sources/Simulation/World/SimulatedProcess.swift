@@ -95,13 +95,19 @@ final class SimulatedProcess {
             configuration: .init(
                 cluster: World.cluster, actor: actor,
                 modelHash: world.plan.model.versionHash,
-                recovery: Self.recovery(coordinator.recovery)),
+                recovery: Self.recovery(coordinator.recovery),
+                incarnations: try coordinator.rememberedIncarnations),
             limits: machine.settings.limits,
             generator: SeededGenerator(seed: world.draw()))
         observation = coordinator.observeCommits { [mailbox] notice in
             mailbox.notices.withLock { $0.append(notice) }
         }
         coordinator.onStop { [mailbox] error in mailbox.stopped.withLock { $0 = error } }
+    }
+
+    /// What its store holds, told or not.
+    var vectorInStore: VersionVector {
+        (try? coordinator.currentToken.versionVector) ?? state.vector
     }
 
     private static func recovery(_ recovery: StoreRecovery) -> Recovery {
@@ -231,10 +237,19 @@ final class SimulatedProcess {
         case .vouched:
             world.trace { "node \(self.name) is vouched for" }
             run { try $0.vouch() }
+        case .remember(let actor): later(handover()) { $0.remember(actor) }
         case .reopen(let incarnation):
             met(.incarnationReopened)
             later(0) { $0.world.reopen($0, after: incarnation) }
         }
+    }
+
+    private func remember(_ actor: ActorID) {
+        let result = run { try $0.remember(actor) }
+        guard isAlive else { return }
+        var isDurable = false
+        if case .success = result { isDurable = true }
+        feed(.remembered(actor, isDurable: isDurable, now: world.milliseconds))
     }
 
     private func take(_ alarm: Alarm) {

@@ -1,0 +1,80 @@
+import Merge
+import Replication
+import Testing
+
+@Suite("Incarnations that the store remembers")
+struct IncarnationMemoryTests {
+    private static let second = Reporter.second
+    private static let later = ActorID(node: World.id(2), incarnation: 21)
+
+    private func heads(of node: inout Reporter) -> Heads? {
+        node.now += 1_000
+        node.give(.tick(now: node.now, wallMilliseconds: World.wallStart + node.now))
+        for message in node.sent.reversed() {
+            if case .heads(let heads) = message { return heads }
+        }
+        return nil
+    }
+
+    @Test("Heads name an incarnation as met only once the store remembers it")
+    func metWhenRemembered() {
+        var node = Reporter()
+        node.remembers = false
+        node.heads(Self.second)
+        #expect(node.remembered == [Self.second])
+        #expect(heads(of: &node)?.met == [])
+        node.give(.remembered(Self.second, isDurable: true, now: node.now))
+        #expect(heads(of: &node)?.met == [Self.second])
+    }
+
+    @Test("Where remembering failed the store is asked again, a second later at the earliest")
+    func askedAgain() {
+        var node = Reporter()
+        node.remembers = false
+        node.heads(Self.second)
+        node.give(.remembered(Self.second, isDurable: false, now: node.now))
+        node.heads(Self.second)
+        #expect(node.remembered == [Self.second])
+        _ = heads(of: &node)
+        #expect(node.remembered == [Self.second, Self.second])
+        #expect(heads(of: &node)?.met == [])
+    }
+
+    @Test("After a restart an incarnation older than the one remembered is not met, and is told")
+    func olderAfterRestart() {
+        var node = Reporter(incarnations: [Self.later])
+        node.heads(Self.second)
+        #expect(
+            node.effects.contains {
+                if case .alarm(.incarnationOutdated(Self.second.node, _, 21)) = $0 {
+                    true
+                } else {
+                    false
+                }
+            })
+        let told = heads(of: &node)
+        #expect(told?.met == [])
+        #expect(told?.known == [Self.later])
+        node.heads(Self.later)
+        #expect(node.remembered.isEmpty)
+        #expect(heads(of: &node)?.met == [Self.later])
+    }
+
+    @Test("A node remembered as a later incarnation is not listened to before it is later still")
+    func reopensAfterTheOneRemembered() {
+        // Seed 2000315 of the simulator: two live stores of one node, and a third that restarts.
+        let world = World(seed: 11)
+        world.addNodes(2)
+        world.start()
+        world.run(2_000)
+        let later = ActorID(node: World.id(2), incarnation: world.nodes[1].actor.incarnation + 9)
+        world.nodes[0].store.remember(later)
+        world.stop(0)
+        world.restart(0)
+        world.save(0)
+        world.run(5_000)
+        #expect(world.nodes[1].actor > later)
+        #expect(world.status(1).stable == world.nodes[0].store.vector)
+        #expect(world.oracle.faults == [])
+    }
+}
