@@ -4,6 +4,8 @@ import Merge
 extension StoreEngine {
     /// What is known of the node's former lives.
     struct FormerLives {
+        /// The store's number, drawn when it was made.
+        var store: UInt64
         /// Their incarnations: the store's, those that peers' transactions told of, those that
         /// the side file and the caller know.
         var incarnations: [UInt64]
@@ -48,6 +50,12 @@ extension StoreEngine {
     /// 8 388 607 objects a minute. So the new block is above the last one known and above the
     /// minutes of all incarnations known; a store that knows all its past needs no more.
     ///
+    /// A store made anew in the place of a lost one knows nothing of its past. What its former
+    /// life was ahead of its minutes lies in blocks that it will come to in the same minute, so
+    /// every store begins all its blocks at a number of its own, one of 4 194 304. Where the
+    /// former life made n objects in a block and the new one makes m in it before peers have told
+    /// of it, an identity is used twice with a chance below (n + m) / 2^22.
+    ///
     /// A restored store does not know it all. Only where the clock was set back, or the former
     /// life was ahead of its minutes as above, can its blocks lie ahead of ours; against that we
     /// skip up to 4095 blocks by chance, which are no more than three days of numbers, and up to
@@ -72,7 +80,8 @@ extension StoreEngine {
         return RowIDAllocator(
             node: node, lastBlock: UInt32(min(lastBlock, 0x1FF_FFFE)),
             wallMilliseconds: wallMilliseconds,
-            skipping: former.isOwn ? 0 : UInt32(truncatingIfNeeded: random()))
+            skipping: UInt32(
+                truncatingIfNeeded: former.isNew || former.isOwn ? former.store : random()))
     }
 
     /// Remembers the newest incarnation of another node that was met.

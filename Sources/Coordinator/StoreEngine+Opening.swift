@@ -189,6 +189,7 @@ extension StoreEngine {
             beginning.isNew
             ? .new : isNewest ? StoreRecovery(rawValue: row["recovery"]) ?? .restored : .restored
         let former = FormerLives(
+            store: unsigned("store"),
             incarnations: actors.actors.filter { $0.node == node }.map(\.incarnation) + [
                 last, beginning.minimumIncarnation, beside?.incarnation ?? 0,
             ], lastBlock: UInt32(truncatingIfNeeded: unsigned("block")),

@@ -49,20 +49,24 @@ public struct RowIDAllocator: Hashable, Sendable {
     /// The block in use. It must be durable before an identity of it is given out.
     public private(set) var block: UInt32
     private var counter: UInt32
+    /// How many identities of every block are left out.
+    private let skipping: UInt32
 
     /// Begins a new block: the current minute, but never below the last one + 1.
     ///
     /// - Parameters:
     ///   - lastBlock: the last block of the store; 0 for a new one.
     ///   - wallMilliseconds: the wall time, milliseconds since 1970.
-    ///   - skipping: how many identities of the first block are left out, at most 0x3F_FFFF. A
-    ///     store that is made anew draws it by chance: where a node's store was lost and its
+    ///   - skipping: how many identities of every block are left out, at most 0x3F_FFFF. Each
+    ///     store has a number of its own, drawn by chance: where a node's store was lost and its
     ///     number is used again within the minute, against the rules, its first identities
-    ///     would otherwise be those that others know already.
+    ///     would otherwise be those that others know already. And so would those of its next
+    ///     block, where the former life had opened twice in that minute, too.
     public init(
         node: NodeID, lastBlock: UInt32, wallMilliseconds: UInt64, skipping: UInt32 = 0
     ) {
-        counter = skipping & 0x3F_FFFF
+        self.skipping = skipping & 0x3F_FFFF
+        counter = self.skipping
         let elapsed =
             wallMilliseconds > Self.epochMilliseconds
             ? wallMilliseconds - Self.epochMilliseconds : 0
@@ -74,7 +78,7 @@ public struct RowIDAllocator: Hashable, Sendable {
     public mutating func avoid(_ row: RowID) {
         guard row.node == node, row.block >= block else { return }
         block = row.block + 1
-        counter = 0
+        counter = skipping
     }
 
     /// The next identity. A full counter moves on to the next block.
@@ -82,7 +86,7 @@ public struct RowIDAllocator: Hashable, Sendable {
         counter += 1
         if counter > 0x7F_FFFF {
             block += 1
-            counter = 1
+            counter = skipping + 1
         }
         return RowID(node: node, block: block, counter: counter)
     }

@@ -63,6 +63,18 @@ struct RowIDTests {
         #expect(allocator.block == 301)
     }
 
+    @Test("Every block of a store begins at the store's own number")
+    func skipping() throws {
+        let node = try #require(NodeID(7))
+        var allocator = RowIDAllocator(
+            node: node, lastBlock: 99, wallMilliseconds: 0, skipping: 0xFFF0_0005)
+        #expect(allocator.next() == RowID(node: node, block: 100, counter: 0x30_0006))
+        allocator.avoid(RowID(node: node, block: 100, counter: 1))
+        #expect(allocator.next() == RowID(node: node, block: 101, counter: 0x30_0006))
+        for _ in 0x30_0007...0x7F_FFFF { _ = allocator.next() }
+        #expect(allocator.next() == RowID(node: node, block: 102, counter: 0x30_0006))
+    }
+
     @Test("Two openings in one minute never give the same identity")
     func reopening() {
         let wall = RowIDAllocator.epochMilliseconds + 7 * minute
