@@ -51,7 +51,8 @@ extension Replicator {
     mutating func settleMeetings() {
         guard isAnyMeetingOpen else { return }
         for index in peers.indices where peers[index].isAgreed { remember(index) }
-        guard isAnyMeetingRemembered, !queue.applying.contains(where: { isClosed($0.dot.actor) }) else {
+        guard isAnyMeetingRemembered, !queue.applying.contains(where: { isClosed($0.dot.actor) })
+        else {
             return
         }
         for index in peers.indices where peers[index].isAgreed && isRemembered(index) {

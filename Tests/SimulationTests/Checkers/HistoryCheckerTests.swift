@@ -381,6 +381,33 @@ struct HistoryCheckerTests {
         #expect(told == "")
     }
 
+    /// A second save becomes stable, and one comes that has not seen it.
+    private func late(
+        _ script: CheckerScript, seen: [(ActorID, UInt64)], _ write: CheckerScript.Write
+    ) -> [Observation] {
+        let vector = [(first, UInt64(2))]
+        let durable = CheckerScript.vector(vector)
+        let save = script.transaction(first, 2, at: 15, seen: [(first, 1)], item(.update, "k"))
+        let late = script.transaction(second, 1, at: 20, seen: seen, write)
+        return [
+            .committed(node: 0, notice: script.notice(2, vector, [save])),
+            .durable(node: 0, vector: durable),
+            .committed(node: 1, notice: script.notice(2, vector, [save], isLocal: false)),
+            .durable(node: 1, vector: durable), stable(vector),
+            .committed(
+                node: 0,
+                notice: script.notice(3, vector + [(second, 1)], [late], isLocal: false)),
+        ]
+    }
+
+    @Test("Law 8: saves whose pasts have nothing in common share no row, and may come late")
+    func disjointPasts() throws {
+        let told = try afterSharing { script in
+            late(script, seen: [], .init(kind: .insert, entity: "Item", row: 5))
+        }
+        #expect(told == "")
+    }
+
     @Test("Law 8: stable too early, shrinking, followed by a concurrent write: caught")
     func stabilityViolations() throws {
         let early = try afterSharing(isDurable: false) { _ in [stable([(first, 1)])] }
@@ -388,18 +415,7 @@ struct HistoryCheckerTests {
         let shrunk = try afterSharing { _ in [stable([(first, 1)]), stable([])] }
         #expect(shrunk.contains("expected no less than before"))
         let concurrent = try afterSharing { script in
-            [
-                stable([(first, 1)]),
-                .committed(
-                    node: 0,
-                    notice: script.notice(
-                        2, [(first, 1), (second, 1)],
-                        [
-                            script.transaction(
-                                second, 1, at: 20, seen: [(CheckerScript.actor(3), 1)],
-                                .init(kind: .insert, entity: "Item", row: 5))
-                        ], isLocal: false)),
-            ]
+            late(script, seen: [(first, 1)], item(.update, "j"))
         }
         #expect(concurrent.contains("is concurrent to it"))
         let lost = try afterSharing { script in

@@ -48,11 +48,62 @@ struct RegressionTests {
                 inserted other objects under the same identities. RowIDTests.avoided.
                 """),
         Case(
+            seed: 2_004_344,
+            lesson: """
+                Laws 2 and 3. Both lives of a lost store opened twice within a minute, and before \
+                any peer could tell it of the first, the new one came to the second block of the \
+                former: its first identities were given to other objects, and what was merged \
+                under one name was lost under the other. Every block of a store begins at a number \
+                of its own now. RecoveryTests.identitiesOfALostStore.
+                """),
+        Case(
+            seed: 2_003_820,
+            lesson: """
+                Law 9. Up to four peers are asked at once, and each answer was taken in however \
+                far the store was behind by then: a page a peer on top of the backlog. \
+                ProtectionTests.pagesAtOnce.
+                """),
+        Case(
             seed: 18,
             lesson: """
                 Law 8. A copy of a store that runs beside the store itself, while clients of both \
                 save: one lineage cannot be kept. The simulated clients move to the copy instead, \
                 and whoever goes back restores (ARCHITECTURE, failure model).
+                """),
+        Case(
+            seed: 3_001_734,
+            lesson: """
+                Law 8. A copy was told of its original's later incarnation and began one later \
+                still. It had been vouched for before that, so it saved at once, concurrently with \
+                what its original had called stable meanwhile. Whoever begins an incarnation later \
+                than its store knows is restored. RememberedIncarnationTests.laterIncarnation.
+                """),
+        Case(
+            seed: 2_000_315,
+            lesson: """
+                Law 8. The member that had vouched for a copy restarted, met the copy's original \
+                first, and told it what the copy had not seen. Stores remember now whom they have \
+                met. IncarnationMemoryTests.
+                """),
+        Case(
+            seed: 3_006_727,
+            lesson: """
+                Law 1. The simulator's own end: nodes were called converged while one that had \
+                been paused had not heard of its own commits.
+                """),
+        Case(
+            seed: 3_005_754,
+            lesson: """
+                Law 8. A backup alone held what every disk had lost, and was put back after the \
+                cluster had gone on without it (ARCHITECTURE, failure model): not simulated.
+                """),
+        Case(
+            seed: 3_000_023,
+            lesson: """
+                Law 8. Two stores made anew met each other before they met the older ones, and \
+                saved. Their saves share no row with anything that is stable elsewhere: the \
+                checker asks now whether two transactions have any of their past in common. \
+                HistoryCheckerTests.disjointPasts.
                 """),
         Case(
             seed: 2_002_352,
