@@ -43,6 +43,14 @@ import Testing
         }
     }
 
+    private static func describe(_ mesh: Mesh) -> String {
+        mesh.transports.indices.map { index in
+            let heard = mesh.received[index].map { "\($0.sender) \($0.channel)" }
+            return "\(index + 1) heard \(Set(heard).sorted()): "
+                + "\(mesh.transports[index].keyReport) \(mesh.transports[index].statistics)"
+        }.joined(separator: "\n")
+    }
+
     private static func forget(_ mesh: Mesh) {
         for index in mesh.received.indices { mesh.received[index] = [] }
     }
@@ -122,7 +130,7 @@ import Testing
                         && $0.transports[1].keyReport.peers.first?.publicKey == step.own.publicKey
                 } again: {
                     try Self.talk($0)
-                })
+                }, "\(Self.describe(mesh))")
         }
         #expect(mesh.transports[0].keyReport.publicKey == new.publicKey)
     }

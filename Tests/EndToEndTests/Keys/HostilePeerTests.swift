@@ -1,0 +1,115 @@
+import Coordinator
+import Foundation
+import Testing
+
+@testable import Node
+
+extension EndToEnd {
+    @Suite("Against peers that mean harm, in a mesh with keys")
+    struct HostilePeerTests {}
+}
+
+/// A dealer and a subscriber connected to a node, with any key or none.
+private final class Intruder {
+    private let dealer: ZeroMQSocket
+    private let subscriber: ZeroMQSocket
+    private(set) var received = 0
+
+    /// - Parameters:
+    ///   - keys: what to show; nil for no CURVE at all.
+    ///   - server: the node's key.
+    ///   - number: the node it claims to be.
+    init(_ node: NodeHandle, keys: CurveKeys?, server: CurvePublicKey, claiming number: Int)
+        throws
+    {
+        let context = try ZeroMQContext()
+        dealer = try ZeroMQSocket(.dealer, in: context)
+        subscriber = try ZeroMQSocket(.subscriber, in: context)
+        for socket in [dealer, subscriber] {
+            if let keys { try Gatekeeper.introduceClient(socket, keys, to: server) }
+            // ZMQ_SNDHWM: what waits here must not be taken for the node's memory.
+            try socket.set(23, 8)
+        }
+        // ZMQ_ROUTING_ID, ZMQ_SUBSCRIBE.
+        try dealer.set(5, text: "node-\(number)-0123456789abcdef")
+        try subscriber.set(6, text: "")
+        try dealer.connect("tcp://127.0.0.1:\(node.exchangePort)")
+        try subscriber.connect("tcp://127.0.0.1:\(node.publishPort)")
+    }
+
+    func send(_ bytes: [UInt8]) throws -> Bool { try dealer.send(bytes) == .sent }
+
+    func receive() throws {
+        for socket in [dealer, subscriber] {
+            while try socket.receive() != nil { received += 1 }
+        }
+    }
+}
+
+extension EndToEnd.HostilePeerTests {
+    @Test("Strangers get no byte of data, and whoever has a key costs no more than his share")
+    func intruders() async throws {
+        try await TestCluster.with(starting: []) { cluster in
+            let ring = try Keyring(cluster)
+            for number in [1, 2] { try await cluster.node(number).start() }
+            let (one, two) = (cluster.node(1), cluster.node(2))
+            try await one.save([TestModel.insert("Rollback", ["name": .string("first")])])
+            try await cluster.waitForConvergence(among: [1, 2])
+            let before = one.residentBytes
+            let server = try ring.keys(of: 1).publicKey
+            let stranger = try CurveKeys.generate()
+            let strangers = [
+                try Intruder(one, keys: nil, server: server, claiming: 2),
+                try Intruder(one, keys: stranger, server: server, claiming: 2),
+                try Intruder(one, keys: stranger, server: server, claiming: 3),
+                // A listed key, for a node that does not hold the key it is told to hold.
+                try Intruder(
+                    one, keys: try ring.keys(of: 3), server: stranger.publicKey, claiming: 3),
+            ]
+            // Node 3 is not running; here is its key in other hands.
+            let insider = try Intruder(
+                one, keys: try ring.keys(of: 3), server: server, claiming: 3)
+            let loads = try [one, two].map {
+                try Load(on: $0, prefix: "hostile\($0.number)-", clients: 1)
+            }
+            var generator = SeededGenerator(seed: 71)
+            let noise = (0..<(256 << 10)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+            let oversized = [UInt8](repeating: 7, count: 8 << 20)
+            var highest = before
+            var sent = 0
+            let end = ContinuousClock.now + .seconds(8)
+            while ContinuousClock.now < end {
+                for intruder in strangers {
+                    _ = try intruder.send(Array(noise.prefix(1000)))
+                    try intruder.receive()
+                }
+                for _ in 0..<8 {
+                    let length = Int.random(in: 0...noise.count, using: &generator)
+                    if try insider.send(Array(noise.prefix(length))) { sent += length }
+                }
+                if Int.random(in: 0..<20, using: &generator) == 0 {
+                    _ = try insider.send(oversized)
+                }
+                highest = max(highest, one.residentBytes)
+                try await Task.sleep(for: .milliseconds(2))
+            }
+            for intruder in strangers { #expect(intruder.received == 0) }
+            #expect(sent > 64 << 20, "The flood was none: \(sent) bytes")
+            #expect(highest - before < 128 << 20, "\(before) became \(highest)")
+            for load in loads {
+                try await load.waitForAcknowledged(load.outcome.acknowledged.count + 10)
+                let outcome = await load.stop()
+                #expect(outcome.refusals == [] && outcome.unanswered == [])
+                #expect(outcome.longest < .seconds(5))
+            }
+            try await cluster.waitForConvergence(among: [1, 2])
+            for node in [one, two] {
+                #expect(try await node.verify()["ok"]?.boolean == true)
+            }
+            let refused = try await one.refused()
+            #expect(refused.contains { $0.key == stranger.publicKey.text })
+            #expect(
+                one.said.split(separator: "\n").count < 100, "the log was filled: \(one.said)")
+        }
+    }
+}

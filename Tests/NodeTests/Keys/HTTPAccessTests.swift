@@ -1,0 +1,95 @@
+import Coordinator
+import Testing
+
+@testable import Node
+
+@Suite("Who may ask for what") struct HTTPAccessTests {
+    private static let tokens = [
+        HTTPToken(secret: "reader-0123456789abcdef", scope: .read, name: "reader"),
+        HTTPToken(secret: "writer-0123456789abcdef", scope: .write, name: "writer"),
+        HTTPToken(secret: "admin-0123456789abcdef", scope: .admin, name: "admin"),
+    ]
+
+    /// All that there is, with the least scope; nil for anybody. It is written down here once more
+    /// so that nobody widens a scope without seeing it.
+    static let table: [(method: String, path: String, scope: HTTPScope?)] = [
+        ("GET", "/healthz", nil), ("GET", "/readyz", nil), ("GET", "/metrics", .read),
+        ("GET", "/v1/status", .read), ("GET", "/v1/model", .read), ("POST", "/v1/fetch", .read),
+        ("GET", "/v1/objects/Person/p1", .read), ("GET", "/v1/saves/x", .read),
+        ("POST", "/v1/generations", .read), ("DELETE", "/v1/generations/x", .read),
+        ("GET", "/v1/history", .read), ("GET", "/v1/changes?after=x", .read),
+        ("GET", "/v1/conflicts", .read), ("GET", "/v1/conflicts/x", .read),
+        ("POST", "/v1/verify", .read), ("GET", "/v1/members", .read),
+        ("POST", "/v1/save", .write), ("POST", "/v1/conflicts/x/resolution", .write),
+        ("POST", "/v1/conflicts/x/undo", .write), ("DELETE", "/v1/history?before=x", .admin),
+        ("POST", "/v1/backup", .admin), ("POST", "/v1/members", .admin),
+        ("DELETE", "/v1/members", .admin), ("POST", "/v1/reload", .admin),
+    ]
+
+    @Test("Every endpoint asks for its scope: 401 without a token, 403 with too small a scope")
+    func scopes() async throws {
+        var options = HTTPServer.Options()
+        options.tokens = Self.tokens
+        try await HTTPTestNode.run(options: options) { node in
+            let url = "http://127.0.0.1:\(node.server.port)"
+            let stranger = try NodeClient(url: url)
+            let clients = try Self.tokens.map {
+                ($0.scope, try NodeClient(url: url, token: $0.secret))
+            }
+            for (method, path, needed) in Self.table {
+                let refused = try await stranger.request(method, path)
+                #expect((refused.status == 401) == (needed != nil), "\(method) \(path)")
+                for (scope, client) in clients {
+                    let answer = try await client.request(method, path)
+                    let isEnough = needed.map { scope >= $0 } ?? true
+                    #expect((answer.status != 403) == isEnough, "\(method) \(path) \(scope)")
+                    #expect(answer.status != 401 && answer.status != 405)
+                    guard !isEnough, let needed else { continue }
+                    let error = try JSONParser.parse(answer.body).object?["error"]?.object
+                    #expect(error?["code"] == .string("forbidden"))
+                    #expect(error?["scope"] == .string(scope.rawValue))
+                    #expect(error?["needed"] == .string(needed.rawValue))
+                }
+            }
+            // What is not there is nobody's business without a token, and 404 or 405 with one.
+            #expect(try await stranger.request("GET", "/v1/none").status == 401)
+            #expect(try await clients[0].1.request("GET", "/v1/none").status == 404)
+            #expect(try await stranger.request("PUT", "/v1/save").status == 401)
+            #expect(try await clients[0].1.request("PUT", "/v1/save").status == 405)
+            for (_, client) in clients { await client.close() }
+            await stranger.close()
+        }
+    }
+
+    @Test("Tokens that change hold from the next request on, on open connections too")
+    func changed() async throws {
+        var options = HTTPServer.Options()
+        options.token = "0123456789abcdef"
+        try await HTTPTestNode.run(options: options) { (node: HTTPTestNode) async throws in
+            #expect(try await node.ask("GET", "/v1/status").status == 200)
+            node.server.update(tokens: Self.tokens)
+            #expect(try await node.ask("GET", "/v1/status").status == 401)
+            node.server.update(tokens: [HTTPToken(secret: "0123456789abcdef", scope: .read)])
+            #expect(try await node.ask("GET", "/v1/status").status == 200)
+            #expect(try await node.ask("POST", "/v1/reload").status == 403)
+        }
+    }
+
+    @Test("A token is known only whole, and of two that are equal the greater scope counts")
+    func comparing() {
+        let access = HTTPAccess(Self.tokens)
+        #expect(access.token(inField: "Bearer reader-0123456789abcdef")?.scope == .read)
+        for field in [
+            nil, "", "Bearer", "Bearer ", "Bearer reader-0123456789abcde",
+            "Bearer reader-0123456789abcdef0", "bearer reader-0123456789abcdef",
+            "reader-0123456789abcdef",
+            "Bearer reader-0123456789abcdefBearer reader-0123456789abcdef",
+        ] { #expect(access.token(inField: field) == nil) }
+        let twice = HTTPAccess([
+            HTTPToken(secret: "0123456789abcdef", scope: .admin),
+            HTTPToken(secret: "0123456789abcdef", scope: .read),
+        ])
+        #expect(twice.token(inField: "Bearer 0123456789abcdef")?.scope == .admin)
+        #expect(HTTPAccess([]).isOpen && !twice.isOpen)
+    }
+}
