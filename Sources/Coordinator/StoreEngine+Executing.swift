@@ -101,7 +101,7 @@ extension StoreEngine {
             transaction: stamp?.dot, timestamp: stamp?.timestamp, seen: seen, token: token,
             insertedRows: plan.inserted,
             conflicts: Array(group.closedConflicts[closedBefore...]),
-            rows: savedRows(plan, changes, stamp))
+            rows: try savedRows(plan, changes, stamp))
         if let saveID = request.saveID { try remember(result, under: saveID) }
         return result
     }
@@ -184,7 +184,7 @@ extension StoreEngine {
     /// The rows as the save left them.
     private func savedRows(
         _ plan: SavePlan, _ changes: [Change], _ stamp: Stamp?
-    ) -> [SaveResult.SavedRow] {
+    ) throws -> [SaveResult.SavedRow] {
         var result: [SaveResult.SavedRow] = []
         result.reserveCapacity(plan.order.count)
         let written = stamp.map { RowVersion(dots: [$0.dot]) }
@@ -198,11 +198,8 @@ extension StoreEngine {
                 result.append(.init(objectID: id, version: nil, values: nil))
                 continue
             }
-            var values: [PropertyValue]?
-            if planned.isSettled, var columns = planned.loaded?.columns {
-                for (position, value) in planned.values { columns[position] = value }
-                values = columns
-            }
+            // Read again, for what a reference shows hangs on other rows of the save as well.
+            let values = planned.isSettled ? try load(planned.table, row)?.columns : nil
             result.append(
                 .init(
                     objectID: id,

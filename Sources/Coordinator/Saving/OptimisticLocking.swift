@@ -40,12 +40,17 @@ enum OptimisticLocking {
             return .write(operation.values.filter { !changedInStore.contains($0.position) })
         case .mergeByPropertyObjectTrump: return .write(operation.values)
         case .overwrite, .error, .errorByRow:
-            // The whole object as the context had it goes over the store's.
+            // The whole object as the context had it goes over the store's. What a register still
+            // holds is not written: a reference to what is gone by now reads as null and stays
+            // (MODEL P13), and is no claim of the caller's that could be refused.
             guard let snapshot = operation.snapshot else { return .write(operation.values) }
             let assigned = Set(operation.values.map(\.position))
+            let policies = store.table.entity.policies
             var values = operation.values
             for (position, value) in snapshot.enumerated()
-            where !assigned.contains(position) && changedInStore.contains(position) {
+            where !assigned.contains(position) && changedInStore.contains(position)
+                && store.state.visible(position, policies)?.value != value
+            {
                 values.append((position, value))
             }
             return .write(values)

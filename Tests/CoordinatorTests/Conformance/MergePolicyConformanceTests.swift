@@ -174,6 +174,32 @@ import Testing
         #expect(pair.inB("q") == "q0")
     }
 
+    @Test("CD-13: overwriting leaves a reference alone whose target A deleted: it reads as nil")
+    func overwriteOfDangling() throws {
+        let pair = try Siblings(.overwrite)
+        try pair.a.performAndWait {
+            let owner = pair.a.insert("Person")
+            owner["name"] = "owner"
+            pair.xA.setRelatedObject(owner, forKey: "owner")
+            try pair.a.save()
+        }
+        try pair.b.performAndWait {
+            pair.b.refresh(pair.xB, mergeChanges: false)
+            #expect(pair.xB.relatedObject(forKey: "owner") != nil)
+            try pair.a.performAndWait {
+                if let owner = pair.xA.relatedObject(forKey: "owner") { pair.a.delete(owner) }
+                pair.xA["p"] = "pA"
+                try pair.a.save()
+            }
+            pair.xB["q"] = "qB"
+            // What B never assigned cannot fail it: the register has held that value all along.
+            try pair.b.save()
+            #expect(pair.xB.relatedObject(forKey: "owner") == nil)
+        }
+        #expect(try pair.stored("p") == "p0")
+        #expect(try pair.stored("q") == "qB")
+    }
+
     @Test("CD-14: with rollback, A changes p, B changes p and q; p is A's, q as it was, B clean")
     func rollbackPolicy() throws {
         let pair = try Siblings(.rollback)
