@@ -9,16 +9,22 @@ public struct RowWrite: Hashable, Sendable {
     public let kind: Kind
     /// The values written, by property position. Under a row-grained policy: of every property.
     public let values: [(position: Int, value: PropertyValue)]
+    /// Of an insert or a revival of an entity with uniqueness constraints: positions whose values
+    /// nobody assigned though they are not null, or somebody did though they are; rising.
+    public let exceptions: [Int]
 
     /// Describes a write.
-    public init(kind: Kind, values: [(position: Int, value: PropertyValue)]) {
+    public init(
+        kind: Kind, values: [(position: Int, value: PropertyValue)], exceptions: [Int] = []
+    ) {
         self.kind = kind
         self.values = values
+        self.exceptions = exceptions
     }
 
     /// Whether both write the same.
     public static func == (left: Self, right: Self) -> Bool {
-        left.kind == right.kind
+        left.kind == right.kind && left.exceptions == right.exceptions
             && left.values.elementsEqual(right.values) {
                 $0.position == $1.position && $0.value == $1.value
             }
@@ -27,6 +33,7 @@ public struct RowWrite: Hashable, Sendable {
     /// Hashes kind and values.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(kind)
+        hasher.combine(exceptions)
         for entry in values {
             hasher.combine(entry.position)
             hasher.combine(entry.value)
@@ -75,6 +82,11 @@ extension RowState {
         guard !policies.isRowGrained, write.kind != .delete else { return }
         for (position, value) in write.values {
             properties[position].apply(Sibling(stamp: stamp, value: value), seen: seen)
+        }
+        if !exceptions.isEmpty { pruneExceptions() }
+        if !write.exceptions.isEmpty {
+            exceptions.append(InsertionException(dot: stamp.dot, positions: write.exceptions))
+            exceptions.sort { $0.dot < $1.dot }
         }
     }
 

@@ -15,6 +15,8 @@ public struct RowState: Hashable, Sendable {
     public var properties: [Register<PropertyValue>]
     /// Dots of the version whose existence siblings have collapsed, sorted.
     public var collapsedDots: [Dot]
+    /// What of the insertions is otherwise than their values tell, see ``isAssigned(_:at:)``.
+    public var exceptions: [InsertionException] = []
 
     /// A row of so many properties that nothing is known of.
     public init(propertyCount: Int) {
@@ -38,28 +40,44 @@ public struct RowState: Hashable, Sendable {
     }
 }
 
-/// The version of a row: a set of dots, nearly always one. Core Data's Z_OPT, made distributed.
-public struct RowVersion: Hashable, Sendable, CustomStringConvertible {
-    /// The dots, sorted and unique.
-    public let dots: [Dot]
+/// Positions at which an insertion's assignments are not what its values tell.
+public struct InsertionException: Hashable, Sendable {
+    /// The transaction that inserted or revived the row.
+    public let dot: Dot
+    /// Positions where it wrote a value that nobody assigned, or a null that somebody did; rising.
+    public let positions: [Int]
 
-    /// Makes a version of dots in any order.
-    public init(dots: [Dot]) {
-        self.dots = dots.count < 2 ? dots : Array(Set(dots)).sorted()
+    /// Describes an exception.
+    public init(dot: Dot, positions: [Int]) {
+        self.dot = dot
+        self.positions = positions
+    }
+}
+
+extension RowState {
+    /// Whether somebody assigned a property's value: a default is no assignment, nor is the null
+    /// that an insertion leaves where it says nothing.
+    ///
+    /// So that plain rows need to keep nothing, an insertion's values count as assigned where
+    /// they are not null, and ``exceptions`` list where that is wrong.
+    ///
+    /// - Parameters:
+    ///   - sibling: of the property's register.
+    ///   - position: the property's.
+    public func isAssigned(_ sibling: Sibling<PropertyValue>, at position: Int) -> Bool {
+        guard insertion.siblings.contains(where: { $0.dot == sibling.dot }) else { return true }
+        let isException = exceptions.contains {
+            $0.dot == sibling.dot && $0.positions.contains(position)
+        }
+        return sibling.value.isNull == isException
     }
 
-    /// The dots joined by `+`.
-    public var description: String { dots.map(\.description).joined(separator: "+") }
-
-    /// Reads what ``description`` prints; nil where it is anything else.
-    public init?(_ text: some StringProtocol) {
-        var dots: [Dot] = []
-        for part in text.split(separator: "+", omittingEmptySubsequences: false) {
-            guard let dot = Dot(part), dots.count < 1024 else { return nil }
-            if let last = dots.last, last >= dot { return nil }
-            dots.append(dot)
+    /// Forgets exceptions of writes that are in no register any more.
+    mutating func pruneExceptions() {
+        exceptions.removeAll { exception in
+            !exception.positions.contains { position in
+                properties[position].siblings.contains { $0.dot == exception.dot }
+            }
         }
-        guard !dots.isEmpty else { return nil }
-        self.init(dots: dots)
     }
 }

@@ -39,6 +39,23 @@ struct NameTests {
         }
     }
 
+    @Test("A survivor's version names the rows it eclipses, each with its dots")
+    func survivorVersion() throws {
+        let name = try #require(Dot("2.6f3a91c04be1d277-117"))
+        let other = try #require(Dot("1.5-3"))
+        let version = RowVersion(
+            dots: [name],
+            eclipsed: [
+                .init(row: RowID(9), dots: [name, other]), .init(row: RowID(7), dots: [name]),
+            ])
+        #expect("\(version)" == "\(name)~p7~\(name)~p9~\(other)+\(name)")
+        #expect(RowVersion("\(version)") == version)
+        #expect(version != RowVersion(dots: [name]))
+        for text in ["\(name)~", "\(name)~p7", "\(name)~p7~", "\(name)~p9~\(name)~p7~\(name)"] {
+            #expect(RowVersion(text) == nil)
+        }
+    }
+
     @Test(
         "What is no printed actor is refused",
         arguments: [

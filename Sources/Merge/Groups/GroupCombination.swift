@@ -1,0 +1,110 @@
+/// A row of a group as combining sees it.
+public struct GroupMember: Sendable {
+    /// The row.
+    public let row: RowID
+    /// Its registers.
+    public let state: RowState
+    /// Its entity's policies.
+    public let policies: EntityPolicies
+    /// For each property of the survivor's entity its position here; nil where this row's entity
+    /// has no such property. A nil list stands for the same positions.
+    public let positions: [Int?]?
+
+    /// Describes a row of a group.
+    public init(row: RowID, state: RowState, policies: EntityPolicies, positions: [Int?]? = nil) {
+        self.row = row
+        self.state = state
+        self.policies = policies
+        self.positions = positions
+    }
+
+    fileprivate func position(_ survivors: Int) -> Int? {
+        guard let positions else { return survivors }
+        return survivors < positions.count ? positions[survivors] : nil
+    }
+}
+
+/// What a survivor shows of its group (DESIGN section 5.5).
+///
+/// It keeps its own constrained properties, whatever they are (MODEL P10). Every other property is
+/// the earliest or the latest of the members' visible values, as the survivor's policy chooses;
+/// ties within one save go to the lowest row (MODEL P8). Left alone are properties with an error
+/// policy, and of each member those that nobody ever assigned. Under a row-grained policy the
+/// members' whole rows are chosen from. Under an error policy nothing is combined. Members whose
+/// entity, of the same hierarchy, is grained otherwise take no part.
+///
+/// Pure: a function of the members' registers, so every node shows the same.
+public struct GroupCombination: Sendable {
+    /// The visible row.
+    public let survivor: GroupMember
+    /// The rows it eclipses, in any order.
+    public let eclipsed: [GroupMember]
+    /// The positions of all properties that are part of a constraint of the survivor's entity.
+    public let constrained: Set<Int>
+
+    /// Describes a group.
+    public init(survivor: GroupMember, eclipsed: [GroupMember], constrained: Set<Int>) {
+        self.survivor = survivor
+        self.eclipsed = eclipsed
+        self.constrained = constrained
+    }
+
+    /// What readers see of a property of the survivor, before references are projected.
+    ///
+    /// - Returns: nil where nobody ever wrote the property: it is null.
+    public func visible(_ position: Int) -> Sibling<PropertyValue>? {
+        let policies = survivor.policies
+        let own = survivor.state.visible(position, policies)
+        let policy = policies.properties[position]
+        if policies.entity.leavesUnresolved || policy.leavesUnresolved
+            || constrained.contains(position)
+        {
+            return own
+        }
+        if policies.isRowGrained { return ofWholeRow(position) ?? own }
+        let candidates = ([survivor] + eclipsed).compactMap { member -> Candidate<PropertyValue>? in
+            guard !member.policies.isRowGrained, let place = member.position(position),
+                let sibling = member.state.visible(place, member.policies),
+                member.state.isAssigned(sibling, at: place)
+            else { return nil }
+            return Candidate(row: member.row, stamp: sibling.stamp, value: sibling.value)
+        }
+        return Self.choose(candidates, policy.choice).map {
+            Sibling(stamp: $0.stamp, value: $0.value)
+        } ?? own
+    }
+
+    /// Row-grained: one member's whole row is chosen; what its entity does not have stays the
+    /// survivor's own.
+    private func ofWholeRow(_ position: Int) -> Sibling<PropertyValue>? {
+        let candidates = ([survivor] + eclipsed).compactMap {
+            member -> Candidate<PropertyValue?>? in
+            guard member.policies.isRowGrained,
+                let whole = member.state.visibleWhole(member.policies)
+            else { return nil }
+            let value = member.position(position).flatMap {
+                member.state.visible($0, member.policies)?.value
+            }
+            return Candidate(row: member.row, stamp: whole.stamp, value: value)
+        }
+        guard let chosen = Self.choose(candidates, survivor.policies.entity.choice),
+            let value = chosen.value
+        else { return nil }
+        return Sibling(stamp: chosen.stamp, value: value)
+    }
+
+    private struct Candidate<Value> {
+        let row: RowID
+        let stamp: Stamp
+        let value: Value
+    }
+
+    private static func choose<Value>(
+        _ candidates: [Candidate<Value>], _ choice: MergePolicy.Choice
+    ) -> Candidate<Value>? {
+        candidates.min { left, right in
+            if left.stamp == right.stamp { return left.row < right.row }
+            return choice == .earliest ? left.stamp < right.stamp : right.stamp < left.stamp
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import Merge
+import Testing
+
+/// What a survivor shows of its group.
+@Suite struct GroupCombinationTests {
+    /// Properties: 0 key, 1 p, 2 q.
+    private func member(
+        _ number: Int64, at time: UInt64, _ policy: MergePolicy,
+        _ values: [PropertyValue], exceptions: [Int] = [], q override: MergePolicy? = nil
+    ) throws -> GroupMember {
+        let policies = EntityPolicies(
+            entity: policy, properties: [policy, policy, override ?? policy])
+        var state = RowState(propertyCount: 3)
+        try state.apply(
+            RowWrite(
+                kind: .insert, values: values.enumerated().map { ($0, $1) },
+                exceptions: exceptions), stamp: try stamp(time), seen: VersionVector(),
+            policies: policies)
+        return GroupMember(row: RowID(number), state: state, policies: policies)
+    }
+
+    private func stamp(_ time: UInt64) throws -> Stamp {
+        Stamp(
+            timestamp: try #require(HybridTimestamp(milliseconds: time, counter: 0)),
+            dot: Dot(
+                actor: ActorID(node: try #require(NodeID(1)), incarnation: 1), sequence: time))
+    }
+
+    private func shown(_ survivor: GroupMember, _ eclipsed: GroupMember...) -> [PropertyValue] {
+        let group = GroupCombination(survivor: survivor, eclipsed: eclipsed, constrained: [0])
+        return (0..<3).map { group.visible($0)?.value ?? .null }
+    }
+
+    private let k = PropertyValue.string("k")
+
+    @Test("The policy chooses property by property; constrained ones stay the survivor's own")
+    func properties() throws {
+        for (policy, p) in [
+            (MergePolicy.mergeByPropertyStoreTrump, 1), (.mergeByPropertyObjectTrump, 2),
+        ] {
+            let a = try member(1, at: 1, policy, [k, .integer(1), .null])
+            let b = try member(2, at: 2, policy, [.string("other"), .integer(2), .integer(5)])
+            #expect(shown(a, b) == [k, .integer(Int64(p)), .integer(5)])
+        }
+    }
+
+    @Test("What nobody assigned is not combined: a default, or the null that an insert leaves")
+    func defaults() throws {
+        let a = try member(1, at: 1, .mergeByPropertyObjectTrump, [k, .integer(1), .integer(1)])
+        let b = try member(
+            2, at: 2, .mergeByPropertyObjectTrump, [k, .integer(3), .null], exceptions: [1])
+        #expect(shown(a, b) == [k, .integer(1), .integer(1)])
+        // A null that somebody assigned counts.
+        let c = try member(
+            3, at: 3, .mergeByPropertyObjectTrump, [k, .integer(3), .null], exceptions: [2])
+        #expect(shown(a, c) == [k, .integer(3), .null])
+    }
+
+    @Test("Under an error policy nothing is combined, and no property with one of its own is")
+    func errors() throws {
+        let a = try member(1, at: 1, .error, [k, .null, .null])
+        let b = try member(2, at: 2, .error, [k, .integer(2), .integer(2)])
+        #expect(shown(a, b) == [k, .null, .null])
+        let c = try member(3, at: 1, .mergeByPropertyObjectTrump, [k, .null, .null], q: .error)
+        let d = try member(
+            4, at: 2, .mergeByPropertyObjectTrump, [k, .integer(2), .integer(2)], q: .error)
+        #expect(shown(c, d) == [k, .integer(2), .null])
+    }
+
+    @Test("Row-grained policies choose a whole row, but for the survivor's key")
+    func rows() throws {
+        let key = PropertyValue.string("other")
+        let a = try member(1, at: 1, .overwrite, [k, .integer(1), .integer(1)])
+        let b = try member(2, at: 2, .overwrite, [key, .integer(2), .null])
+        #expect(shown(a, b) == [k, .integer(2), .null])
+        let c = try member(1, at: 1, .rollback, [k, .integer(1), .null])
+        let d = try member(2, at: 2, .rollback, [key, .integer(2), .integer(2)])
+        #expect(shown(c, d) == [k, .integer(1), .null])
+    }
+
+    @Test("P8: of values that one save wrote the lowest row's is shown, under both rules")
+    func ties() throws {
+        for policy in [MergePolicy.mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump] {
+            let a = try member(1, at: 1, policy, [k, .integer(1), .null])
+            let b = try member(2, at: 1, policy, [k, .integer(2), .null])
+            #expect(shown(a, b)[1] == .integer(1))
+        }
+    }
+}
