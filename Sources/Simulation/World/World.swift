@@ -315,6 +315,8 @@ final class World {
         }
         statistics.milliseconds = milliseconds
         for machine in machines { machine.disk.unmount() }
+        // What was still to come holds this world, which holds it.
+        queue = EventQueue()
         return report
     }
 
