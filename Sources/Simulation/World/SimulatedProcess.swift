@@ -248,7 +248,10 @@ final class SimulatedProcess {
         let result = run { try $0.remember(actor) }
         guard isAlive else { return }
         var isDurable = false
-        if case .success = result { isDurable = true }
+        if case .success = result {
+            isDurable = true
+            observe { .durable(node: $0, vector: coordinator.durableVector) }
+        }
         feed(.remembered(actor, isDurable: isDurable, now: world.milliseconds))
     }
 

@@ -98,6 +98,12 @@ struct RegressionTests {
                 cluster had gone on without it (ARCHITECTURE, failure model): not simulated.
                 """),
         Case(
+            seed: 5_000_973,
+            lesson: """
+                Law 8. The simulator did not tell its checkers what had become durable together \
+                with the note of whom a node has met.
+                """),
+        Case(
             seed: 3_000_023,
             lesson: """
                 Law 8. Two stores made anew met each other before they met the older ones, and \
