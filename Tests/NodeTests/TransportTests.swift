@@ -48,11 +48,18 @@ final class Mesh {
         return true
     }
 
-    /// A mesh of nodes 1...count that all know each other.
+    /// A mesh of nodes 1...count that all know each other. Their ports are none that the system
+    /// deals out by itself: who gives one up for a moment must get it again.
     static func joined(_ count: Int, keys: [CurveKeys] = []) throws -> Mesh {
         let mesh = Mesh()
+        let ports = try TestCluster.freePorts(2 * count)
         for number in 1...count {
-            try mesh.add(settings(number, keys: keys.isEmpty ? nil : keys[number - 1]))
+            var settings = try settings(number, keys: keys.isEmpty ? nil : keys[number - 1])
+            settings.publish = MeshEndpoint(
+                address: HostAddress(host: "127.0.0.1", port: ports[2 * number - 2]))
+            settings.exchange = MeshEndpoint(
+                address: HostAddress(host: "127.0.0.1", port: ports[2 * number - 1]))
+            try mesh.add(settings)
         }
         for own in 1...count {
             for other in 1...count where other != own {
@@ -66,267 +73,280 @@ final class Mesh {
     }
 }
 
-@Suite("Transport", .serialized) struct TransportTests {
-    @Test("A published frame reaches every peer, named by its sender")
-    func publishing() throws {
-        let mesh = try Mesh.joined(3)
-        let arrived = try mesh.wait { mesh in
-            (1...2).allSatisfy { !mesh.received[$0].isEmpty }
-        } again: {
-            try $0.transports[0].publish([1, 2, 3])
-        }
-        #expect(arrived)
-        for index in 1...2 {
-            let frame = try #require(mesh.received[index].first)
-            #expect(frame.bytes == [1, 2, 3])
-            #expect(frame.sender == NodeID(1))
-            #expect(frame.channel == .publish)
-        }
-        #expect(mesh.received[0].isEmpty)
-    }
+/// The suites that poll sockets on the test's own thread, one after the other: each keeps a thread
+/// busy that other tests wait for.
+@Suite("The mesh's sockets", .serialized) enum MeshSuites {}
 
-    @Test("A question reaches one peer, and its answer comes back to who asked")
-    func exchanging() throws {
-        let mesh = try Mesh.joined(3)
-        #expect(
-            try mesh.wait {
-                !$0.received[1].isEmpty
+extension MeshSuites {
+    @Suite("Transport") struct TransportTests {
+        @Test("A published frame reaches every peer, named by its sender")
+        func publishing() throws {
+            let mesh = try Mesh.joined(3)
+            let arrived = try mesh.wait { mesh in
+                (1...2).allSatisfy { !mesh.received[$0].isEmpty }
             } again: {
-                try $0.transports[0].send([7], to: Mesh.node(2))
-            })
-        let question = try #require(mesh.received[1].first)
-        #expect(question.sender == NodeID(1))
-        #expect(question.channel == .exchange)
-        let route = try #require(question.route)
-        #expect(try mesh.transports[1].reply([8], along: route) == .sent)
-        #expect(try mesh.transports[1].reply([], to: Mesh.node(1)) == .sent)
-        #expect(try mesh.wait { $0.received[0].count >= 2 })
-        #expect(mesh.received[0].map(\.bytes) == [[8], []])
-        #expect(mesh.received[0].map(\.sender) == [NodeID(2), NodeID(2)])
-        #expect(mesh.received[2].isEmpty)
-        #expect(try mesh.transports[1].reply([9], to: Mesh.node(3)) == .unreachable)
-        #expect(try mesh.transports[1].send([9], to: Mesh.node(4)) == .unreachable)
-    }
-
-    @Test("A peer that went away and came back at its address is found again")
-    func reconnecting() throws {
-        let mesh = try Mesh.joined(2)
-        let sends: (Mesh) throws -> Void = { try $0.transports[0].send([7], to: Mesh.node(2)) }
-        #expect(try mesh.wait(until: { !$0.received[1].isEmpty }, again: sends))
-        var settings = try Mesh.settings(2)
-        settings.publish = try #require(MeshEndpoint(mesh.transports[1].publishEndpoint))
-        settings.exchange = try #require(MeshEndpoint(mesh.transports[1].exchangeEndpoint))
-        mesh.transports.removeLast()
-        mesh.received[1] = []
-        mesh.transports.append(try Self.rebound(settings))
-        #expect(try mesh.wait(until: { !$0.received[1].isEmpty }, again: sends))
-    }
-
-    private static func rebound(_ settings: ZeroMQTransport.Settings) throws -> ZeroMQTransport {
-        for _ in 0..<100 {
-            if let transport = try? ZeroMQTransport(settings) { return transport }
-            usleep(20_000)
+                try $0.transports[0].publish([1, 2, 3])
+            }
+            #expect(arrived)
+            for index in 1...2 {
+                let frame = try #require(mesh.received[index].first)
+                #expect(frame.bytes == [1, 2, 3])
+                #expect(frame.sender == NodeID(1))
+                #expect(frame.channel == .publish)
+            }
+            #expect(mesh.received[0].isEmpty)
         }
-        return try ZeroMQTransport(settings)
-    }
 
-    @Test("A frame over the limit is refused by its sender, and by its receiver")
-    func oversized() throws {
-        let mesh = Mesh()
-        var small = try Mesh.settings(2)
-        small.limits.frameBytes = 4096
-        try mesh.add(Mesh.settings(1))
-        try mesh.add(small)
-        try mesh.transports[0].connect(to: Mesh.peer(2, mesh.transports[1]))
-        #expect(throws: NodeError.self) {
-            try mesh.transports[1].publish([UInt8](repeating: 0, count: 4097))
+        @Test("A question reaches one peer, and its answer comes back to who asked")
+        func exchanging() throws {
+            let mesh = try Mesh.joined(3)
+            #expect(
+                try mesh.wait {
+                    !$0.received[1].isEmpty
+                } again: {
+                    try $0.transports[0].send([7], to: Mesh.node(2))
+                })
+            let question = try #require(mesh.received[1].first)
+            #expect(question.sender == NodeID(1))
+            #expect(question.channel == .exchange)
+            let route = try #require(question.route)
+            #expect(try mesh.transports[1].reply([8], along: route) == .sent)
+            #expect(try mesh.transports[1].reply([], to: Mesh.node(1)) == .sent)
+            #expect(try mesh.wait { $0.received[0].count >= 2 })
+            #expect(mesh.received[0].map(\.bytes) == [[8], []])
+            #expect(mesh.received[0].map(\.sender) == [NodeID(2), NodeID(2)])
+            #expect(mesh.received[2].isEmpty)
+            #expect(try mesh.transports[1].reply([9], to: Mesh.node(3)) == .unreachable)
+            #expect(try mesh.transports[1].send([9], to: Mesh.node(4)) == .unreachable)
         }
-        let large = [UInt8](repeating: 1, count: 8192)
-        var sent = 0
-        #expect(
-            try mesh.wait { _ in
-                sent >= 3
-            } again: {
-                if try $0.transports[0].send(large, to: Mesh.node(2)) == .sent { sent += 1 }
-            })
-        #expect(
-            try mesh.wait {
-                $0.received[1].contains { $0.bytes == [5] }
-            } again: {
-                try $0.transports[0].send([5], to: Mesh.node(2))
-            })
-        #expect(mesh.received[1].allSatisfy { $0.bytes == [5] })
-    }
 
-    @Test("Garbage on the ports, and messages of the wrong shape, harm nobody")
-    func garbage() throws {
-        let mesh = try Mesh.joined(2)
-        var generator = SystemRandomNumberGenerator()
-        var greeting: [UInt8] = [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3, 0]
-        greeting += Array("NULL".utf8) + [UInt8](repeating: 0, count: 48)
-        var sockets: [Int32] = []
-        defer { sockets.forEach { close($0) } }
-        for endpoint in [mesh.transports[1].publishEndpoint, mesh.transports[1].exchangeEndpoint] {
-            let port = try #require(MeshEndpoint(endpoint)).address.port
-            for start in [[], greeting] {
-                let noise = (0..<5000).map { _ in UInt8.random(in: 0...255, using: &generator) }
-                sockets.append(try Self.connect(to: port, sending: start + noise))
+        @Test("A peer that went away and came back at its address is found again")
+        func reconnecting() throws {
+            let mesh = try Mesh.joined(2)
+            let sends: (Mesh) throws -> Void = { try $0.transports[0].send([7], to: Mesh.node(2)) }
+            #expect(try mesh.wait(until: { !$0.received[1].isEmpty }, again: sends))
+            var settings = try Mesh.settings(2)
+            settings.publish = try #require(MeshEndpoint(mesh.transports[1].publishEndpoint))
+            settings.exchange = try #require(MeshEndpoint(mesh.transports[1].exchangeEndpoint))
+            mesh.transports.removeLast()
+            mesh.received[1] = []
+            mesh.transports.append(try Self.rebound(settings))
+            #expect(try mesh.wait(until: { !$0.received[1].isEmpty }, again: sends))
+        }
+
+        private static func rebound(_ settings: ZeroMQTransport.Settings) throws -> ZeroMQTransport
+        {
+            for _ in 0..<100 {
+                if let transport = try? ZeroMQTransport(settings) { return transport }
+                usleep(20_000)
+            }
+            return try ZeroMQTransport(settings)
+        }
+
+        @Test("A frame over the limit is refused by its sender, and by its receiver")
+        func oversized() throws {
+            let mesh = Mesh()
+            var small = try Mesh.settings(2)
+            small.limits.frameBytes = 4096
+            try mesh.add(Mesh.settings(1))
+            try mesh.add(small)
+            try mesh.transports[0].connect(to: Mesh.peer(2, mesh.transports[1]))
+            #expect(throws: NodeError.self) {
+                try mesh.transports[1].publish([UInt8](repeating: 0, count: 4097))
+            }
+            let large = [UInt8](repeating: 1, count: 8192)
+            var sent = 0
+            #expect(
+                try mesh.wait { _ in
+                    sent >= 3
+                } again: {
+                    if try $0.transports[0].send(large, to: Mesh.node(2)) == .sent { sent += 1 }
+                })
+            #expect(
+                try mesh.wait {
+                    $0.received[1].contains { $0.bytes == [5] }
+                } again: {
+                    try $0.transports[0].send([5], to: Mesh.node(2))
+                })
+            #expect(mesh.received[1].allSatisfy { $0.bytes == [5] })
+        }
+
+        @Test("Garbage on the ports, and messages of the wrong shape, harm nobody")
+        func garbage() throws {
+            let mesh = try Mesh.joined(2)
+            var generator = SystemRandomNumberGenerator()
+            var greeting: [UInt8] = [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3, 0]
+            greeting += Array("NULL".utf8) + [UInt8](repeating: 0, count: 48)
+            var sockets: [Int32] = []
+            defer { sockets.forEach { close($0) } }
+            for endpoint in [
+                mesh.transports[1].publishEndpoint, mesh.transports[1].exchangeEndpoint,
+            ] {
+                let port = try #require(MeshEndpoint(endpoint)).address.port
+                for start in [[], greeting] {
+                    let noise = (0..<5000).map { _ in UInt8.random(in: 0...255, using: &generator) }
+                    sockets.append(try Self.connect(to: port, sending: start + noise))
+                }
+            }
+            // Noise without a greeting counts as the first version of the protocol, and so as frames of
+            // nobody; how many is chance. Then well-formed ZeroMQ, but more parts than one, and a name that is no node's.
+            let context = try ZeroMQContext()
+            let odd = try ZeroMQSocket(.dealer, in: context)
+            try odd.connect(mesh.transports[1].exchangeEndpoint)
+            for part in 0..<3 { _ = try odd.send([UInt8(part)], more: part < 2) }
+            _ = try odd.send([1])
+            #expect(
+                try mesh.wait {
+                    !$0.received[1].isEmpty && $0.transports[1].statistics.framesRefused >= 2
+                } again: {
+                    try $0.transports[0].send([5], to: Mesh.node(2))
+                })
+            #expect(mesh.received[1].allSatisfy { $0.bytes == [5] && $0.sender == NodeID(1) })
+        }
+
+        private static func connect(to port: UInt16, sending bytes: [UInt8]) throws -> Int32 {
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            let result = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            try #require(result == 0)
+            _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+            return descriptor
+        }
+
+        @Test("Another thread's ring ends a poll that would last for ever")
+        func waking() throws {
+            let mesh = try Mesh.joined(1)
+            let bell = mesh.transports[0].wakeup
+            for _ in 0..<200 {
+                let ringer = Thread {
+                    bell.wake()
+                    bell.wake()
+                }
+                ringer.start()
+                #expect(try mesh.transports[0].poll(timeoutMilliseconds: -1).isEmpty)
             }
         }
-        // Noise without a greeting counts as the first version of the protocol, and so as frames of
-        // nobody; how many is chance. Then well-formed ZeroMQ, but more parts than one, and a name that is no node's.
-        let context = try ZeroMQContext()
-        let odd = try ZeroMQSocket(.dealer, in: context)
-        try odd.connect(mesh.transports[1].exchangeEndpoint)
-        for part in 0..<3 { _ = try odd.send([UInt8(part)], more: part < 2) }
-        _ = try odd.send([1])
-        #expect(
-            try mesh.wait {
-                !$0.received[1].isEmpty && $0.transports[1].statistics.framesRefused >= 2
-            } again: {
-                try $0.transports[0].send([5], to: Mesh.node(2))
-            })
-        #expect(mesh.received[1].allSatisfy { $0.bytes == [5] && $0.sender == NodeID(1) })
-    }
 
-    private static func connect(to port: UInt16, sending bytes: [UInt8]) throws -> Int32 {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        @Test("Without keys only loopback is bound, unless insecurity was asked for")
+        func loopbackOnly() throws {
+            var settings = try Mesh.settings(1)
+            settings.exchange = try #require(MeshEndpoint("tcp://0.0.0.0:0"))
+            #expect { try ZeroMQTransport(settings) } throws: {
+                let error = $0 as? NodeError
+                return error?.code == .notSecured && error?.detail("key") == "mesh.exchange"
             }
+            settings.isInsecure = true
+            #expect(throws: Never.self) { try ZeroMQTransport(settings) }
         }
-        try #require(result == 0)
-        _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
-        return descriptor
-    }
 
-    @Test("Another thread's ring ends a poll that would last for ever")
-    func waking() throws {
-        let mesh = try Mesh.joined(1)
-        let bell = mesh.transports[0].wakeup
-        for _ in 0..<200 {
-            let ringer = Thread {
-                bell.wake()
-                bell.wake()
+        @Test("An address in use is refused with its setting's name")
+        func occupied() throws {
+            let mesh = try Mesh.joined(1)
+            var settings = try Mesh.settings(2)
+            settings.exchange = try #require(MeshEndpoint(mesh.transports[0].exchangeEndpoint))
+            #expect { try ZeroMQTransport(settings) } throws: {
+                let error = $0 as? NodeError
+                return error?.code == .addressUnavailable && error?.detail("key") == "mesh.exchange"
             }
-            ringer.start()
-            #expect(try mesh.transports[0].poll(timeoutMilliseconds: -1).isEmpty)
-        }
-    }
-
-    @Test("Without keys only loopback is bound, unless insecurity was asked for")
-    func loopbackOnly() throws {
-        var settings = try Mesh.settings(1)
-        settings.exchange = try #require(MeshEndpoint("tcp://0.0.0.0:0"))
-        #expect { try ZeroMQTransport(settings) } throws: {
-            let error = $0 as? NodeError
-            return error?.code == .notSecured && error?.detail("key") == "mesh.exchange"
-        }
-        settings.isInsecure = true
-        #expect(throws: Never.self) { try ZeroMQTransport(settings) }
-    }
-
-    @Test("An address in use is refused with its setting's name")
-    func occupied() throws {
-        let mesh = try Mesh.joined(1)
-        var settings = try Mesh.settings(2)
-        settings.exchange = try #require(MeshEndpoint(mesh.transports[0].exchangeEndpoint))
-        #expect { try ZeroMQTransport(settings) } throws: {
-            let error = $0 as? NodeError
-            return error?.code == .addressUnavailable && error?.detail("key") == "mesh.exchange"
         }
     }
 }
 
-@Suite("Keys of the mesh", .serialized) struct CurveTests {
-    @Test("Listed keys come in, and the self-test finds strangers refused")
-    func listed() throws {
-        let mesh = try Mesh.joined(2, keys: [.generate(), .generate()])
-        try mesh.transports[0].testThatStrangersAreRefused()
-        #expect(mesh.transports[0].statistics.handshakesRefused >= 2)
-        #expect(
-            try mesh.wait { mesh in
-                mesh.received[1].contains { $0.channel == .publish }
-                    && mesh.received[1].contains { $0.channel == .exchange }
-            } again: {
-                try $0.transports[0].publish([1])
-                try $0.transports[0].send([2], to: Mesh.node(2))
-            })
-        #expect(mesh.transports[1].statistics.handshakesAdmitted >= 2)
-    }
-
-    @Test("A random key and no key get nothing in and nothing out")
-    func strangers() throws {
-        let keys = try CurveKeys.generate()
-        let mesh = try Mesh.joined(2, keys: [.generate(), keys])
-        let context = try ZeroMQContext()
-        var strangers: [ZeroMQSocket] = []
-        for own in [try CurveKeys.generate(), nil] {
-            let dealer = try ZeroMQSocket(.dealer, in: context)
-            let subscriber = try ZeroMQSocket(.subscriber, in: context)
-            for socket in [dealer, subscriber] {
-                guard let own else { continue }
-                try Gatekeeper.introduceClient(socket, own, to: keys.publicKey)
-            }
-            try dealer.set(5, text: "node-1-0123456789abcdef")
-            try subscriber.set(6, text: "")
-            try dealer.connect(mesh.transports[1].exchangeEndpoint)
-            try subscriber.connect(mesh.transports[1].publishEndpoint)
-            _ = try dealer.send([66])
-            strangers += [dealer, subscriber]
+extension MeshSuites {
+    @Suite("Keys of the mesh") struct CurveTests {
+        @Test("Listed keys come in, and the self-test finds strangers refused")
+        func listed() throws {
+            let mesh = try Mesh.joined(2, keys: [.generate(), .generate()])
+            try mesh.transports[0].testThatStrangersAreRefused()
+            #expect(mesh.transports[0].statistics.handshakesRefused >= 2)
+            #expect(
+                try mesh.wait { mesh in
+                    mesh.received[1].contains { $0.channel == .publish }
+                        && mesh.received[1].contains { $0.channel == .exchange }
+                } again: {
+                    try $0.transports[0].publish([1])
+                    try $0.transports[0].send([2], to: Mesh.node(2))
+                })
+            #expect(mesh.transports[1].statistics.handshakesAdmitted >= 2)
         }
-        var rounds = 0
-        #expect(
-            try mesh.wait { mesh in
-                rounds > 200 && mesh.transports[1].statistics.handshakesRefused >= 2
-                    && mesh.received[0].contains { $0.channel == .publish }
-            } again: {
-                rounds += 1
-                try $0.transports[1].publish([1])
-            })
-        #expect(mesh.received[1].allSatisfy { $0.bytes != [66] })
-        for stranger in strangers { #expect(try stranger.receive() == nil) }
-    }
 
-    @Test("A listed node that claims another's number is not believed")
-    func impostor() throws {
-        let keys = [try CurveKeys.generate(), try CurveKeys.generate(), try CurveKeys.generate()]
-        let mesh = try Mesh.joined(3, keys: keys)
-        let context = try ZeroMQContext()
-        let impostor = try ZeroMQSocket(.dealer, in: context)
-        try Gatekeeper.introduceClient(impostor, keys[2], to: keys[0].publicKey)
-        try impostor.set(5, text: "node-2-0123456789abcdef")
-        try impostor.connect(mesh.transports[0].exchangeEndpoint)
-        _ = try impostor.send([66])
-        #expect(try mesh.wait { $0.transports[0].statistics.framesRefused == 1 })
-        #expect(mesh.received[0].isEmpty)
-    }
+        @Test("A random key and no key get nothing in and nothing out")
+        func strangers() throws {
+            let keys = try CurveKeys.generate()
+            let mesh = try Mesh.joined(2, keys: [.generate(), keys])
+            let context = try ZeroMQContext()
+            var strangers: [ZeroMQSocket] = []
+            for own in [try CurveKeys.generate(), nil] {
+                let dealer = try ZeroMQSocket(.dealer, in: context)
+                let subscriber = try ZeroMQSocket(.subscriber, in: context)
+                for socket in [dealer, subscriber] {
+                    guard let own else { continue }
+                    try Gatekeeper.introduceClient(socket, own, to: keys.publicKey)
+                }
+                try dealer.set(5, text: "node-1-0123456789abcdef")
+                try subscriber.set(6, text: "")
+                try dealer.connect(mesh.transports[1].exchangeEndpoint)
+                try subscriber.connect(mesh.transports[1].publishEndpoint)
+                _ = try dealer.send([66])
+                strangers += [dealer, subscriber]
+            }
+            var rounds = 0
+            #expect(
+                try mesh.wait { mesh in
+                    rounds > 200 && mesh.transports[1].statistics.handshakesRefused >= 2
+                        && mesh.received[0].contains { $0.channel == .publish }
+                } again: {
+                    rounds += 1
+                    try $0.transports[1].publish([1])
+                })
+            #expect(mesh.received[1].allSatisfy { $0.bytes != [66] })
+            for stranger in strangers { #expect(try stranger.receive() == nil) }
+        }
 
-    @Test("A peer without a key cannot be added to a mesh with keys")
-    func keyless() throws {
-        let mesh = try Mesh.joined(1, keys: [.generate()])
-        let peer = try Mesh.peer(2, mesh.transports[0])
-        #expect(throws: NodeError.self) { try mesh.transports[0].connect(to: peer) }
-    }
+        @Test("A listed node that claims another's number is not believed")
+        func impostor() throws {
+            let keys = [
+                try CurveKeys.generate(), try CurveKeys.generate(), try CurveKeys.generate(),
+            ]
+            let mesh = try Mesh.joined(3, keys: keys)
+            let context = try ZeroMQContext()
+            let impostor = try ZeroMQSocket(.dealer, in: context)
+            try Gatekeeper.introduceClient(impostor, keys[2], to: keys[0].publicKey)
+            try impostor.set(5, text: "node-2-0123456789abcdef")
+            try impostor.connect(mesh.transports[0].exchangeEndpoint)
+            _ = try impostor.send([66])
+            #expect(try mesh.wait { $0.transports[0].statistics.framesRefused == 1 })
+            #expect(mesh.received[0].isEmpty)
+        }
 
-    @Test("A secret is written once with the mode 0600, and read back as the same pair")
-    func files() throws {
-        let file = FileManager.default.temporaryDirectory
-            .appendingPathComponent("keys-\(UUID().uuidString).secret").path
-        defer { try? FileManager.default.removeItem(atPath: file) }
-        let keys = try CurveKeys.generate()
-        try keys.write(secretFile: file)
-        #expect(throws: NodeError.self) { try keys.write(secretFile: file) }
-        #expect(try CurveKeys.read(secretFile: file).publicKey == keys.publicKey)
-        #expect(!"\(keys)".contains(keys.secret))
-        #expect(chmod(file, 0o640) == 0)
-        #expect(throws: NodeError.self) { try CurveKeys.read(secretFile: file) }
-        #expect(CurvePublicKey(String(repeating: "~", count: 40)) == nil)
-        #expect(CurvePublicKey("short") == nil)
+        @Test("A peer without a key cannot be added to a mesh with keys")
+        func keyless() throws {
+            let mesh = try Mesh.joined(1, keys: [.generate()])
+            let peer = try Mesh.peer(2, mesh.transports[0])
+            #expect(throws: NodeError.self) { try mesh.transports[0].connect(to: peer) }
+        }
+
+        @Test("A secret is written once with the mode 0600, and read back as the same pair")
+        func files() throws {
+            let file = FileManager.default.temporaryDirectory
+                .appendingPathComponent("keys-\(UUID().uuidString).secret").path
+            defer { try? FileManager.default.removeItem(atPath: file) }
+            let keys = try CurveKeys.generate()
+            try keys.write(secretFile: file)
+            #expect(throws: NodeError.self) { try keys.write(secretFile: file) }
+            #expect(try CurveKeys.read(secretFile: file).publicKey == keys.publicKey)
+            #expect(!"\(keys)".contains(keys.secret))
+            #expect(chmod(file, 0o640) == 0)
+            #expect(throws: NodeError.self) { try CurveKeys.read(secretFile: file) }
+            #expect(CurvePublicKey(String(repeating: "~", count: 40)) == nil)
+            #expect(CurvePublicKey("short") == nil)
+        }
     }
 }

@@ -39,23 +39,26 @@ struct ChangesResource: Sendable {
             return try LogPlace(after: after ?? current, current: current, reader)
         }
         let services = services
+        let isStillAllowed = request.isStillAllowed
         let renderer = TransactionRenderer(renderer: services.renderer)
         return HTTPAnswer(
             contentType: "text/event-stream",
             body: .stream { write in
-                try await Self.send(wakes, from: place, services, renderer, write)
+                try await Self.send(
+                    wakes, from: place, services, renderer, while: isStillAllowed, write)
             })
     }
 
     private static func send(
         _ wakes: AsyncStream<Void>, from first: LogPlace, _ services: HTTPServices,
-        _ renderer: TransactionRenderer, _ write: HTTPAnswer.Write
+        _ renderer: TransactionRenderer, while isStillAllowed: @Sendable () -> Bool,
+        _ write: HTTPAnswer.Write
     ) async throws {
         try await write(ByteBuffer(string: ": following\n\n"))
         var place = first
         var lastWrite = ContinuousClock.now
         var iterator = wakes.makeAsyncIterator()
-        while true {
+        while isStillAllowed() {
             let from = place
             let (events, reached) = try await services.read { reader in
                 try Self.events(after: from, reader, renderer)

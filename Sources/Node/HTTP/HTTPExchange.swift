@@ -16,6 +16,9 @@ struct HTTPRequestParts: Sendable {
     var wantsLines = false
     /// The last event that a client of the change feed has.
     var lastEventID: String?
+    /// Whether the request would still be let in. What goes on for long asks again and again: its
+    /// token may be withdrawn meanwhile.
+    var isStillAllowed: @Sendable () -> Bool = { true }
 
     /// The body as JSON.
     func json(maximumBytes: Int) throws -> JSONValue {

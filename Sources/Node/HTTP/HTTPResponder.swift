@@ -102,6 +102,11 @@ struct HTTPResponder: Sendable {
             throw Self.tooLarge(limit)
         }
         parts.wantsLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
+        let (access, field) = (access, request.headers[.authorization])
+        parts.isStillAllowed = {
+            endpoint.scope == nil
+                || (try? access().check(field: field, needs: endpoint.scope)) != nil
+        }
         parts.lastEventID = Self.lastEventID.flatMap { request.headers[$0] }
         return try await endpoint.handler(parts)
     }

@@ -149,10 +149,12 @@ public final class HTTPServer: Sendable {
 
     /// Goes on with other tokens, from the next request on, open connections included.
     ///
-    /// A feed or stream that has begun goes on; its connection ends with the server at the latest.
+    /// A feed of changes whose token does not reach any more ends; an answer under way is finished.
+    ///
     /// - Parameter tokens: none lets anybody ask for anything; for loopback only.
     public func update(tokens: [HTTPToken]) {
         security.access.withLock { $0 = HTTPAccess(tokens) }
+        services.feed.wake()
     }
 
     /// Goes on with another certificate, from the next connection on.

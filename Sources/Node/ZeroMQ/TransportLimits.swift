@@ -35,7 +35,7 @@ public struct TransportLimits: Hashable, Sendable {
     public var refusedMilliseconds: Int32 = 1000
     /// After how long without a handshake the sockets to a peer are made anew, in milliseconds. The
     /// library tries again by itself, but not after everything that a foreign program may answer.
-    public var renewalMilliseconds: Int32 = 15_000
+    public var renewalMilliseconds: Int32 = 5000
     /// The longest wait before connecting again, in milliseconds.
     public var reconnectMaximumMilliseconds: Int32 = 5000
 

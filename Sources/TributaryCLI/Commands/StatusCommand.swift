@@ -41,7 +41,7 @@ struct StatusCommand: AsyncParsableCommand {
         ])
         for peer in peers {
             let isConnected = peer["connected"]?.boolean ?? false
-            let isRefused = !(peer["refused"] ?? .null == .null)
+            let isRefused = !(peer["refusal"] ?? .null == .null)
             table.add([
                 Table.Cell(JSONRendering.brief(peer["node"])),
                 isRefused

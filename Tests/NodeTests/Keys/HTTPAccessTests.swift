@@ -72,6 +72,13 @@ import Testing
             node.server.update(tokens: [HTTPToken(secret: "0123456789abcdef", scope: .read)])
             #expect(try await node.ask("GET", "/v1/status").status == 200)
             #expect(try await node.ask("POST", "/v1/reload").status == 403)
+            // A feed that has begun ends with its token, without another change to wait for.
+            let feed = try await node.client.stream("GET", "/v1/changes")
+            #expect(feed.status == 200)
+            var lines = feed.makeAsyncIterator()
+            #expect(try await lines.next() == ": following")
+            node.server.update(tokens: Self.tokens)
+            while let line = try await lines.next() { #expect(!line.hasPrefix("data")) }
         }
     }
 

@@ -139,7 +139,7 @@ final class TestCluster: Sendable {
 
     /// Ports that are free: below those that the system deals out to connections by itself, which
     /// could take one between this look and the node's start.
-    private static func freePorts(_ count: Int) throws -> [UInt16] {
+    static func freePorts(_ count: Int) throws -> [UInt16] {
         var ports: [UInt16] = []
         for _ in 0..<6_000 where ports.count < count {
             let port = nextPort.withLock { next in
