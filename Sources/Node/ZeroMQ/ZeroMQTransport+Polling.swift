@@ -15,7 +15,7 @@ extension ZeroMQTransport {
 
     func pollSockets(timeoutMilliseconds: Int) throws -> [IncomingFrame] {
         var timeout = timeoutMilliseconds
-        if !unbound.isEmpty, try !bindAgain() {
+        if !unbound.isEmpty, !bindAgain() {
             timeout =
                 timeout < 0 ? Self.bindingMilliseconds : min(timeout, Self.bindingMilliseconds)
         }

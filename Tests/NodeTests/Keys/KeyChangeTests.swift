@@ -158,6 +158,23 @@ extension MeshSuites {
             #expect(mesh.transports[0].router === router)
         }
 
+        @Test("A port that another program has taken is waited for, and the node goes on meanwhile")
+        func portTaken() throws {
+            let keys = [try CurveKeys.generate(), try CurveKeys.generate()]
+            let mesh = try Mesh.joined(2, keys: keys)
+            let transport = mesh.transports[0]
+            do {
+                let context = try ZeroMQContext()
+                let other = try ZeroMQSocket(.reply, in: context)
+                let taken = try other.bind("tcp://127.0.0.1:0")
+                let waiting = try ZeroMQTransport.makeRouter(transport.settings, in: context)
+                transport.unbound = [.init(socket: waiting, endpoint: taken)]
+                #expect(try mesh.wait(until: { Self.hearEachOther($0, [1, 2]) }, again: Self.talk))
+                #expect(!transport.keyReport.isListening)
+            }
+            #expect(try mesh.wait { $0.transports[0].keyReport.isListening })
+        }
+
         @Test("What a running mesh cannot become is refused and changes nothing")
         func refused() throws {
             let keys = [try CurveKeys.generate(), try CurveKeys.generate()]

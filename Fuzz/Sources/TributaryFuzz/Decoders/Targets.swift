@@ -25,6 +25,8 @@ extension Decoder {
                 _ = attempt(throwing: HTTPError.self, { try parts.token(name) })
             }
             _ = attempt(throwing: HTTPError.self, { try parts.timeout() })
-            _ = HTTPRouter.isPublic(segments)
+            let access = HTTPAccess([HTTPToken(secret: "0123456789abcdef", scope: .read)])
+            _ = attempt(
+                throwing: HTTPError.self, { try access.check(field: text, needs: .write) })
         })
 }
