@@ -53,6 +53,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let notWritable = Code(rawValue: "notWritable")
         /// The file system refused.
         public static let inputOutput = Code(rawValue: "inputOutput")
+        /// A file is where one is to be made.
+        public static let fileExists = Code(rawValue: "fileExists")
         /// There are other sides by now than the resolution saw.
         public static let sidesChanged = Code(rawValue: "sidesChanged")
         /// There is no such conflict, or it cannot be resolved that way.
@@ -89,6 +91,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
     public var conflicts: [MergeConflict]
     /// Everything that is wrong with the values.
     public var failures: [ValidationFailure]
+    /// The unique keys that several objects would have.
+    public var constraintConflicts: [ConstraintConflict] = []
 
     /// Describes an error.
     public init(

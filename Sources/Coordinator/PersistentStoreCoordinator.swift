@@ -54,7 +54,7 @@ public final class PersistentStoreCoordinator: Sendable {
     let pins = PinRegistry()
     let observers = CommitObservers()
     let waiters = VectorWaiters()
-    private let pool: any DatabaseReader
+    let pool: any DatabaseReader
     private let writablePool: DatabasePool?
     let writer: GroupCommit?
     private let ownership: (any StoreLock)?

@@ -83,6 +83,22 @@ package struct SystemFiles: StoreFiles {
         try Self.syncFolder(of: path)
     }
 
+    /// Gives a file another name in the same folder, durably; a file of that name is replaced.
+    ///
+    /// - Throws: ``CoordinatorError``: `diskFull` or `inputOutput`.
+    func move(_ path: String, to other: String) throws {
+        guard rename(path, other) == 0 else { throw Self.failure("rename", path) }
+        try Self.syncFolder(of: other)
+    }
+
+    /// Gives a file a second name in the same folder, durably.
+    ///
+    /// - Throws: ``CoordinatorError``: `diskFull` or `inputOutput`, also where that name is taken.
+    func link(_ path: String, as other: String) throws {
+        guard Glibc.link(path, other) == 0 else { throw Self.failure("link", path) }
+        try Self.syncFolder(of: other)
+    }
+
     private static func write(_ bytes: [UInt8], to descriptor: Int32, _ path: String) throws {
         try bytes.withUnsafeBytes { buffer in
             var written = 0

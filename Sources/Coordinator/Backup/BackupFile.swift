@@ -1,0 +1,72 @@
+import GRDB
+import Merge
+
+/// Makes a copy of a store that is a store in its own right, and marks it as one.
+///
+/// The copy is made beside its place and moved there when it is whole and on disk, so that
+/// nothing half copied is ever found under its name.
+struct BackupFile {
+    let path: String
+
+    /// Pages copied at a time; in between, others come to the source.
+    private static let pagesInStep: CInt = 1_000
+
+    private var unfinished: String { path + "-unfinished" }
+
+    /// Copies what a connection reads, checks the copy, and puts it in its place.
+    ///
+    /// - Throws: ``CoordinatorError``: `diskFull`, `inputOutput` or `storeDamaged`; then there is
+    ///   nothing in its place that was not there before.
+    func write(from source: any DatabaseReader) throws -> StoreBackup {
+        do {
+            try discard()
+            var backup = try copy(source)
+            backup.bytes = SystemFiles().size(of: unfinished) ?? 0
+            try SystemFiles().move(unfinished, to: path)
+            return backup
+        } catch {
+            try? discard()
+            throw CoordinatorError(mapping: error).naming(path)
+        }
+    }
+
+    private func discard() throws {
+        for suffix in ["", "-journal", "-wal", "-shm"] {
+            try SystemFiles().remove(unfinished + suffix)
+        }
+    }
+
+    private func copy(_ source: any DatabaseReader) throws -> StoreBackup {
+        var configuration = Configuration()
+        configuration.label = "tributary.backup"
+        let copy = try DatabaseQueue(path: unfinished, configuration: configuration)
+        defer { try? copy.close() }
+        return try copy.writeWithoutTransaction { database in
+            try source.read { source in
+                // Begins the transaction in which all steps copy one state.
+                _ = try Int.fetchOne(source, sql: "SELECT count(*) FROM _state")
+                try source.backup(to: database, pagesPerStep: Self.pagesInStep)
+            }
+            // One file, whole in itself: the log's mode came with the header.
+            try database.execute(sql: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL")
+            // It lacks what its node will have told others by the time it is put in its place.
+            try database.execute(
+                sql: "UPDATE _state SET recovery = ?", arguments: [StoreRecovery.restored.rawValue])
+            try StoreEngine.check(database, path: unfinished)
+            return try Self.describe(database, path: path)
+        }
+    }
+
+    /// What a store's file holds.
+    static func describe(_ database: Database, path: String) throws -> StoreBackup {
+        guard
+            let row = try Row.fetchOne(
+                database, sql: "SELECT cluster, node, generation FROM _state"),
+            let node = NodeID(row["node"] as Int)
+        else { throw CoordinatorError(.storeDamaged, "\(path) has lost its state.") }
+        return StoreBackup(
+            path: path, bytes: 0, cluster: row["cluster"], node: node,
+            generation: UInt64(bitPattern: row["generation"] as Int64),
+            versionVector: try StoreLayout.readActors(in: database).1)
+    }
+}

@@ -1,0 +1,105 @@
+import GRDB
+public import Merge
+
+extension PersistentStoreCoordinator {
+    /// Copies the newest state of the store to a file, which is a store in its own right. Saves
+    /// and reads go on meanwhile; the write-ahead log grows by what is saved.
+    ///
+    /// The copy is marked: whoever puts it in the store's place gets an incarnation of its own
+    /// that takes no saves until a member has told it what it lacks (DESIGN section 13). Blocks;
+    /// not for the threads of tasks. Copying a store's files while it is open makes no backup.
+    ///
+    /// - Parameter path: the new file; its folder must exist. A file `PATH-unfinished` is used
+    ///   meanwhile.
+    /// - Throws: ``CoordinatorError``: `fileExists`, `diskFull`, `inputOutput`, or `storeDamaged`
+    ///   where the copy is found to be. Then there is no file.
+    public func backUp(to path: String) throws -> StoreBackup {
+        guard SystemFiles().size(of: path) == nil else {
+            throw CoordinatorError(
+                .fileExists, "\(path) exists already; a backup never replaces a file.")
+        }
+        return try BackupFile(path: path).write(from: pool)
+    }
+
+    /// Puts a backup in a store's place. The store that was there is kept beside it, as
+    /// `STORE-before-restore`, for it may hold saves that nobody else has; so is the file that
+    /// names its last incarnation, by which the node knows what must not be used again.
+    ///
+    /// - Parameters:
+    ///   - backup: a file that ``backUp(to:)`` has made.
+    ///   - path: the store's place.
+    ///   - cluster: the cluster, which must be the backup's.
+    ///   - node: the node, which must be the backup's.
+    ///   - isReplacing: whether a store may be there.
+    /// - Returns: what was restored.
+    /// - Throws: ``CoordinatorError``: `storeInUse` where a process has the store, `fileExists`,
+    ///   `storeOwner`, `storeLayout`, `storeDamaged`, `diskFull` or `inputOutput`. Until the
+    ///   last step the store is as it was.
+    public static func restore(
+        _ backup: String, to path: String, cluster: String, node: NodeID,
+        isReplacing: Bool = false
+    ) throws -> StoreBackup {
+        let files = SystemFiles()
+        guard files.size(of: backup) != nil else {
+            throw CoordinatorError(.inputOutput, "There is no file \(backup).")
+        }
+        let lock = try files.lock(storePath: path)
+        defer { lock.release() }
+        let isThere = files.size(of: path) != nil
+        if isThere, !isReplacing {
+            throw CoordinatorError(
+                .fileExists, "\(path) is there already; say that it is to be replaced.")
+        }
+        let aside = path + "-before-restore"
+        if isThere, files.size(of: aside) != nil {
+            throw CoordinatorError(
+                .fileExists,
+                "\(aside) is there already, from an earlier restoring; take it away first.")
+        }
+        let source = try open(backup: backup, cluster: cluster, node: node)
+        defer { try? source.close() }
+        let copy = path + "-restored"
+        var restored = try BackupFile(path: copy).write(from: source)
+        if isThere {
+            // So that it is one file. A damaged one keeps its log under the new name.
+            try? emptyLog(of: path)
+            try files.link(path, as: aside)
+            if files.size(of: path + "-wal") != nil {
+                try files.link(path + "-wal", as: aside + "-wal")
+            }
+        }
+        // Another store's log would be taken for this one's.
+        try files.remove(path + "-wal")
+        try files.remove(path + "-shm")
+        try files.move(copy, to: path)
+        restored.path = path
+        return restored
+    }
+
+    private static func emptyLog(of path: String) throws {
+        let store = try DatabaseQueue(path: path)
+        try store.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+        try store.close()
+    }
+
+    private static func open(
+        backup: String, cluster: String, node: NodeID
+    ) throws -> DatabaseQueue {
+        do {
+            var configuration = Configuration()
+            configuration.readonly = true
+            let source = try DatabaseQueue(path: backup, configuration: configuration)
+            let found = try source.read { database in
+                try StoreEngine.check(database, path: backup)
+                return try BackupFile.describe(database, path: backup)
+            }
+            guard found.cluster == cluster, found.node == node else {
+                throw CoordinatorError(
+                    .storeOwner,
+                    "\(backup) is of node \(found.node) of cluster \(found.cluster), not of node "
+                        + "\(node) of \(cluster).")
+            }
+            return source
+        } catch { throw CoordinatorError(mapping: error).naming(backup) }
+    }
+}

@@ -1,0 +1,17 @@
+public import Merge
+
+/// A backup that was made, or restored: what it holds.
+public struct StoreBackup: Hashable, Sendable {
+    /// Where it is.
+    public var path: String
+    /// The file's length in bytes.
+    public var bytes: UInt64
+    /// The cluster and the node whose store it is.
+    public var cluster: String
+    /// The node whose store it is.
+    public var node: NodeID
+    /// The generation that was copied.
+    public var generation: UInt64
+    /// All that is applied in it.
+    public var versionVector: VersionVector
+}

@@ -1,0 +1,151 @@
+import Foundation
+import Merge
+import Testing
+
+@testable import Coordinator
+
+/// Backups, and what becomes of a store that one is put in the place of.
+@Suite struct BackupTests {
+    private let node: EngineNode
+    private var backup: String { node.path + "-backup" }
+
+    init() throws { node = try EngineNode(try EngineModel.everything()) }
+
+    private func restore(
+        isReplacing: Bool = true, cluster: String = "test", to path: String? = nil
+    ) throws -> StoreBackup {
+        try PersistentStoreCoordinator.restore(
+            backup, to: path ?? node.path, cluster: cluster, node: node.node,
+            isReplacing: isReplacing)
+    }
+
+    private func digest(_ path: String) throws -> ProjectionDigest {
+        let store = try PersistentStoreCoordinator(readingStoreAt: path)
+        defer { store.close() }
+        return try store.currentDigest
+    }
+
+    private func expect(_ code: CoordinatorError.Code, _ body: () throws -> Void) {
+        #expect { try body() } throws: { ($0 as? CoordinatorError)?.code == code }
+    }
+
+    @Test("A backup is a store in its own right, of one file, with all that was saved by then")
+    func whole() throws {
+        for _ in 0..<50 { _ = try node.insert("Tag") }
+        let made = try node.coordinator.backUp(to: backup)
+        let token = try node.coordinator.currentToken
+        #expect(made.versionVector == token.versionVector && made.generation == token.generation)
+        #expect(made.node == node.node && made.cluster == "test" && made.bytes > 0)
+        let before = try node.coordinator.currentDigest
+        _ = try node.insert("Tag")
+        #expect(try digest(backup) == before)
+        #expect(try PersistentStoreCoordinator(readingStoreAt: backup).recovery == .restored)
+        for suffix in ["-unfinished", "-wal", "-shm", "-journal"] {
+            #expect(!FileManager.default.fileExists(atPath: backup + suffix))
+        }
+    }
+
+    @Test("A backup made while others save holds whole saves, and a consistent state")
+    func whileSaving() async throws {
+        let coordinator = node.coordinator
+        let backup = backup
+        let copying = Task.detached {
+            for number in 0..<5 { _ = try coordinator.backUp(to: "\(backup)\(number)") }
+        }
+        for _ in 0..<300 { _ = try node.insert("Tag") }
+        try await copying.value
+        for number in 0..<5 {
+            let store = try PersistentStoreCoordinator(readingStoreAt: "\(backup)\(number)")
+            defer { store.close() }
+            #expect(try store.verify().isOK)
+        }
+    }
+
+    @Test("A file is never replaced by a backup")
+    func neverReplaces() throws {
+        try Data([1]).write(to: URL(fileURLWithPath: backup))
+        expect(.fileExists) { _ = try node.coordinator.backUp(to: backup) }
+        #expect(FileManager.default.contents(atPath: backup) == Data([1]))
+        expect(.inputOutput) { _ = try node.coordinator.backUp(to: node.path + "/none/backup") }
+    }
+
+    @Test("A restored store is a later incarnation that must be vouched for; the old one is kept")
+    func restored() throws {
+        try node.coordinator.vouch()
+        _ = try node.insert("Tag")
+        _ = try node.coordinator.backUp(to: backup)
+        let atBackup = try node.coordinator.currentDigest
+        _ = try node.insert("Tag")
+        let atEnd = try node.coordinator.currentDigest
+        let last = try #require(node.coordinator.actor)
+        node.close()
+        let made = try restore()
+        #expect(made.path == node.path)
+        #expect(try digest(node.path) == atBackup)
+        #expect(try digest(node.path + "-before-restore") == atEnd)
+        try node.open()
+        #expect(node.coordinator.recovery == .restored)
+        #expect(try #require(node.coordinator.actor) > last)
+        node.close()
+        expect(.fileExists) { _ = try restore() }
+    }
+
+    @Test("A backup put back at once, with nothing saved since, must be vouched for as well")
+    func nothingSince() throws {
+        try node.coordinator.vouch()
+        node.close()
+        try node.open()
+        _ = try node.coordinator.backUp(to: backup)
+        node.close()
+        _ = try restore()
+        try node.open()
+        #expect(node.coordinator.recovery == .restored)
+        node.close()
+    }
+
+    @Test("Restoring refuses a store in use, a store that is there, and another node's backup")
+    func refused() throws {
+        _ = try node.insert("Tag")
+        _ = try node.coordinator.backUp(to: backup)
+        expect(.storeInUse) { _ = try restore() }
+        node.close()
+        let before = try digest(node.path)
+        expect(.fileExists) { _ = try restore(isReplacing: false) }
+        expect(.storeOwner) { _ = try restore(cluster: "other") }
+        try FileManager.default.removeItem(atPath: backup)
+        expect(.inputOutput) { _ = try restore() }
+        try Data("no store".utf8).write(to: URL(fileURLWithPath: backup))
+        #expect(throws: CoordinatorError.self) { _ = try restore() }
+        #expect(try digest(node.path) == before)
+        #expect(!FileManager.default.fileExists(atPath: node.path + "-before-restore"))
+    }
+
+    @Test("A damaged backup is refused")
+    func damaged() throws {
+        for _ in 0..<200 { _ = try node.insert("Tag") }
+        _ = try node.coordinator.backUp(to: backup)
+        node.close()
+        var bytes = try #require(FileManager.default.contents(atPath: backup))
+        for offset in stride(from: 4096, to: bytes.count - 100, by: 512) {
+            bytes.replaceSubrange(offset..<offset + 16, with: [UInt8](repeating: 0xFF, count: 16))
+        }
+        try bytes.write(to: URL(fileURLWithPath: backup))
+        expect(.storeDamaged) { _ = try restore() }
+    }
+
+    @Test("A restored store goes to an empty place too, where there is no file beside it")
+    func emptyPlace() throws {
+        try node.coordinator.vouch()
+        _ = try node.insert("Tag")
+        _ = try node.coordinator.backUp(to: backup)
+        let digest = try node.coordinator.currentDigest
+        node.close()
+        let elsewhere = node.path + "-elsewhere"
+        _ = try restore(isReplacing: false, to: elsewhere)
+        let store = try PersistentStoreCoordinator(
+            storeAt: elsewhere, model: node.model, cluster: "test", node: node.node)
+        defer { store.close() }
+        #expect(store.recovery == .restored)
+        #expect(try store.currentDigest == digest)
+    }
+}
