@@ -17,6 +17,13 @@ enum ResolvedShape {
         case .link: false
         }
     }
+
+    var hasConstraints: Bool {
+        switch self {
+        case .rows(let table, _): !table.constraints.isEmpty
+        case .link: false
+        }
+    }
 }
 
 extension StoreEngine {
@@ -56,6 +63,7 @@ extension StoreEngine {
             state = before
             group.rewind(to: mark)
             knownAlive.removeAll()
+            knownEclipsed.removeAll()
             lastVersion = nil
             precondition(!isLocal, "A save of ours was refused after its checks: \(alarm).")
             try database.prepared("ROLLBACK TO one").run()
@@ -135,12 +143,14 @@ extension StoreEngine {
         loaded: [RowID: LoadedRow]
     ) throws {
         let stamp = transaction.stamp
-        var touched: [RowID: (old: LoadedRow?, table: EntityTable, state: RowState)] = [:]
+        var touched: [RowID: TouchedRow] = [:]
         var order: [RowID] = []
         var fresh: [(EntityTable, Change, [Int])] = []
 
         let hasReferences = shapes.contains { $0.hasReferences }
-        if !hasReferences, transaction.changes.allSatisfy({ $0.kind == .insert }) {
+        if !hasReferences, transaction.changes.allSatisfy({ $0.kind == .insert }),
+            !shapes.contains(where: \.hasConstraints)
+        {
             return try insertPlain(transaction, shapes, isLocal: isLocal)
         }
 
@@ -148,7 +158,7 @@ extension StoreEngine {
         // come later in it.
         for change in transaction.changes {
             guard case .rows(let table, let positions) = shapes[change.shape] else { continue }
-            if change.kind == .insert, touched[change.row] == nil {
+            if change.kind == .insert, table.constraints.isEmpty, touched[change.row] == nil {
                 if !isLocal, try loadTombstone(table, change.row) != nil {
                     throw RowAlarm.identityExists
                 }
@@ -169,8 +179,9 @@ extension StoreEngine {
             var state =
                 touched[change.row]?.state ?? old?.state
                 ?? RowState(propertyCount: concrete.entity.properties.count)
-            let write = RowWrite(
-                kind: kind, values: Array(zip(positions, change.values)).map { ($0, $1) })
+            let assignedCount = transaction.shapes[change.shape].assigned.count
+            let write = rowWrite(
+                kind, concrete, positions, change.values, assignedCount: assignedCount)
             if kind == .delete, state.isEmpty {
                 // Somebody who still had the tombstone decided that the row stays deleted. The
                 // word is kept, for a revival may be concurrent with it.
@@ -182,10 +193,11 @@ extension StoreEngine {
                     policies: concrete.entity.policies)
             }
             if touched[change.row] == nil { order.append(change.row) }
-            touched[change.row] = (old, concrete, state)
+            touched[change.row] = TouchedRow(old: old, table: concrete, state: state)
         }
 
         let transitions = noteTransitions(touched, order)
+        let regrouping = try regroup(touched)
         var contested = Set<Claim>()
         for (table, change, positions) in fresh {
             do {
@@ -196,17 +208,25 @@ extension StoreEngine {
                 throw RowAlarm.identityExists
             }
         }
-        for row in order {
-            guard let (old, table, state) = touched[row] else { continue }
-            try write(table, row: row, old: old, state: state, by: stamp)
-            if table.exclusive.isEmpty { continue }
-            if let old, old.isAlive { contested.formUnion(claims(table, old.state)) }
-            contested.formUnion(claims(table, state))
+        do {
+            for (old, new) in try write(touched, order: order, regrouping, by: stamp)
+            where !new.table.exclusive.isEmpty {
+                if let old { contested.formUnion(try claims(old)) }
+                contested.formUnion(try claims(new))
+            }
+        } catch let failure as SQLFailure where failure.isIdentityTaken {
+            throw RowAlarm.identityExists
         }
-        for (row, table) in transitions.died { try releaseReferences(to: row, table, by: stamp) }
-        for (row, _) in transitions.revived { try restoreReferences(to: row, by: stamp) }
+        for (row, table) in transitions.died where regrouping.rows[row] == nil {
+            try releaseReferences(to: row, table, by: stamp)
+        }
+        for (row, _) in transitions.revived where regrouping.rows[row] == nil {
+            try restoreReferences(to: row, by: stamp)
+        }
+        try moveReferences(regrouping, &contested, by: stamp)
         if !contested.isEmpty { try settleClaims(contested, by: stamp) }
         try settleLinks(died: transitions.died, revived: transitions.revived, by: stamp)
+        try moveLinks(regrouping)
         for change in transaction.changes {
             guard case .link(let link) = shapes[change.shape], let target = change.target else {
                 continue
@@ -219,22 +239,46 @@ extension StoreEngine {
 
     /// Rows that a transaction makes alive or dead, known before any of them is projected.
     private func noteTransitions(
-        _ touched: [RowID: (old: LoadedRow?, table: EntityTable, state: RowState)],
-        _ order: [RowID]
+        _ touched: [RowID: TouchedRow], _ order: [RowID]
     ) -> (died: [(RowID, EntityTable)], revived: [(RowID, EntityTable)]) {
         var died: [(RowID, EntityTable)] = []
         var revived: [(RowID, EntityTable)] = []
         for row in order {
-            guard let (old, table, state) = touched[row] else { continue }
-            let isAlive = state.isAlive(table.entity.policies)
-            knownAlive[row] = isAlive ? table.entity.root : nil
-            switch (old?.isAlive ?? false, isAlive) {
-            case (true, false): died.append((row, table))
-            case (false, true): revived.append((row, table))
+            guard let entry = touched[row] else { continue }
+            let isAlive = entry.isAlive
+            if entry.old?.survivor == nil {
+                knownAlive[row] = isAlive ? entry.table.entity.root : nil
+            }
+            switch (entry.old?.isAlive ?? false, isAlive) {
+            case (true, false): died.append((row, entry.table))
+            case (false, true): revived.append((row, entry.table))
             default: break
             }
         }
         return (died, revived)
+    }
+
+    /// What a change does to a row; of rows under constraints also what is no assignment.
+    private func rowWrite(
+        _ kind: RowWrite.Kind, _ table: EntityTable, _ positions: [Int],
+        _ values: [PropertyValue], assignedCount: Int
+    ) -> RowWrite {
+        var written = Array(zip(positions, values)).map { (position: $0, value: $1) }
+        guard kind == .insert || kind == .revival, !table.constraints.isEmpty else {
+            return RowWrite(kind: kind, values: written)
+        }
+        let listed = Set(positions)
+        if kind == .insert {
+            // An insertion says of what it does not name that it is null.
+            for position in table.entity.properties.indices where !listed.contains(position) {
+                written.append((position, .null))
+            }
+        }
+        if table.entity.policies.isRowGrained { return RowWrite(kind: kind, values: written) }
+        let exceptions = written.enumerated().filter { index, entry in
+            (index < assignedCount) == entry.value.isNull
+        }.map(\.element.position).sorted()
+        return RowWrite(kind: kind, values: written, exceptions: exceptions)
     }
 
     private func insert(
@@ -247,23 +291,24 @@ extension StoreEngine {
         }
         for (position, root) in table.references {
             guard case .reference(let target) = values[position],
-                try !isAlive(target, root: root)
+                try shownRow(target, root: root) != target
                     || isContested(table, position, target, by: change.row)
             else { continue }
-            // A concurrent delete took the target, or others claim it too: the register keeps
-            // the reference.
+            // A concurrent delete took the target, another row is shown in its place, or others
+            // claim it too: the register keeps the reference.
             var state = RowState(propertyCount: values.count)
             let write = RowWrite(kind: .insert, values: values.enumerated().map { ($0, $1) })
             try state.apply(write, stamp: stamp, seen: seen, policies: table.entity.policies)
-            try self.write(table, row: change.row, old: nil, state: state, by: stamp)
-            contested.formUnion(claims(table, state))
+            let new = try self.write(table, row: change.row, old: nil, state: state, by: stamp)
+            contested.formUnion(try claims(new))
             return
         }
         try insertPristine(table, row: change.row, stamp: stamp, values: values)
     }
 
-    /// A row has died: whoever refers to it shows nil from now on.
-    private func releaseReferences(to row: RowID, _ table: EntityTable, by stamp: Stamp) throws {
+    /// A row has died: whoever refers to it shows nil from now on. Or readers are led elsewhere:
+    /// then whoever was led to it shows what they are led to now.
+    func releaseReferences(to row: RowID, _ table: EntityTable, by stamp: Stamp) throws {
         for referring in tables.values.sorted(by: { $0.entity.name < $1.entity.name }) {
             for (position, root) in referring.references where root == table.entity.root {
                 let column = EntityTable.quote(referring.entity.properties[position].name)
@@ -280,7 +325,7 @@ extension StoreEngine {
     }
 
     /// A row is back: references that were kept show it again.
-    private func restoreReferences(to row: RowID, by stamp: Stamp) throws {
+    func restoreReferences(to row: RowID, by stamp: Stamp) throws {
         let statement = try database.prepared(
             "SELECT row, entity FROM _dangling WHERE target = ?1 ORDER BY row")
         statement.bind(1, row.rawValue)
@@ -295,7 +340,7 @@ extension StoreEngine {
     }
 
     private func reproject(_ table: EntityTable, _ row: RowID, by stamp: Stamp) throws {
-        guard let loaded = try load(table, row) else { return }
+        guard let loaded = try load(table, row), loaded.isVisible else { return }
         try write(loaded.table, row: row, old: loaded, state: loaded.state, by: stamp)
     }
 }

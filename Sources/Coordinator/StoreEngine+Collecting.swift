@@ -174,7 +174,11 @@ extension StoreEngine {
         let removed = new.state.collapse(stable: stable, policies: policies)
         if !removed.isEmpty {
             // The visible siblings are those that stay, so the columns are what they were.
-            try writeColumns(old.table.updateSQL, new)
+            if let survivor = new.survivor {
+                try writeEclipsed(new, survivor: survivor, isNew: false)
+            } else {
+                try writeColumns(old.table.updateSQL, new)
+            }
             result.siblingsCollapsed += removed.properties.count + removed.existence.count
             let dangling = dangling(old)
             result.conflictsSettled += try settle(
@@ -204,6 +208,7 @@ extension StoreEngine {
             try statement.run()
             result.linksCollected += 1
         }
+        try refreshGroupedLink(link, source: source, target: target)
         let before = ConflictReport.conflict(
             link, source: source, target: target, register, generation: state.generation)
         if let before { result.conflictsSettled += try settle(from: [before], to: []) }

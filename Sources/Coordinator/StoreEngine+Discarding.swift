@@ -114,7 +114,7 @@ extension StoreEngine {
         // The registers' values, not what is shown: a reference that reads as nil was never
         // written as nil. What nobody wrote is null since the insertion.
         var row = positions.map { position in
-            let visible = loaded.state.visible(position, entity.policies)
+            let visible = loaded.shown(position)
             return ConflictSide.RowValue(
                 name: entity.properties[position].name, value: visible?.value ?? .null,
                 stamp: visible?.stamp ?? loaded.state.insertionStamp)

@@ -59,25 +59,25 @@ extension StoreEngine {
         var loaded: [RowID: LoadedRow] = [:]
         for row in plan.order {
             guard let planned = plan.rows[row] else { continue }
-            guard let change = change(planned, row, &shapes) else { continue }
-            if let known = planned.loaded { loaded[row] = known }
-            changes.append(change)
+            let made = self.changes(planned, row, &shapes)
+            if made.isEmpty { continue }
+            if let known = planned.loaded {
+                loaded[row] = known
+                for member in known.eclipsed { loaded[member.row] = member }
+            }
+            changes += made
         }
         for key in plan.linkOrder {
             guard let isAlive = plan.links[key], let link = model.link(named: key.link) else {
                 continue
             }
-            let register = try loadLink(link, source: key.source, target: key.target)
-            if LinkCoding.isAlive(register, policy: link.policy) == isAlive,
-                register.siblings.count < 2
-            {
-                continue
+            for ends in try linksToWrite(link, key, isAlive: isAlive) {
+                changes.append(
+                    Change(
+                        kind: isAlive ? .link : .unlink,
+                        shape: shapes.position(of: ChangeShape(entity: key.link, assigned: [])),
+                        row: ends.source, target: ends.target))
             }
-            changes.append(
-                Change(
-                    kind: isAlive ? .link : .unlink,
-                    shape: shapes.position(of: ChangeShape(entity: key.link, assigned: [])),
-                    row: key.source, target: key.target))
         }
 
         let closedBefore = group.closedConflicts.count
@@ -122,7 +122,7 @@ extension StoreEngine {
         return encoded
     }
 
-    private func change(
+    func change(
         _ planned: SavePlan.Row, _ row: RowID, _ shapes: inout ShapeTable
     ) -> Change? {
         let table = planned.table
@@ -139,9 +139,7 @@ extension StoreEngine {
                 .revival, table, row, assigned, rest(planned, table) { _ in .null }, &shapes)
         case .update:
             guard let loaded = planned.loaded else { return nil }
-            let raw: (Int) -> PropertyValue = {
-                loaded.state.visible($0, policies)?.value ?? .null
-            }
+            let raw: (Int) -> PropertyValue = { loaded.shown($0)?.value ?? .null }
             let values = planned.resolves ? planned.values : planned.changedValues
             if values.isEmpty, !planned.resolves { return nil }
             // A property not assigned carries the register's value, never its projection: a
@@ -168,7 +166,7 @@ extension StoreEngine {
         }.map { ($0, value($0)) }
     }
 
-    private func change(
+    func change(
         _ kind: Change.Kind, _ table: EntityTable, _ row: RowID,
         _ assigned: [(position: Int, value: PropertyValue)],
         _ carried: [(position: Int, value: PropertyValue)], _ shapes: inout ShapeTable
@@ -198,19 +196,23 @@ extension StoreEngine {
                 result.append(.init(objectID: id, version: nil, values: nil))
                 continue
             }
+            if let saved = try savedGroup(planned, row) {
+                result.append(saved)
+                continue
+            }
             // Read again, for what a reference shows hangs on other rows of the save as well.
             let values = planned.isSettled ? try load(planned.table, row)?.columns : nil
             result.append(
                 .init(
                     objectID: id,
-                    version: isWritten ? written : planned.loaded?.state.version, values: values))
+                    version: isWritten ? written : planned.loaded?.version, values: values))
         }
         for (index, id) in plan.droppedIDs.enumerated() {
             let store = plan.dropped[index]
             let isAlive = store?.isAlive ?? false
             result.append(
                 .init(
-                    objectID: id, version: isAlive ? store?.state.version : nil,
+                    objectID: id, version: isAlive ? store?.version : nil,
                     values: isAlive ? store?.columns : nil))
         }
         return result

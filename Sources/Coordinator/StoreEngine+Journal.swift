@@ -8,8 +8,11 @@ extension StoreEngine {
     func journal(old: LoadedRow?, new: LoadedRow, by stamp: Stamp) throws {
         let oldDangling = old.map(dangling) ?? []
         let newDangling = dangling(new)
-        let hadAny = (old?.state.hasSiblings ?? false) || !oldDangling.isEmpty
-        guard hadAny || new.state.hasSiblings || !newDangling.isEmpty else { return }
+        let hadAny =
+            (old?.state.hasSiblings ?? false) || !oldDangling.isEmpty
+            || !(old?.eclipsed.isEmpty ?? true)
+        guard hadAny || new.state.hasSiblings || !newDangling.isEmpty || !new.eclipsed.isEmpty
+        else { return }
         let before = try old.map { try conflicts(of: $0, dangling: oldDangling) } ?? []
         let after = try conflicts(of: new, dangling: newDangling)
         try journal(from: before, to: after, by: stamp)

@@ -32,6 +32,7 @@ extension StoreEngine {
         }
         try writeLink(link, source: source, target: target, new)
         try noteUncollected(link, source: source, target: target, new)
+        try refreshGroupedLink(link, source: source, target: target)
         group.updated.append(ManagedObjectID(entityName: link.source, row: source))
         group.updated.append(ManagedObjectID(entityName: link.target, row: target))
         if isOpen {

@@ -24,15 +24,28 @@ struct Claim: Hashable, Comparable {
 /// A living row's claim is either shown in its column or listed in `_dangling`, so both together
 /// are all claims there are.
 extension StoreEngine {
-    /// The targets a living row claims alone.
-    func claims(_ table: EntityTable, _ state: RowState) -> [Claim] {
-        table.exclusive.compactMap { exclusive in
-            guard
-                case .reference(let target)? = state.visible(
-                    exclusive.position, table.entity.policies)?.value
-            else { return nil }
-            return Claim(owner: exclusive.owner, property: exclusive.property, target: target)
+    /// The targets a visible row claims alone; in place of an eclipsed target its survivor.
+    func claims(_ loaded: LoadedRow) throws -> [Claim] {
+        guard loaded.isVisible else { return [] }
+        return try loaded.table.exclusive.compactMap { exclusive in
+            guard case .reference(let target)? = loaded.shown(exclusive.position)?.value else {
+                return nil
+            }
+            let shown = try shownRow(target, root: exclusive.root) ?? target
+            return Claim(owner: exclusive.owner, property: exclusive.property, target: shown)
         }
+    }
+
+    /// The claims there may be to a row.
+    func possibleClaims(to row: RowID, root: String) -> [Claim] {
+        var result = Set<Claim>()
+        for table in tables.values {
+            for exclusive in table.exclusive where exclusive.root == root {
+                result.insert(
+                    Claim(owner: exclusive.owner, property: exclusive.property, target: row))
+            }
+        }
+        return result.sorted()
     }
 
     /// All other living rows that claim a target, whether or not readers see it.
@@ -44,27 +57,42 @@ extension StoreEngine {
         shown.bind(1, claim.target.rawValue)
         while try shown.step() { found.insert(RowID(shown.integer(0))) }
         let hidden = try database.prepared("SELECT row FROM _dangling WHERE target = ?1")
-        hidden.bind(1, claim.target.rawValue)
-        while try hidden.step() { found.insert(RowID(hidden.integer(0))) }
+        for target in [claim.target] + (try eclipsedRows(of: claim)) {
+            hidden.bind(1, target.rawValue)
+            while try hidden.step() { found.insert(RowID(hidden.integer(0))) }
+        }
         found.remove(row)
         return try found.sorted().compactMap { other in
-            guard let loaded = try load(table(claim.owner), other), loaded.isAlive,
-                claims(loaded.table, loaded.state).contains(claim)
+            guard let loaded = try load(table(claim.owner), other),
+                try claims(loaded).contains(claim)
             else { return nil }
             return loaded
         }
     }
 
+    /// The rows that a claim's target eclipses.
+    private func eclipsedRows(of claim: Claim) throws -> [RowID] {
+        let exclusive = table(claim.owner).exclusive.first { $0.property == claim.property }
+        guard state.eclipsed > 0, let root = exclusive?.root, groupedRoots.contains(root) else {
+            return []
+        }
+        let statement = try database.prepared(
+            "SELECT row FROM _eclipsed WHERE survivor = ?1 ORDER BY row")
+        statement.bind(1, claim.target.rawValue)
+        var rows: [RowID] = []
+        while try statement.step() { rows.append(RowID(statement.integer(0))) }
+        return rows
+    }
+
     /// Whether a row's claim stands against all others.
-    func stands(_ claim: Claim, of row: RowID, _ table: EntityTable, _ state: RowState) throws
-        -> Bool
-    {
+    func stands(_ claim: Claim, of claimant: LoadedRow) throws -> Bool {
+        let row = claimant.row
         let others = try claimants(claim, besides: row)
-        guard !others.isEmpty, let own = stamp(of: claim, table, state) else { return true }
+        guard !others.isEmpty, let own = stamp(of: claim, claimant) else { return true }
         let owner = self.table(claim.owner)
         let choice = owner.entity.policies.properties[position(of: claim, owner)].choice
         return others.allSatisfy { other in
-            guard let stamp = stamp(of: claim, other.table, other.state) else { return true }
+            guard let stamp = stamp(of: claim, other) else { return true }
             // Two of one save: the lowest number, under either rule.
             if stamp == own { return row < other.row }
             return choice == .earliest ? own < stamp : stamp < own
@@ -75,8 +103,8 @@ extension StoreEngine {
         table.entity.position(of: claim.property) ?? 0
     }
 
-    private func stamp(of claim: Claim, _ table: EntityTable, _ state: RowState) -> Stamp? {
-        state.visible(position(of: claim, table), table.entity.policies)?.stamp
+    private func stamp(of claim: Claim, _ loaded: LoadedRow) -> Stamp? {
+        loaded.shown(position(of: claim, loaded.table))?.stamp
     }
 
     /// Whether another row than the one that is being inserted claims a target.
@@ -95,7 +123,7 @@ extension StoreEngine {
         for claim in contested.sorted() {
             let claimants = try claimants(claim, besides: RowID(0))
             for claimant in claimants {
-                let columns = try project(claimant.table, claimant.row, claimant.state)
+                let columns = try project(claimant)
                 if columns == claimant.columns { continue }
                 try write(
                     claimant.table, row: claimant.row, old: claimant, state: claimant.state,

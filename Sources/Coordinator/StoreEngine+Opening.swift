@@ -18,7 +18,7 @@ extension StoreEngine {
         // The check reads the whole file once: an idle node shall not keep it in its cache.
         let cacheSize = try Int.fetchOne(database, sql: "PRAGMA cache_size") ?? -8192
         try database.execute(sql: "PRAGMA cache_size = -256")
-        if !isNew { try check(database, path: path) }
+        if !isNew { try check(database, path: path, mayUpgrade: true) }
         try database.execute(sql: "PRAGMA cache_size = \(cacheSize)")
         let beside = try IncarnationRecord.read(path, files)
         // What the side file says must be on disk in the store too.
@@ -27,6 +27,7 @@ extension StoreEngine {
         let engine: StoreEngine
         do {
             if isNew { try create(database, model, cluster, node, environment) }
+            try StoreLayout.upgrade(database)
             try checkOwner(database, path: path, cluster: cluster, node: node)
             try adopt(model, in: database)
             engine = try begin(
@@ -57,13 +58,16 @@ extension StoreEngine {
     }
 
     /// Checks that a file is a store of this layout, and sound.
-    static func check(_ database: Database, path: String) throws {
+    ///
+    /// - Parameter mayUpgrade: whether an older layout will do that opening brings up to date.
+    static func check(_ database: Database, path: String, mayUpgrade: Bool = false) throws {
         let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
         guard application == StoreLayout.applicationID else {
             throw CoordinatorError(.storeLayout, "\(path) is no Tributary store.")
         }
         let version = try Int32.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-        guard version == StoreLayout.version else {
+        guard version == StoreLayout.version || (mayUpgrade && StoreLayout.canUpgrade(version))
+        else {
             throw CoordinatorError(
                 .storeLayout,
                 "\(path) has layout \(version); this release knows layout "
@@ -169,7 +173,8 @@ extension StoreEngine {
                 database,
                 sql: """
                     SELECT *, (SELECT coalesce(max(position), 0) FROM _transaction) AS position,
-                        (SELECT count(*) FROM _tombstone) AS tombstones FROM _state
+                        (SELECT count(*) FROM _tombstone) AS tombstones,
+                        (SELECT count(*) FROM _eclipsed) AS eclipsed FROM _state
                     """)
         else { throw CoordinatorError(.storeDamaged, "The store has lost its state.") }
         func unsigned(_ name: String) -> UInt64 { UInt64(bitPattern: row[name] as Int64) }
@@ -210,7 +215,8 @@ extension StoreEngine {
             digest: ProjectionDigest(high: unsigned("digestHigh"), low: unsigned("digestLow")),
             allocator: allocator(
                 of: node, after: former, wallMilliseconds: wall, random: environment.random),
-            tombstones: Int(unsigned("tombstones")), recovery: recovery)
+            tombstones: Int(unsigned("tombstones")), eclipsed: Int(unsigned("eclipsed")),
+            recovery: recovery)
         let engine = StoreEngine(
             database: database, model: model, names: names, cluster: cluster,
             store: unsigned("store"), actor: actor, state: state, environment: environment)
@@ -221,6 +227,7 @@ extension StoreEngine {
                 Int64(bitPattern: actor.incarnation), Int64(engine.state.allocator.block),
                 recovery.rawValue,
             ])
+        try engine.adoptConstraints()
         engine.adoptOpenedState()
         return engine
     }

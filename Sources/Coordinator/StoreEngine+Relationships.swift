@@ -62,14 +62,13 @@ extension StoreEngine {
             guard let loaded = try plan.rows[member]?.loaded ?? load(table(entity), member),
                 let position = loaded.table.entity.position(of: property)
             else { return false }
-            return loaded.isAlive && loaded.columns[position] == .reference(row)
+            return loaded.isVisible && loaded.columns[position] == .reference(row)
         case .link(let name, let isFirst):
             let key = SavePlan.LinkKey(
                 link: name, source: isFirst ? row : member, target: isFirst ? member : row)
             if let planned = plan.links[key] { return planned }
             guard let link = model.link(named: name) else { return false }
-            return LinkCoding.isAlive(
-                try loadLink(link, source: key.source, target: key.target), policy: link.policy)
+            return try isShown(link, source: key.source, target: key.target)
         }
     }
 
@@ -77,7 +76,7 @@ extension StoreEngine {
 
     /// Turns changes of members into what keeps them: columns of other rows, or links.
     func planRelationships(_ operation: SaveOperation, _ plan: inout SavePlan) throws {
-        guard let row = plan.resolve(operation.row), plan.rows[row]?.kind != .delete,
+        guard let row = try addressed(operation, plan), plan.rows[row]?.kind != .delete,
             !plan.droppedIDs.contains(where: { $0.row == row })
         else { return }
         let entity = plan.rows[row]?.table.entity ?? operation.entity
@@ -104,7 +103,9 @@ extension StoreEngine {
                                 + "there: \(member)."))
                     continue
                 }
-                members.append(member)
+                let root = table(relationship.destination).entity.root
+                let isPlanned = plan.rows[member] != nil
+                members.append(isPlanned ? member : try shownRow(member, root: root) ?? member)
             }
             try apply(
                 change.kind, members, of: relationship, row: row, resolves: operation.resolves,
@@ -193,7 +194,7 @@ extension StoreEngine {
             plan.noteReference(value, from: row)
             return
         }
-        guard let loaded = try load(table(entity), row), loaded.isAlive,
+        guard let loaded = try load(table(entity), row), loaded.isVisible,
             let position = loaded.table.entity.position(of: property)
         else { return }
         plan.add(

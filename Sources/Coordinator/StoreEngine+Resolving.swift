@@ -11,6 +11,11 @@ extension StoreEngine {
             throw CoordinatorError(
                 .conflictNotFound, "\(id) is closed already; undo it, or save as usual.")
         }
+        if conflict.kind == .uniqueness {
+            return SaveRequest(
+                operations: try resolving(conflict, resolution), author: author,
+                contextName: contextName)
+        }
         let operation: SaveOperation
         switch resolution {
         case .side(let dot):
@@ -41,6 +46,11 @@ extension StoreEngine {
         // stability has closed it; a resolution replaced what was visible until then.
         let isPolicys = conflict.state == .settled
         let wanted = conflict.sides.last { $0.isVisible != isPolicys } ?? conflict.sides.last
+        guard conflict.kind != .uniqueness else {
+            throw CoordinatorError(
+                .conflictNotFound,
+                "\(id) cannot be undone; change a key of one of its objects, and each is shown.")
+        }
         guard conflict.state != .unresolved, let wanted else {
             throw CoordinatorError(
                 .conflictNotFound, "\(id) has no outcome to undo: it is unresolved.")
@@ -147,7 +157,7 @@ extension StoreEngine {
         return operation
     }
 
-    private func entity(_ object: ManagedObjectID) throws -> ManagedObjectModel.Entity {
+    func entity(_ object: ManagedObjectID) throws -> ManagedObjectModel.Entity {
         guard let entity = model.entity(named: object.entityName) else {
             throw CoordinatorError(
                 .malformed, "There is no entity \(object.entityName) in the model.")
@@ -167,7 +177,7 @@ extension StoreEngine {
         try update(conflict.object, values)
     }
 
-    private func update(
+    func update(
         _ object: ManagedObjectID, _ values: [(String, PropertyValue)]
     ) throws -> SaveOperation {
         let entity = try entity(object)
@@ -183,7 +193,7 @@ extension StoreEngine {
                 case .toOne(let destination) = entity.properties[position].content,
                 try !isAlive(target, root: table(destination).entity.root)
             {
-                if loaded?.state.visible(position, entity.policies)?.value == value { continue }
+                if loaded?.shown(position)?.value == value { continue }
                 assigned.append((position, .null))
                 continue
             }

@@ -6,8 +6,12 @@ struct LoadedRow {
     let row: RowID
     var state: RowState
     let isAlive: Bool
-    /// The projected values; of a dead row its last visible values, unprojected.
+    /// The projected values; of a dead or eclipsed row its own visible values, unprojected.
     let columns: [PropertyValue]
+    /// The row that is shown in this one's place, where that is so.
+    var survivor: RowID?
+    /// Of a survivor, the rows it eclipses, in order of insertion.
+    var eclipsed: [LoadedRow] = []
 
     /// Whether it is a tombstone without values: a delete of a row that was collected already.
     var isTrace: Bool { state.insertion.siblings.isEmpty }
@@ -15,6 +19,56 @@ struct LoadedRow {
     /// The row as readers see it.
     var objectID: ManagedObjectID {
         ManagedObjectID(entityName: table.entity.name, row: row)
+    }
+}
+
+/// A row's place in a group.
+struct Grouping {
+    /// The row that is shown in its place; nil where it is shown itself.
+    let survivor: RowID?
+    /// Of a survivor, the rows it eclipses, in order of insertion.
+    let eclipsed: [LoadedRow]
+}
+
+extension LoadedRow {
+    /// The same row with other columns.
+    func showing(_ columns: [PropertyValue]) -> LoadedRow {
+        LoadedRow(
+            table: table, row: row, state: state, isAlive: isAlive, columns: columns,
+            survivor: survivor, eclipsed: eclipsed)
+    }
+
+    /// Whether readers see the row itself.
+    var isVisible: Bool { isAlive && survivor == nil }
+
+    /// The version readers get, and save against.
+    var version: RowVersion {
+        if eclipsed.isEmpty { return state.version }
+        return RowVersion(dots: state.version.dots, eclipsed: eclipsedVersions)
+    }
+
+    /// The versions of the rows it eclipses.
+    var eclipsedVersions: [RowVersion.Eclipsed] {
+        eclipsed.map { RowVersion.Eclipsed(row: $0.row, dots: $0.state.version.dots) }
+    }
+
+    /// What readers see of a property before references are projected: of the row's own
+    /// registers, or of its group's.
+    func shown(_ position: Int) -> Sibling<PropertyValue>? {
+        if eclipsed.isEmpty { return state.visible(position, table.entity.policies) }
+        return combination.visible(position)
+    }
+
+    private var combination: GroupCombination {
+        GroupCombination(
+            survivor: GroupMember(row: row, state: state, policies: table.entity.policies),
+            eclipsed: eclipsed.map { member in
+                GroupMember(
+                    row: member.row, state: member.state,
+                    policies: member.table.entity.policies,
+                    positions: member.table === table
+                        ? nil : table.positions(in: member.table))
+            }, constrained: table.constrained)
     }
 }
 
@@ -48,7 +102,9 @@ extension StoreEngine {
         }
         let statement = try database.prepared(table.selectSQL)
         statement.bind(1, row.rawValue)
-        guard try statement.step() else { return try loadTombstone(table, row) }
+        guard try statement.step() else {
+            return try loadEclipsed(table, row) ?? loadTombstone(table, row)
+        }
         defer { statement.reset() }
         var columns: [PropertyValue] = []
         columns.reserveCapacity(table.entity.properties.count)
@@ -56,13 +112,17 @@ extension StoreEngine {
             columns.append(try statement.value(Int32(position + 4), property.content))
         }
         let registers = statement.isNull(3) ? nil : statement.bytes(3)
+        var eclipsed: [RowVersion.Eclipsed] = []
         let state = try coding(table).decode(
             version: statement.integer(1), timestamp: statement.integer(2),
-            registers: registers, columns: columns)
-        return LoadedRow(table: table, row: row, state: state, isAlive: true, columns: columns)
+            registers: registers, columns: columns, eclipsed: &eclipsed)
+        var loaded = LoadedRow(
+            table: table, row: row, state: state, isAlive: true, columns: columns)
+        if !eclipsed.isEmpty { loaded.eclipsed = try loadEclipsed(by: loaded) }
+        return loaded
     }
 
-    private func concrete(_ code: Int64, under table: EntityTable) throws -> EntityTable {
+    func concrete(_ code: Int64, under table: EntityTable) throws -> EntityTable {
         guard let found = tables.values.first(where: { $0.code == code }) else {
             throw CoordinatorError(
                 .storeDamaged, "A row of \(table.entity.root) has no known entity.")
@@ -89,8 +149,13 @@ extension StoreEngine {
             table: concrete, row: row, state: state, isAlive: false, columns: values)
     }
 
-    /// Whether readers see a row.
+    /// Whether a row is alive, be it eclipsed.
     func isAlive(_ row: RowID, root: String) throws -> Bool {
+        try shownRow(row, root: root) != nil
+    }
+
+    /// Whether readers see a row itself.
+    func isVisible(_ row: RowID, root: String) throws -> Bool {
         if let known = knownAlive[row] { return known == root }
         let statement = try database.prepared(
             "SELECT 1 FROM \(EntityTable.quote(root)) WHERE _id = ?1")
@@ -142,20 +207,17 @@ extension StoreEngine {
         return integer
     }
 
-    /// What the columns show of registers: visible values, with references to living rows only.
-    func project(
-        _ table: EntityTable, _ row: RowID, _ state: RowState
-    ) throws -> [PropertyValue] {
-        let policies = table.entity.policies
-        var columns = table.entity.properties.indices.map {
-            state.visible($0, policies)?.value ?? .null
-        }
+    /// What the columns of a visible row show: visible values, its own or its group's, with
+    /// references to visible rows only.
+    func project(_ loaded: LoadedRow) throws -> [PropertyValue] {
+        let table = loaded.table
+        var columns = table.entity.properties.indices.map { loaded.shown($0)?.value ?? .null }
         for (position, root) in table.references {
             guard case .reference(let target) = columns[position] else { continue }
-            if try !isAlive(target, root: root) { columns[position] = .null }
+            columns[position] = try shownRow(target, root: root).map { .reference($0) } ?? .null
         }
         if !table.exclusive.isEmpty {
-            for claim in claims(table, state) where try !stands(claim, of: row, table, state) {
+            for claim in try claims(loaded) where try !stands(claim, of: loaded) {
                 if let position = table.entity.position(of: claim.property) {
                     columns[position] = .null
                 }
@@ -166,17 +228,10 @@ extension StoreEngine {
 
     /// The rows that a row's registers refer to without their being alive.
     func dangling(_ loaded: LoadedRow) -> [(position: Int, target: RowID)] {
-        guard loaded.isAlive, !loaded.table.references.isEmpty else { return [] }
-        return dangling(loaded.table, loaded.state, columns: loaded.columns)
-    }
-
-    func dangling(
-        _ table: EntityTable, _ state: RowState, columns: [PropertyValue]
-    ) -> [(position: Int, target: RowID)] {
-        table.references.compactMap { position, _ in
-            guard columns[position].isNull,
-                case .reference(let target)? = state.visible(position, table.entity.policies)?
-                    .value
+        guard loaded.isVisible, !loaded.table.references.isEmpty else { return [] }
+        return loaded.table.references.compactMap { position, _ in
+            guard loaded.columns[position].isNull,
+                case .reference(let target)? = loaded.shown(position)?.value
             else { return nil }
             return (position, target)
         }
@@ -185,55 +240,65 @@ extension StoreEngine {
     /// Writes a row's new state over its old one: table or tombstone, digest, dangling
     /// references, journal.
     ///
+    /// - Parameters:
+    ///   - old: the row as the store has it.
+    ///   - grouping: the row's place in its group, where that may have changed; nil for the old one.
     /// - Returns: the row as it is now.
     @discardableResult
     func write(
-        _ table: EntityTable, row: RowID, old: LoadedRow?, state newState: RowState, by stamp: Stamp
+        _ table: EntityTable, row: RowID, old: LoadedRow?, state newState: RowState,
+        by stamp: Stamp, grouping: Grouping? = nil
     ) throws -> LoadedRow {
         let isAlive = newState.isAlive(table.entity.policies)
-        let columns =
-            isAlive
-            ? try project(table, row, newState)
-            : table.entity.properties.indices.map {
-                newState.visible($0, table.entity.policies)?.value ?? .null
-            }
-        let new = LoadedRow(
-            table: table, row: row, state: newState, isAlive: isAlive, columns: columns)
-        if let old, old.isAlive {
-            state.digest.subtract(
-                RowDigest.hash(
-                    table, row: row, state: old.state, columns: old.columns))
-        }
-        if isAlive {
-            state.digest.add(
-                RowDigest.hash(table, row: row, state: newState, columns: columns))
-        }
-
-        switch (old?.isAlive ?? false, isAlive) {
-        case (true, true):
-            try writeColumns(table.updateSQL, new)
-            group.updated.append(new.objectID)
-        case (false, true):
-            if old != nil { try removeTombstone(row) }
-            try writeColumns(table.insertSQL, new)
-            group.inserted.append(new.objectID)
-            knownAlive[row] = table.entity.root
-        case (true, false):
-            let statement = try database.prepared(table.deleteSQL)
-            statement.bind(1, row.rawValue)
-            try statement.run()
-            try writeTombstone(new)
-            state.tombstones += 1
-            group.deleted.append(new.objectID)
-            knownAlive[row] = nil
-        case (false, false):
-            try writeTombstone(new)
-            if old == nil { state.tombstones += 1 }
-        }
+        var new = LoadedRow(
+            table: table, row: row, state: newState, isAlive: isAlive, columns: [],
+            survivor: isAlive ? grouping.map(\.survivor) ?? old?.survivor : nil,
+            eclipsed: isAlive ? grouping?.eclipsed ?? old?.eclipsed ?? [] : [])
+        new = new.showing(
+            new.isVisible
+                ? try project(new)
+                : table.entity.properties.indices.map {
+                    newState.visible($0, table.entity.policies)?.value ?? .null
+                })
+        if let old, old.isAlive { state.digest.subtract(RowDigest.hash(old)) }
+        if isAlive { state.digest.add(RowDigest.hash(new)) }
+        try place(new, over: old)
         try noteDangling(old: old, new: new)
         try noteUncollected(new)
         try journal(old: old, new: new, by: stamp)
         return new
+    }
+
+    /// Puts a row where it belongs: its entity's table, the eclipsed rows or the tombstones.
+    private func place(_ new: LoadedRow, over old: LoadedRow?) throws {
+        let row = new.row
+        switch (old?.isVisible ?? false, new.isVisible) {
+        case (true, true):
+            try writeColumns(new.table.updateSQL, new)
+            group.updated.append(new.objectID)
+            return
+        case (true, false):
+            let statement = try database.prepared(new.table.deleteSQL)
+            statement.bind(1, row.rawValue)
+            try statement.run()
+            group.deleted.append(new.objectID)
+            knownAlive[row] = nil
+        case (false, _):
+            if let old, old.isAlive, !new.isAlive || new.isVisible { try removeEclipsed(row) }
+            if let old, !old.isAlive, new.isAlive { try removeTombstone(row) }
+        }
+        if new.isVisible {
+            try writeColumns(new.table.insertSQL, new)
+            group.inserted.append(new.objectID)
+            knownEclipsed[row] = nil
+            knownAlive[row] = new.table.entity.root
+        } else if let survivor = new.survivor {
+            try writeEclipsed(new, survivor: survivor, isNew: old?.survivor == nil)
+        } else {
+            try writeTombstone(new)
+            knownEclipsed[row] = nil
+            if old?.isAlive ?? true { state.tombstones += 1 }
+        }
     }
 
     func writeColumns(_ sql: String, _ new: LoadedRow) throws {
@@ -244,7 +309,9 @@ extension StoreEngine {
         statement.bind(1, new.row.rawValue)
         statement.bind(2, state.actors.integer(latest.dot))
         statement.bind(3, Int64(bitPattern: latest.stamp.timestamp.rawValue))
-        if let registers = coding(new.table).encode(new.state, columns: new.columns) {
+        let registers = coding(new.table).encode(
+            new.state, columns: new.columns, eclipsed: new.eclipsedVersions)
+        if let registers {
             statement.bind(4, registers)
         } else {
             statement.bindNull(4)

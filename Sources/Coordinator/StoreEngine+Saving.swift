@@ -58,7 +58,7 @@ extension StoreEngine {
                 failures: plan.failures)
         }
         try checkUnresolved(plan)
-        try checkConstraints(plan)
+        try settleConstraints(&plan, request)
     }
 
     private func planOperation(
@@ -74,12 +74,19 @@ extension StoreEngine {
             try planInsert(operation, table, row, &plan)
             return
         }
-        guard let row = plan.resolve(operation.row) else {
+        guard let row = try addressed(operation, plan) else {
             throw CoordinatorError(
                 .malformed, "An operation names an object that the save does not insert.")
         }
+        if row != operation.row, operation.row.rawValue > 0 {
+            // Whoever has the eclipsed object learns that it is shown no more.
+            plan.dropped.append(nil)
+            plan.droppedIDs.append(
+                ManagedObjectID(entityName: operation.entity.name, row: operation.row))
+        }
         var operation = operation
-        operation.values = try resolved(operation.values, table, operation.row, &plan)
+        operation.values = try resolved(
+            operation.values, table, operation.row, &plan, isLiteral: operation.resolves)
         if let planned = plan.rows[row] {
             try planAgain(
                 try translated(operation, to: planned.table.entity, planned.loaded), request,
@@ -98,7 +105,7 @@ extension StoreEngine {
         var operation = operation
         var planned = planned
         if let loaded = planned.loaded, loaded.isAlive, let version = operation.version,
-            version != loaded.state.version
+            version != loaded.version
         {
             switch try settle(operation, request, loaded, planned.table, row, &plan) {
             case .write(let values):
@@ -166,12 +173,18 @@ extension StoreEngine {
     /// Replaces temporary identities in values by permanent ones.
     private func resolved(
         _ values: [(position: Int, value: PropertyValue)], _ table: EntityTable, _ name: RowID,
-        _ plan: inout SavePlan
+        _ plan: inout SavePlan, isLiteral: Bool = false
     ) throws -> [(position: Int, value: PropertyValue)] {
         if table.references.isEmpty { return values }
         var values = values
         for index in values.indices {
-            guard case .reference(let target) = values[index].value, target.rawValue < 0 else {
+            guard case .reference(let target) = values[index].value else { continue }
+            if target.rawValue > 0 {
+                // What readers would be led to is what is meant, but by those who decide.
+                guard state.eclipsed > 0, !isLiteral, let survivor = try survivor(of: target) else {
+                    continue
+                }
+                values[index].value = .reference(survivor)
                 continue
             }
             guard let row = plan.resolve(target) else {
@@ -199,7 +212,7 @@ extension StoreEngine {
         let isOfLinks = operation.values.isEmpty && !operation.relationships.isEmpty
         let resolves = operation.resolves && !isOfLinks
         let isAlive = loaded?.isAlive ?? false
-        let isStale = operation.version.map { !isAlive || $0 != loaded?.state.version } ?? false
+        let isStale = operation.version.map { !isAlive || $0 != loaded?.version } ?? false
         if !isStale {
             let isKnown = loaded != nil || operation.isWholeRow
             guard isAlive || operation.kind == .check || (resolves && isKnown) else {
@@ -221,7 +234,7 @@ extension StoreEngine {
                     table: table, loaded: loaded, kind: kind, values: values,
                     assignedCount: operation.isWholeRow ? 0 : operation.values.count,
                     resolves: resolves,
-                    name: operation.row, isSettled: false))
+                    name: operation.row, isSettled: false, isExact: operation.isExact))
             return
         }
         func planned(
@@ -230,7 +243,7 @@ extension StoreEngine {
             SavePlan.Row(
                 table: table, loaded: loaded, kind: kind, values: values,
                 assignedCount: kind == .revival ? 0 : values.count, resolves: resolves,
-                name: operation.row, isSettled: true)
+                name: operation.row, isSettled: true, isExact: operation.isExact)
         }
         switch try settle(operation, request, loaded, table, row, &plan) {
         case .write(let values): plan.add(row, planned(.update, values))
@@ -278,7 +291,7 @@ extension StoreEngine {
     /// What a version's writer knew: its transaction's causal context and the transaction.
     private func knownTo(_ version: RowVersion?) throws -> VersionVector {
         var known = VersionVector()
-        for dot in version?.dots ?? [] {
+        for dot in version?.allDots ?? [] {
             guard let transaction = try transaction(dot) else { continue }
             known.join(transaction.transaction.seen)
             known.advance(to: dot)
@@ -308,13 +321,14 @@ extension StoreEngine {
         let cached = isAlive ? loaded.map { snapshot($0.columns) } : nil
         // The newer version is of another node: then the store knew it before this coordinator's
         // contexts did (CD-7).
-        let isForeign = loaded?.state.version.dots.contains { $0.actor.node != actor.node } ?? false
+        let isForeign =
+            loaded?.version.allDots.contains { $0.actor.node != actor.node } ?? false
         let assigned = operation.values.map(\.position)
         let disputed = assigned.filter { changed.contains($0) }
         return MergeConflict(
             object: ManagedObjectID(entityName: table.entity.name, row: row),
             properties: (disputed.isEmpty ? assigned : disputed).sorted().map { names[$0].name },
-            oldVersion: operation.version, newVersion: isAlive ? loaded?.state.version : nil,
+            oldVersion: operation.version, newVersion: isAlive ? loaded?.version : nil,
             objectSnapshot: operation.snapshot.map(snapshot), cachedSnapshot: cached,
             persistedSnapshot: isForeign ? cached : nil)
     }

@@ -18,9 +18,11 @@ import Merge
 /// 1. A save that throws has written nothing and used no sequence (checks come before writes).
 /// 2. `state` equals what the open SQLite transaction would leave on disk; `committed` what is
 ///    on disk. A rollback makes the first equal to the second.
-/// 3. A row is in its entity's table exactly while it is alive, else in `_tombstone`, until
-///    stability has it collected.
-/// 4. A reference column holds the row of a living target or NULL; `_dangling` lists the rest.
+/// 3. A row is in its entity's table exactly while it is visible; in `_eclipsed` while it is alive
+///    but an earlier row shows its unique key; else in `_tombstone`, until stability has it
+///    collected.
+/// 4. A reference column holds a visible row, the target's survivor where that is eclipsed, or
+///    NULL; `_dangling` lists what reads as NULL.
 /// 5. `state.digest` is the sum of the hashes of all living rows and links.
 final class StoreEngine {
     /// What the engine needs from outside: the doors of time and chance.
@@ -41,6 +43,7 @@ final class StoreEngine {
         var digest: ProjectionDigest
         var allocator: RowIDAllocator
         var tombstones: Int
+        var eclipsed: Int
         var recovery: StoreRecovery
     }
 
@@ -65,6 +68,16 @@ final class StoreEngine {
     /// thousand references to one row cost one look. Bounded, because a group is; forgotten with
     /// it.
     var knownAlive: [RowID: String] = [:]
+
+    /// Rows known to be eclipsed within this group, each with its survivor. Before an apply writes
+    /// rows it notes here and in ``knownAlive`` what will be shown, so that references find it.
+    var knownEclipsed: [RowID: RowID] = [:]
+
+    /// The roots of the hierarchies that have uniqueness constraints.
+    let groupedRoots: Set<String>
+
+    /// Whether the store is being held to other constraints than before.
+    var isAdopting = false
 
     /// What the last insert used, for the next one is nearly always like it.
     var lastInsert: (table: EntityTable, statement: SQLStatement)?
@@ -114,6 +127,7 @@ final class StoreEngine {
             uniqueKeysWithValues: model.entities.map {
                 ($0.name, EntityTable($0, names: names, model: model))
             })
+        groupedRoots = Set(model.entities.map(\.root).filter { model.hasConstraints(root: $0) })
         self.cluster = cluster
         self.store = store
         self.actor = actor
@@ -148,6 +162,7 @@ final class StoreEngine {
         state.generation += 1
         group = GroupChanges()
         knownAlive.removeAll(keepingCapacity: true)
+        knownEclipsed.removeAll()
         lastVersion = nil
     }
 
@@ -172,6 +187,8 @@ final class StoreEngine {
     func rollBack() throws {
         state = committed
         group = GroupChanges()
+        knownAlive.removeAll()
+        knownEclipsed.removeAll()
         if sqlite3_get_autocommit(database.sqliteConnection) == 0 {
             try database.prepared("ROLLBACK").run()
         }
@@ -205,7 +222,7 @@ final class StoreEngine {
         currentDurability = isDurable
     }
 
-    private func writeState() throws {
+    func writeState() throws {
         let statement = try database.prepared(
             """
             UPDATE _state SET generation = ?1, clock = ?2, block = ?3, digestHigh = ?4,

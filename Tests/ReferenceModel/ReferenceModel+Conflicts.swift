@@ -38,7 +38,7 @@ extension ReferenceModel {
                 if row.policy.granularity == .property, isInConflict(register, name, of: row) {
                     result.append(open("\(place).\(name)", register.policy, register.siblings))
                 }
-                if register.raw != register.shown {
+                if row.isVisible, !register.raw.isNull, register.shown.isNull {
                     result.append(
                         OpenConflict(
                             id: "\(place).\(name).target", isUnresolved: false,
@@ -46,6 +46,7 @@ extension ReferenceModel {
                 }
             }
         }
+        result += uniquenessConflicts()
         for link in links where link.isDisputed && link.endsLive {
             let parts = link.key.name.split(separator: ".", maxSplits: 1)
             let name = "\(parts[0]).\(link.key.source).\(parts[1]).\(link.key.target)"

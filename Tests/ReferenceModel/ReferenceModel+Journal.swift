@@ -19,7 +19,7 @@ extension ReferenceModel {
                 result += lost(write, of: row, id, listed)
             }
             for (name, register) in row.registers
-            where row.isAlive && register.raw != register.shown
+            where row.isVisible && !register.raw.isNull && register.shown.isNull
                 && !listed.targets.contains("\(row.entity.name).\(id).\(name).target")
             {
                 result.append("\(id).\(name) reads as null, and no conflict says why")
@@ -51,8 +51,14 @@ extension ReferenceModel {
             let isOverwritten = row.writes.contains { other in
                 other.saw(write) && (other.isDeath || other.isWhole || other.values[name] != nil)
             }
-            if isOverwritten || (row.isAlive && row.registers[name]?.raw == value) { continue }
+            if isOverwritten || (row.isVisible && row.registers[name]?.raw == value) { continue }
             let dots = listed.values[.init(row: id, name: name, value: value)] ?? []
+            // Writes that agree are no conflict: then what the row has by itself, though its group
+            // shows another value, is listed under one of them.
+            if let register = row.registers[name], row.isAlive {
+                let (winner, raw) = register.own ?? (register.winner, register.raw)
+                if raw == value, dots.contains(winner.dot) { continue }
+            }
             let isListed = row.writes.contains { side in
                 dots.contains(side.dot) && (side.dot == write.dot || side.saw(write))
             }
@@ -88,6 +94,8 @@ extension ReferenceModel {
                 }
                 for side in conflict.sides {
                     guard let dot = side.dot else { continue }
+                    // Of a group each side is another row's.
+                    let row = side.object?.row ?? row
                     if side.isDeleted { deaths.insert(Death(row: row, dot: dot)) }
                     if let name = conflict.property, let value = side.value {
                         values[Value(row: row, name: name, value: value), default: []].insert(dot)
@@ -95,6 +103,7 @@ extension ReferenceModel {
                     for entry in side.row {
                         let listed = Value(row: row, name: entry.name, value: entry.value)
                         values[listed, default: []].insert(dot)
+                        if let own = entry.stamp?.dot { values[listed, default: []].insert(own) }
                     }
                 }
             }

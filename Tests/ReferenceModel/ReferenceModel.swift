@@ -5,12 +5,12 @@ public import Merge
 ///
 /// Deliberately naive: every register is looked at from all writes ever made to it, and its
 /// siblings are those that no other of them has seen (DESIGN section 5). Nothing is applied one
-/// after the other, so there is no order of delivery that could matter. Uniqueness constraints
-/// (5.5) are not in it. A value, usable from any thread.
+/// after the other, so there is no order of delivery that could matter. A value, usable from any
+/// thread.
 public struct ReferenceModel: Sendable {
     let model: ManagedObjectModel
     let models: [[UInt8]: ManagedObjectModel]
-    private(set) var rows: [RowID: ReferenceRow] = [:]
+    var rows: [RowID: ReferenceRow] = [:]
     private(set) var links: [ReferenceLink] = []
     private var referrers: [RowID: [(row: RowID, property: String)]] = [:]
 
@@ -37,12 +37,14 @@ public struct ReferenceModel: Sendable {
             else { continue }
             rows[row] = settle(entity, writes)
         }
+        groupRows()
         links = history.links.map { settle($0, $1) }
         links.sort { left, right in
             left.key.name == right.key.name
                 ? (left.key.source, left.key.target) < (right.key.source, right.key.target)
                 : left.key.name < right.key.name
         }
+        combineGroups()
         dropReferencesToTheDead()
         settleClaims()
         indexReferences()
@@ -51,50 +53,51 @@ public struct ReferenceModel: Sendable {
     // MARK: Reading
 
     /// Whether readers see the row.
-    public func isAlive(_ row: RowID) -> Bool { rows[row]?.isAlive ?? false }
+    public func isAlive(_ row: RowID) -> Bool { rows[row]?.isVisible ?? false }
 
     /// The name of a living row's entity; nil where readers see no such row.
     public func entity(of row: RowID) -> String? {
-        guard let row = rows[row], row.isAlive else { return nil }
+        guard let row = rows[row], row.isVisible else { return nil }
         return row.entity.name
     }
 
     /// The living rows of exactly that entity, in order of identity.
     public func rows(_ entity: String) -> [RowID] {
-        rows.filter { $0.value.isAlive && $0.value.entity.name == entity }.map(\.key).sorted()
+        rows.filter { $0.value.isVisible && $0.value.entity.name == entity }.map(\.key).sorted()
     }
 
     /// All living rows, in order of identity.
-    public var livingRows: [RowID] { rows.filter { $0.value.isAlive }.map(\.key).sorted() }
+    public var livingRows: [RowID] { rows.filter { $0.value.isVisible }.map(\.key).sorted() }
 
     /// What readers see of a property; nil where they see no such row, or it has none.
     public func value(_ row: RowID, _ property: String) -> PropertyValue? {
-        guard let row = rows[row], row.isAlive else { return nil }
+        guard let row = rows[row], row.isVisible else { return nil }
         return row.registers[property]?.shown
     }
 
     /// What a property's register holds, also where readers see null because a reference leads
     /// nowhere; nil where readers see no such row, or it has no such property.
     public func rawValue(_ row: RowID, _ property: String) -> PropertyValue? {
-        guard let row = rows[row], row.isAlive else { return nil }
+        guard let row = rows[row], row.isVisible else { return nil }
         return row.registers[property]?.raw
     }
 
     /// The transaction whose write of a property stands; nil where readers see no such row.
     public func winner(_ row: RowID, _ property: String) -> Dot? {
-        guard let row = rows[row], row.isAlive else { return nil }
+        guard let row = rows[row], row.isVisible else { return nil }
         return row.registers[property]?.winner.dot
     }
 
-    /// The version of a living row; nil where readers see no such row.
+    /// The own version of a living row, without those of rows it eclipses; nil where readers see
+    /// no such row.
     public func version(_ row: RowID) -> Set<Dot>? {
-        guard let row = rows[row], row.isAlive else { return nil }
+        guard let row = rows[row], row.isVisible else { return nil }
         return Set(row.existence.map(\.dot))
     }
 
     /// The rows that a relationship of any kind leads to, in order of identity.
     public func members(_ row: RowID, _ name: String) -> [RowID] {
-        guard let found = rows[row], found.isAlive,
+        guard let found = rows[row], found.isVisible,
             let relationship = found.entity.relationship(named: name)
         else { return [] }
         switch relationship.storage {
@@ -112,10 +115,11 @@ public struct ReferenceModel: Sendable {
             let isSymmetric = isFirst && isOwnInverse(relationship)
             var result = Set<RowID>()
             for made in links where made.key.name == link && made.isMade && made.endsLive {
-                if isFirst, made.key.source == row { result.insert(made.key.target) }
-                if !isFirst || isSymmetric, made.key.target == row {
-                    result.insert(made.key.source)
-                }
+                guard let source = shownRow(made.key.source),
+                    let target = shownRow(made.key.target)
+                else { continue }
+                if isFirst, source == row { result.insert(target) }
+                if !isFirst || isSymmetric, target == row { result.insert(source) }
             }
             return result.sorted()
         }
@@ -130,10 +134,15 @@ public struct ReferenceModel: Sendable {
         return back.storage == relationship.storage
     }
 
-    /// The living links between living rows of a link table, in order of their ends.
+    /// The living links between living rows of a link table, each once, in order of their ends.
     public func livingLinks(_ name: String) -> [(source: RowID, target: RowID)] {
-        links.filter { $0.key.name == name && $0.isMade && $0.endsLive }
-            .map { ($0.key.source, $0.key.target) }
+        var shown = Set<ReferenceLink.Key>()
+        for link in links where link.key.name == name && link.isMade && link.endsLive {
+            guard let source = shownRow(link.key.source), let target = shownRow(link.key.target)
+            else { continue }
+            shown.insert(ReferenceLink.Key(name: name, source: source, target: target))
+        }
+        return shown.map { ($0.source, $0.target) }.sorted { $0 < $1 }
     }
 
     // MARK: Settling registers
@@ -225,17 +234,17 @@ public struct ReferenceModel: Sendable {
             : ReferenceWrite.choose(siblings, policy.stands)?.isDeath == false
         return ReferenceLink(
             key: key, writes: writes, siblings: siblings, policy: policy, isMade: isMade,
-            endsLive: isAlive(key.source) && isAlive(key.target))
+            endsLive: shownRow(key.source) != nil && shownRow(key.target) != nil)
     }
 
     // MARK: Settling references
 
     private mutating func dropReferencesToTheDead() {
-        for (row, found) in rows where found.isAlive {
+        for (row, found) in rows where found.isVisible {
             for (name, register) in found.registers {
-                if case .reference(let target) = register.raw, !isAlive(target) {
-                    rows[row]?.registers[name]?.shown = .null
-                }
+                guard case .reference(let target) = register.raw else { continue }
+                let shown = shownRow(target)
+                rows[row]?.registers[name]?.shown = shown.map { .reference($0) } ?? .null
             }
         }
     }
@@ -251,7 +260,7 @@ public struct ReferenceModel: Sendable {
         var owners: [String: [(property: String, owner: String)]] = [:]
         for entity in model.entities { owners[entity.name] = oneToOnes(entity) }
         var claims: [Claim: [(stamp: Stamp, row: RowID)]] = [:]
-        for (row, found) in rows where found.isAlive {
+        for (row, found) in rows where found.isVisible {
             for (property, owner) in owners[found.entity.name] ?? [] {
                 guard let register = found.registers[property],
                     case .reference(let target) = register.shown
@@ -294,7 +303,7 @@ public struct ReferenceModel: Sendable {
     }
 
     private mutating func indexReferences() {
-        for (row, found) in rows where found.isAlive {
+        for (row, found) in rows where found.isVisible {
             for (name, register) in found.registers {
                 guard case .reference(let target) = register.shown else { continue }
                 referrers[target, default: []].append((row, name))

@@ -55,11 +55,13 @@ struct ReferenceRegister: Sendable {
     /// The maximal writes.
     let siblings: [ReferenceWrite]
     /// The sibling that the policy chooses.
-    let winner: ReferenceWrite
+    var winner: ReferenceWrite
     /// The policy that chose it.
     let policy: MergePolicy
-    /// What the winner wrote.
-    let raw: PropertyValue
+    /// What the winner wrote; of a row that eclipses others, the winner of the whole group.
+    var raw: PropertyValue
+    /// What a row of a group has by itself, and whose write that is; nil where that is the same.
+    var own: (winner: ReferenceWrite, raw: PropertyValue)?
     /// What readers see: a reference that leads nowhere is null.
     var shown: PropertyValue
 }
@@ -74,10 +76,17 @@ struct ReferenceRow: Sendable {
     let existence: [ReferenceWrite]
     /// The policy that settles its existence.
     let policy: MergePolicy
-    /// Whether readers see it.
+    /// Whether its registers say that it is there.
     let isAlive: Bool
+    /// The row that readers see in its place, where it is eclipsed.
+    var survivor: RowID?
+    /// Of a row that eclipses others, these, in order of insertion.
+    var eclipsed: [RowID] = []
     /// Its properties by name; under a row-grained policy all share the siblings of existence.
     var registers: [String: ReferenceRegister]
+
+    /// Whether readers see it.
+    var isVisible: Bool { isAlive && survivor == nil }
 
     /// Whether the siblings of its existence disagree on whether there is a row.
     var isDisputed: Bool {

@@ -47,6 +47,8 @@ public struct ConflictSide: Hashable, Sendable {
     public var author: String?
     /// The writing context's name, likewise.
     public var contextName: String?
+    /// Of a conflict over a unique key, the object whose side it is; nil of others.
+    public var object: ManagedObjectID?
 
     /// A property's value with its name.
     public struct RowValue: Hashable, Sendable {
@@ -62,7 +64,7 @@ public struct ConflictSide: Hashable, Sendable {
 /// A conflict's bytes in the journal.
 ///
 /// Layout: [kind, state, property, policy, rule, text, closedBy, side ...]
-///     side = [dot, timestamp, flags, has value, value or null, entry ...]
+///     side = [dot, timestamp, flags, has value, value or null, (entity, row)?, entry ...]
 ///     entry = name, value, dot or null, timestamp
 enum ConflictCoding {
     static func encode(_ conflict: Conflict) -> [UInt8] {
@@ -76,13 +78,17 @@ enum ConflictCoding {
         writer.write(conflict.explanation.text)
         write(conflict.closedBy, to: &writer)
         for side in conflict.sides {
-            writer.beginArray(5 + side.row.count * 4)
+            writer.beginArray(5 + side.row.count * 4 + (side.object == nil ? 0 : 2))
             write(side.dot, to: &writer)
             writer.write(side.timestamp?.rawValue ?? 0)
             writer.write(
                 UInt64((side.isVisible ? 1 : 0) | (side.isDeleted ? 2 : 0)))
             writer.write(side.value != nil)
             writer.write(side.value ?? .null)
+            if let object = side.object {
+                writer.write(object.entityName)
+                writer.write(object.row.rawValue)
+            }
             for entry in side.row {
                 writer.write(entry.name)
                 writer.write(entry.value)
@@ -130,6 +136,11 @@ enum ConflictCoding {
         let flags = try reader.unsigned()
         let hasValue = try reader.boolean()
         let value = try reader.value()
+        var object: ManagedObjectID?
+        if count % 4 == 3 {
+            let entity = try reader.text()
+            object = ManagedObjectID(entityName: entity, row: RowID(try reader.signed()))
+        }
         var row: [ConflictSide.RowValue] = []
         for _ in 0..<max(0, (count - 5) / 4) {
             let name = try reader.text()
@@ -143,6 +154,7 @@ enum ConflictCoding {
         }
         return ConflictSide(
             dot: dot, timestamp: timestamp, isVisible: flags & 1 != 0, isDeleted: flags & 2 != 0,
-            value: hasValue ? value : nil, row: row, author: nil, contextName: nil)
+            value: hasValue ? value : nil, row: row, author: nil, contextName: nil,
+            object: object)
     }
 }

@@ -13,9 +13,10 @@ enum ConflictReport {
                 result.append(report(found, of: row, generation: generation))
             }
         }
+        result += uniqueness(of: row, generation: generation)
         for (position, target) in dangling {
             let property = entity.properties[position]
-            let sibling = row.state.visible(position, entity.policies)
+            let sibling = row.shown(position)
             result.append(
                 Conflict(
                     id: ConflictID(

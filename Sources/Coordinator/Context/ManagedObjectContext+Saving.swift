@@ -195,7 +195,12 @@ extension ManagedObjectContext {
         changes.inserted = Set(saved.inserted)
         changes.deleted = Set(saved.deleted)
         var isSurprising = false
-        for object in saved.inserted + saved.updated {
+        // Objects that the save made one with others are no longer of this context.
+        for object in saved.inserted where object.managedObjectContext == nil {
+            changes.inserted.remove(object)
+            isSurprising = true
+        }
+        for object in saved.inserted + saved.updated where object.managedObjectContext != nil {
             replaceTemporaries(in: object, permanent)
             let row = rows.removeValue(forKey: object.objectID)
             if object.change == .updated { changes.updated.insert(object) }
@@ -215,7 +220,7 @@ extension ManagedObjectContext {
             }
         }
         let ids = ContextDidSave(
-            inserted: Set(saved.inserted.map(\.objectID)),
+            inserted: Set(changes.inserted.map(\.objectID)),
             updated: Set(changes.updated.map(\.objectID)),
             deleted: Set(changes.deleted.map(\.objectID)), token: result?.token)
         settleMembers(permanent, isSurprising: isSurprising || !rows.isEmpty)
@@ -234,13 +239,25 @@ extension ManagedObjectContext {
         for object in objects {
             guard let row = permanent[object.objectID.row] else { continue }
             registry[object.objectID] = nil
-            object.objectID = ManagedObjectID(entityName: object.entity.name, row: row)
+            let objectID = ManagedObjectID(entityName: object.entity.name, row: row)
+            if registered(row, rootEntity(of: object)) != nil {
+                // The save made it one with an object that is here already.
+                object.change = .none
+                object.memberBases = [:]
+                object.managedObjectContext = nil
+                continue
+            }
+            object.objectID = objectID
             register(object)
         }
         inserted = [:]
         updated = [:]
         deleted = [:]
         checked = [:]
+    }
+
+    private func rootEntity(of object: ManagedObject) -> ManagedObjectModel.Entity {
+        entityNamed(object.entity.root)
     }
 
     private func replaceTemporaries(in object: ManagedObject, _ permanent: [RowID: RowID]) {

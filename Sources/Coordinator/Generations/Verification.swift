@@ -67,11 +67,16 @@ extension StoreReader {
                 }
             }
         }
+        try addEclipsed(to: &digest, &damages, actors)
         for link in catalog.model.links {
             let ends = [("source", link.source), ("target", link.target)].map { end, entity in
-                let root = catalog.table(entity).entity.root
-                return "EXISTS (SELECT 1 FROM \(EntityTable.quote(root)) WHERE _id = \(end))"
+                let table = catalog.table(entity)
+                let root = EntityTable.quote(table.entity.root)
+                let visible = "EXISTS (SELECT 1 FROM \(root) WHERE _id = \(end))"
+                if !table.isGrouped { return visible }
+                return "(\(visible) OR EXISTS (SELECT 1 FROM _eclipsed WHERE row = \(end)))"
             }
+            let united = try unitedLinks(link, actors)
             let statement = try database.prepared(
                 "SELECT source, target, _siblings, _alive, \(ends.joined(separator: " AND ")) "
                     + "FROM \(EntityTable.quote(link.name))")
@@ -83,7 +88,9 @@ extension StoreReader {
                     let hash = StoreEngine.hash(
                         link, source, target, register, hasLivingEnds: statement.integer(4) != 0)
                     if let hash { digest.add(hash) }
-                    let isAlive = LinkCoding.isAlive(register, policy: link.policy)
+                    let isAlive =
+                        LinkCoding.isAlive(register, policy: link.policy)
+                        || united[source]?.contains(target) ?? false
                     if (statement.integer(3) != 0) != isAlive, damages.count < 100 {
                         damages.append(
                             "\(link.name) \(source) \(target) is \(isAlive ? "not " : "")shown, "
@@ -111,10 +118,19 @@ extension StoreReader {
             return RowDigest.hashPristine(
                 table, row: row, dot: try actors.dot(statement.integer(1)), values: columns)
         }
+        var eclipsed: [RowVersion.Eclipsed] = []
         let state = try RowCoding(table: table, actors: actors).decode(
             version: statement.integer(1), timestamp: statement.integer(2),
-            registers: statement.bytes(3), columns: columns)
-        return RowDigest.hash(table, row: row, state: state, columns: columns)
+            registers: statement.bytes(3), columns: columns, eclipsed: &eclipsed)
+        var loaded = LoadedRow(
+            table: table, row: row, state: state, isAlive: true, columns: columns)
+        if !eclipsed.isEmpty {
+            loaded.eclipsed = try eclipsedRows("WHERE survivor = \(row.rawValue)", actors)
+            guard loaded.eclipsed.map(\.row).sorted() == eclipsed.map(\.row).sorted() else {
+                throw CoordinatorError(.storeDamaged, "Its group is not what the row tells.")
+            }
+        }
+        return RowDigest.hash(loaded)
     }
 
     /// Places of the log whose bytes are not those that were written.
@@ -171,9 +187,11 @@ extension StoreReader {
             guard differences.count < limit, let name = entities[row],
                 let entity = catalog.model.entity(named: name)
             else { continue }
-            guard let state = try registers(entity, row), let snapshot = try self.row(entity, row)
+            guard let state = try registers(entity, row), let snapshot = try self.row(entity, row),
+                snapshot.version.eclipsed.isEmpty
             else {
-                if try !deleted.contains(row) && !hasTombstone(row) {
+                if try self.row(entity, row)?.objectID.row == row { continue }
+                if try !deleted.contains(row) && !hasTombstone(row) && !isEclipsed(row) {
                     differences.append("\(name)/\(row) is gone without having been deleted")
                 }
                 continue

@@ -140,10 +140,20 @@ struct ModelResolver {
         }
         let constraints = try lineage.flatMap(\.uniquenessConstraints).map {
             constraint throws(ModelError) in
-            try constraint.map { name throws(ModelError) in
+            guard !constraint.isEmpty else {
+                throw ModelError(description.name, "it has a constraint without attributes")
+            }
+            return try constraint.map { name throws(ModelError) in
                 guard let position = properties.firstIndex(where: { $0.name == name }) else {
                     throw ModelError(
                         description.name, "its constraint names \(name), which is not stored")
+                }
+                // What a reference leads to may itself be eclipsed: groups must not turn on groups.
+                guard !properties[position].isReference else {
+                    throw ModelError(
+                        description.name,
+                        "its constraint names the relationship \(name); constraints are of "
+                            + "attributes")
                 }
                 return position
             }

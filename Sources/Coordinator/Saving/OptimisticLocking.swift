@@ -45,11 +45,10 @@ enum OptimisticLocking {
             // (MODEL P13), and is no claim of the caller's that could be refused.
             guard let snapshot = operation.snapshot else { return .write(operation.values) }
             let assigned = Set(operation.values.map(\.position))
-            let policies = store.table.entity.policies
             var values = operation.values
             for (position, value) in snapshot.enumerated()
             where !assigned.contains(position) && changedInStore.contains(position)
-                && store.state.visible(position, policies)?.value != value
+                && store.shown(position)?.value != value
             {
                 values.append((position, value))
             }
@@ -77,13 +76,12 @@ enum OptimisticLocking {
         _ operation: SaveOperation, store: LoadedRow, knownToCaller: (Dot) -> Bool
     ) -> Set<Int> {
         var result = Set<Int>()
-        let policies = store.table.entity.policies
         for position in store.columns.indices {
             if let snapshot = operation.snapshot {
                 if position < snapshot.count, snapshot[position] != store.columns[position] {
                     result.insert(position)
                 }
-            } else if let visible = store.state.visible(position, policies),
+            } else if let visible = store.shown(position),
                 !knownToCaller(visible.dot)
             {
                 result.insert(position)

@@ -23,6 +23,8 @@ struct SavePlan {
         let name: RowID
         /// Whether the policy left other values than the caller asked for.
         var isSettled: Bool
+        /// Whether it is for this row alone, be it eclipsed or the survivor of a group.
+        var isExact = false
 
         func value(at position: Int) -> PropertyValue? {
             values.last { $0.position == position }?.value
@@ -36,10 +38,7 @@ struct SavePlan {
         /// The values that differ from what the row's registers show: all that is worth writing.
         var changedValues: [(position: Int, value: PropertyValue)] {
             guard let loaded else { return values }
-            let policies = table.entity.policies
-            return values.filter {
-                (loaded.state.visible($0.position, policies)?.value ?? .null) != $0.value
-            }
+            return values.filter { (loaded.shown($0.position)?.value ?? .null) != $0.value }
         }
 
         /// The values that the row's change is going to assign.
@@ -117,6 +116,37 @@ struct SavePlan {
     mutating func noteReference(_ value: PropertyValue, from row: RowID) {
         guard referrers != nil, case .reference(let target) = value else { return }
         referrers?[target, default: []].append(row)
+    }
+
+    /// Lets another row take the place of one that the save was going to insert.
+    mutating func merge(_ row: RowID, into other: RowID) {
+        rows[row] = nil
+        order.removeAll { $0 == row }
+        for index in inserted.indices where inserted[index].row == row {
+            let known = inserted[index]
+            inserted[index] = .init(
+                temporary: known.temporary, row: other, entityName: known.entityName,
+                name: known.name)
+        }
+        for referrer in order {
+            guard var planned = rows[referrer] else { continue }
+            var isChanged = false
+            for index in planned.values.indices where planned.values[index].value == .reference(row)
+            {
+                planned.values[index].value = .reference(other)
+                isChanged = true
+            }
+            if isChanged { rows[referrer] = planned }
+        }
+        referrers = nil
+        let known = linkOrder.map { ($0, links[$0] ?? false) }
+        (links, linkOrder, linksByEnd) = ([:], [], [:])
+        for (key, isAlive) in known {
+            setLink(
+                LinkKey(
+                    link: key.link, source: key.source == row ? other : key.source,
+                    target: key.target == row ? other : key.target), isAlive)
+        }
     }
 
     /// Whether the save deletes a row.

@@ -66,6 +66,9 @@ public struct SaveOperation: Sendable {
     /// Whether an update has the values of all properties, as the journal kept them, so that it
     /// can bring back a row of which the store knows nothing any more.
     var isWholeRow = false
+    /// Whether it is for the row that it names alone: not for a row that is shown in its place,
+    /// nor for others of its group.
+    var isExact = false
 
     /// Describes an operation.
     public init(

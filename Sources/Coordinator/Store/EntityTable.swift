@@ -9,6 +9,8 @@ struct ExclusiveReference {
     /// The entity that declares it, by whose policy all claims are settled: entities that
     /// inherit it may have policies of their own, and one target takes one decision.
     let owner: String
+    /// The root of the entity it leads to.
+    let root: String
 }
 
 /// How one entity's rows are kept: its SQL, and its properties' lasting numbers.
@@ -24,6 +26,17 @@ final class EntityTable: Sendable {
     let references: [(position: Int, root: String)]
     /// To-ones that keep a one-to-one: one row alone may show a target.
     let exclusive: [ExclusiveReference]
+
+    /// The entity that declares each property, by position; for hierarchies with constraints.
+    let propertyOwners: [String]
+    /// The uniqueness constraints, inherited ones included, each once.
+    let constraints: [UniqueConstraint]
+    /// The positions of all properties of constraints.
+    let constrained: Set<Int>
+    /// Whether some entity of the hierarchy has a constraint, so that rows may be eclipsed.
+    let isGrouped: Bool
+    /// The statement that frees a row's keys, while others of its group are written.
+    let freeKeysSQL: String
 
     /// Positions of properties that an insert must give a value.
     let mandatory: [Int]
@@ -58,13 +71,24 @@ final class EntityTable: Sendable {
         exclusive = entity.relationships.compactMap { relationship in
             guard case .column(let position) = relationship.storage,
                 let inverse = relationship.description.inverse,
-                let other = model.entity(named: relationship.destination)?
-                    .relationship(named: inverse), !other.isToMany
+                let destination = model.entity(named: relationship.destination),
+                let other = destination.relationship(named: inverse), !other.isToMany
             else { return nil }
             return ExclusiveReference(
                 position: position, property: relationship.name,
-                owner: model.declarer(of: relationship.name, in: entity))
+                owner: model.declarer(of: relationship.name, in: entity), root: destination.root)
         }
+        constraints = UniqueConstraint.all(of: entity, model: model, names: names)
+        constrained = Set(entity.uniquenessConstraints.flatMap { $0 })
+        propertyOwners =
+            model.hasConstraints(root: entity.root)
+            ? entity.properties.map { model.declarer(of: $0.name, in: entity) } : []
+        isGrouped = model.hasConstraints(root: entity.root)
+        let keys = constrained.sorted().map {
+            "\(Self.quote(entity.properties[$0].name)) = NULL"
+        }
+        freeKeysSQL =
+            "UPDATE \(Self.quote(entity.root)) SET \(keys.joined(separator: ", ")) WHERE _id = ?1"
         mandatory = entity.properties.indices.filter { !entity.properties[$0].isOptional }
         defaults = entity.properties.enumerated().compactMap {
             $1.defaultValue.isNull ? nil : ($0, $1.defaultValue)
@@ -94,6 +118,17 @@ final class EntityTable: Sendable {
         deleteSQL = "DELETE FROM \(table) WHERE _id = ?1"
         selectSQL =
             "SELECT \(selectedColumns.joined(separator: ", ")) FROM \(table) WHERE _id = ?1"
+    }
+
+    /// For each property its position in another entity of the hierarchy; nil where that has no
+    /// property of the same declaration.
+    func positions(in other: EntityTable) -> [Int?] {
+        entity.properties.enumerated().map { position, property in
+            guard let found = other.entity.position(of: property.name),
+                other.propertyOwners[found] == propertyOwners[position]
+            else { return nil }
+            return found
+        }
     }
 
     static func quote(_ name: String) -> String {

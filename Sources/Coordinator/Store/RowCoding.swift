@@ -12,6 +12,8 @@ import Merge
 ///     collapsed = [dot ...]
 ///     property  = [code, dot, timestamp]              one sibling, its value in the column
 ///               | [code, (dot, timestamp, value) ...] siblings with their values
+///               | [0, dot, code ...]                  exceptions of an insertion
+///               | [-1, row, dot ...]                  a row that this one eclipses, its version
 ///
 /// A property that is not listed was written by the first insertion, or never, and its value is
 /// in the column. In a tombstone there are no columns, so every value is here.
@@ -21,14 +23,26 @@ struct RowCoding {
 
     /// The bytes, or nil where `_version` and `_timestamp` say it all.
     ///
-    /// - Parameter columns: the projected values the row's columns hold; nil for a tombstone.
-    func encode(_ state: RowState, columns: [PropertyValue]?) -> [UInt8]? {
+    /// - Parameters:
+    ///   - columns: the projected values the row's columns hold; nil for a tombstone.
+    ///   - eclipsed: of a survivor, the versions of the rows it eclipses.
+    func encode(
+        _ state: RowState, columns: [PropertyValue]?, eclipsed: [RowVersion.Eclipsed] = []
+    ) -> [UInt8]? {
         let policies = table.entity.policies
         let insertion = state.insertion.siblings
         var properties: [(Int, Register<PropertyValue>, explicit: Bool)] = []
         for (position, register) in state.properties.enumerated() {
             let siblings = register.siblings
-            if siblings.isEmpty { continue }
+            if siblings.isEmpty {
+                // What another row of the group gives it must not pass for its own.
+                guard let columns, !columns[position].isNull, let first = insertion.first else {
+                    continue
+                }
+                let null = Sibling(stamp: first.stamp, value: PropertyValue.null)
+                properties.append((position, Register(null), true))
+                continue
+            }
             let inColumn = siblings.count == 1 && columns?[position] == siblings[0].value
             if inColumn, siblings[0].stamp == insertion.first?.stamp { continue }
             properties.append((position, register, !inColumn))
@@ -36,7 +50,7 @@ struct RowCoding {
         let existence = state.existence.siblings
         if let columns, existence.count == 1, insertion.count == 1,
             existence[0].stamp == insertion[0].stamp, state.collapsedDots.isEmpty,
-            properties.isEmpty
+            properties.isEmpty, state.exceptions.isEmpty, eclipsed.isEmpty
         {
             switch existence[0].value {
             case .alive: return nil
@@ -46,7 +60,7 @@ struct RowCoding {
         }
 
         var writer = CBORWriter(capacity: 64)
-        writer.beginArray(3 + properties.count)
+        writer.beginArray(3 + properties.count + state.exceptions.count + eclipsed.count)
         writer.beginArray(insertion.count * 2)
         for sibling in insertion { write(sibling.stamp, to: &writer) }
         write(
@@ -62,6 +76,18 @@ struct RowCoding {
                 write(sibling.stamp, to: &writer)
                 if explicit { writer.write(sibling.value) }
             }
+        }
+        for exception in state.exceptions {
+            writer.beginArray(2 + exception.positions.count)
+            writer.write(Int64(0))
+            writer.write(actors.integer(exception.dot))
+            for position in exception.positions { writer.write(table.propertyCodes[position]) }
+        }
+        for member in eclipsed {
+            writer.beginArray(2 + member.dots.count)
+            writer.write(Int64(-1))
+            writer.write(member.row.rawValue)
+            for dot in member.dots { writer.write(actors.integer(dot)) }
         }
         return writer.bytes
     }
@@ -103,6 +129,17 @@ struct RowCoding {
     func decode(
         version: Int64, timestamp: Int64, registers: [UInt8]?, columns: [PropertyValue]?
     ) throws -> RowState {
+        var eclipsed: [RowVersion.Eclipsed] = []
+        return try decode(
+            version: version, timestamp: timestamp, registers: registers, columns: columns,
+            eclipsed: &eclipsed)
+    }
+
+    /// The same, with the versions of the rows that the row eclipses.
+    func decode(
+        version: Int64, timestamp: Int64, registers: [UInt8]?, columns: [PropertyValue]?,
+        eclipsed: inout [RowVersion.Eclipsed]
+    ) throws -> RowState {
         var state = RowState(propertyCount: table.entity.properties.count)
         guard let registers else {
             let stamp = try stamp(version, UInt64(bitPattern: timestamp))
@@ -119,7 +156,7 @@ struct RowCoding {
             return state
         }
         do {
-            return try decode(registers, into: state, columns: columns)
+            return try decode(registers, into: state, columns: columns, eclipsed: &eclipsed)
         } catch let failure as DecodingFailure {
             throw CoordinatorError(
                 .storeDamaged,
@@ -129,7 +166,8 @@ struct RowCoding {
     }
 
     private func decode(
-        _ bytes: [UInt8], into empty: RowState, columns: [PropertyValue]?
+        _ bytes: [UInt8], into empty: RowState, columns: [PropertyValue]?,
+        eclipsed: inout [RowVersion.Eclipsed]
     ) throws -> RowState {
         var state = empty
         var reader = CBORReader(bytes)
@@ -158,6 +196,10 @@ struct RowCoding {
         for _ in 3..<parts {
             let count = try reader.array()
             let code = try reader.signed()
+            if code <= 0 {
+                try readExtra(code, count: count, &reader, &state, &eclipsed)
+                continue
+            }
             guard let position = table.positionsByCode[code] else {
                 throw DecodingFailure("no such property", offset: reader.offset)
             }
@@ -177,6 +219,28 @@ struct RowCoding {
         }
         try reader.finish()
         return state
+    }
+
+    private func readExtra(
+        _ code: Int64, count: Int, _ reader: inout CBORReader, _ state: inout RowState,
+        _ eclipsed: inout [RowVersion.Eclipsed]
+    ) throws {
+        guard count >= 2 else { throw DecodingFailure("too short", offset: reader.offset) }
+        if code == 0 {
+            let dot = try actors.dot(try reader.signed())
+            var positions: [Int] = []
+            for _ in 2..<count {
+                if let position = table.positionsByCode[try reader.signed()] {
+                    positions.append(position)
+                }
+            }
+            state.exceptions.append(InsertionException(dot: dot, positions: positions.sorted()))
+        } else {
+            let row = RowID(try reader.signed())
+            var dots: [Dot] = []
+            for _ in 2..<count { dots.append(try actors.dot(try reader.signed())) }
+            eclipsed.append(RowVersion.Eclipsed(row: row, dots: dots))
+        }
     }
 
     private func existenceSibling(

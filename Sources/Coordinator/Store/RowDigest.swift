@@ -2,21 +2,35 @@ import Merge
 
 /// The hash of one living row's projection, from its registers and its columns.
 enum RowDigest {
-    static func hash(
-        _ table: EntityTable, row: RowID, state: RowState, columns: [PropertyValue]
-    ) -> (UInt64, UInt64) {
+    /// What an eclipsed row's hash is marked with.
+    private static let eclipsed: UInt64 = 0xEC11
+
+    static func hash(_ loaded: LoadedRow) -> (UInt64, UInt64) {
+        let (table, row, state) = (loaded.table, loaded.row, loaded.state)
         let policies = table.entity.policies
         let names = table.entity.digestNames
         guard let insertion = state.insertionStamp else {
             preconditionFailure("Row \(row) of \(table.entity.name) was never inserted.")
         }
         var hasher = RowHasher(entity: names.entity, row: row, insertion: insertion.dot)
+        let isAlone = loaded.eclipsed.isEmpty
         let whole = policies.isRowGrained ? state.visibleWhole(policies)?.dot : nil
-        for (position, value) in columns.enumerated() {
-            let dot =
-                whole ?? state.properties[position].visible(policies.properties[position].choice)?
-                .dot ?? insertion.dot
-            hasher.combine(property: names.properties[position], value: value, dot: dot)
+        for (position, value) in loaded.columns.enumerated() {
+            let dot: Dot?
+            if isAlone {
+                dot =
+                    whole
+                    ?? state.properties[position].visible(policies.properties[position].choice)?
+                    .dot
+            } else {
+                dot = loaded.shown(position)?.dot
+            }
+            hasher.combine(
+                property: names.properties[position], value: value, dot: dot ?? insertion.dot)
+        }
+        if let survivor = loaded.survivor {
+            hasher.combine(
+                property: eclipsed, value: .reference(survivor), dot: insertion.dot)
         }
         if state.hasSiblings {
             for conflict in state.conflicts(policies) where conflict.state == .unresolved {

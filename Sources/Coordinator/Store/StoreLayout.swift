@@ -9,7 +9,34 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 3
+    static let version: Int32 = 4
+
+    /// Whether opening a store brings its layout up to date: one without eclipsed rows.
+    static func canUpgrade(_ version: Int32) -> Bool { version == 3 }
+
+    /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
+    /// the model is adopted.
+    static func upgrade(_ database: Database) throws {
+        let version = try Int32.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+        guard canUpgrade(version) else { return }
+        try database.execute(
+            sql: """
+                PRAGMA user_version = \(self.version);
+                \(eclipsedTables)
+                """)
+    }
+
+    /// Living rows whose unique key an earlier row shows, and their keys.
+    private static let eclipsedTables = """
+        CREATE TABLE _eclipsed (
+            row INTEGER PRIMARY KEY, entity INTEGER NOT NULL, survivor INTEGER NOT NULL,
+            registers BLOB NOT NULL) STRICT;
+        CREATE INDEX _eclipsedBySurvivor ON _eclipsed (survivor);
+        CREATE TABLE _eclipsedKey (
+            key BLOB NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (key, row))
+            WITHOUT ROWID, STRICT;
+        CREATE INDEX _eclipsedKeyByRow ON _eclipsedKey (row);
+        """
 
     static let systemTables = """
         CREATE TABLE _state (
@@ -49,6 +76,7 @@ enum StoreLayout {
         CREATE TABLE _save (
             saveID TEXT PRIMARY KEY, position INTEGER NOT NULL, answer BLOB NOT NULL)
             WITHOUT ROWID, STRICT;
+        \(eclipsedTables)
         """
 
     /// Makes or extends the tables of a model's entities.
@@ -95,11 +123,6 @@ enum StoreLayout {
             }
             for index in entity.indexes {
                 indexes.append(("\(entity.name).\(index.name)", index.elements))
-            }
-            for constraint in entity.uniquenessConstraints {
-                let names = constraint.map { entity.properties[$0].name }
-                indexes.append(
-                    ("_unique.\(root.name).\(names.joined(separator: "."))", names))
             }
         }
         let shared = root.sharesTable ? "_entity INTEGER NOT NULL," : ""

@@ -45,13 +45,36 @@ public struct StoreReader {
         }
     }
 
-    /// One object; nil where there is none, or no more.
+    /// One object; nil where there is none, or no more. In place of an eclipsed one it is the one
+    /// that is shown for it, under its own identity.
     public func row(
         _ entity: ManagedObjectModel.Entity, _ row: RowID
     ) throws -> RowSnapshot? {
-        guard let table = try concreteTable(entity, row) else { return nil }
+        guard let table = try concreteTable(entity, row) else {
+            return try survivor(of: row, entity)
+        }
         let statement = try database.prepared(table.selectSQL)
         statement.bind(1, row.rawValue)
+        guard try statement.step() else { return try survivor(of: row, entity) }
+        defer { statement.reset() }
+        return try decode(statement, table, actors: try actors())
+    }
+
+    /// The object that is shown in place of an eclipsed one; nil where the row is not eclipsed.
+    private func survivor(
+        of row: RowID, _ entity: ManagedObjectModel.Entity
+    ) throws -> RowSnapshot? {
+        guard catalog.table(entity.name).isGrouped else { return nil }
+        let look = try database.prepared("SELECT survivor FROM _eclipsed WHERE row = ?1")
+        look.bind(1, row.rawValue)
+        guard try look.step() else { return nil }
+        let survivor = RowID(look.integer(0))
+        look.reset()
+        guard let root = catalog.model.entity(named: entity.root),
+            let table = try concreteTable(root, survivor)
+        else { return nil }
+        let statement = try database.prepared(table.selectSQL)
+        statement.bind(1, survivor.rawValue)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
         return try decode(statement, table, actors: try actors())
@@ -102,14 +125,17 @@ public struct StoreReader {
         if statement.isNull(first + 3) {
             version = RowVersion(dots: [try actors.dot(statement.integer(first + 1))])
         } else {
+            var eclipsed: [RowVersion.Eclipsed] = []
             let state = try RowCoding(table: table, actors: actors).decode(
                 version: statement.integer(first + 1),
                 timestamp: statement.integer(first + 2),
-                registers: statement.bytes(first + 3), columns: values)
-            version = state.version
+                registers: statement.bytes(first + 3), columns: values, eclipsed: &eclipsed)
+            let policies = table.entity.policies
+            version = RowVersion(dots: state.version.dots, eclipsed: eclipsed)
             isConflicted =
-                state.hasSiblings
-                && state.conflicts(table.entity.policies).contains { $0.state == .unresolved }
+                (!eclipsed.isEmpty && policies.entity.leavesUnresolved)
+                || (state.hasSiblings
+                    && state.conflicts(policies).contains { $0.state == .unresolved })
         }
         return RowSnapshot(
             objectID: ManagedObjectID(

@@ -21,6 +21,16 @@ func expectAgreement(
             let id = row.objectID
             #expect(oracle.entity(of: id.row) == entity.name, "\(place) \(id)")
             #expect(Set(row.version.dots) == oracle.version(id.row), "\(place) version of \(id)")
+            let eclipsed = oracle.eclipsed(by: id.row)
+            #expect(
+                Dictionary(
+                    uniqueKeysWithValues: row.version.eclipsed.map { ($0.row, Set($0.dots)) })
+                    == Dictionary(uniqueKeysWithValues: eclipsed.map { ($0.row, $0.version) }),
+                "\(place) eclipsed by \(id)")
+            for (other, _) in eclipsed {
+                let led = try node.coordinator.read { try $0.row(entity, other)?.objectID }
+                #expect(led == id, "\(place) \(other) leads to \(id)")
+            }
             for (property, value) in zip(entity.properties, row.values) {
                 #expect(
                     oracle.value(id.row, property.name) == value,

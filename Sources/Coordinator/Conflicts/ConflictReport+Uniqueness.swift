@@ -1,0 +1,69 @@
+import Merge
+
+extension ConflictReport {
+    /// The conflicts of a survivor with the rows it eclipses: one for each constraint of which it
+    /// shares a key with one of them at least.
+    static func uniqueness(of row: LoadedRow, generation: UInt64) -> [Conflict] {
+        if row.eclipsed.isEmpty { return [] }
+        let entity = row.table.entity
+        let policy = entity.policies.entity
+        return row.table.constraints.compactMap { constraint in
+            guard let key = row.key(of: constraint) else { return nil }
+            let members = row.eclipsed.filter { $0.key(ofIdentity: constraint.identity) == key }
+            if members.isEmpty { return nil }
+            return Conflict(
+                id: ConflictID(
+                    entity: entity.name, row: row.row, subject: "unique.\(constraint.name)"),
+                kind: .uniqueness, state: policy.leavesUnresolved ? .unresolved : .settled,
+                property: nil, policy: policy,
+                sides: ([row] + members).map {
+                    $0.uniquenessSide(of: constraint, survivor: row.row)
+                },
+                explanation: .eclipsing(policy), closedBy: nil, openedAt: generation)
+        }
+    }
+}
+
+extension Explanation {
+    /// Explains which of several rows with one unique key is shown.
+    fileprivate static func eclipsing(_ policy: MergePolicy) -> Explanation {
+        Explanation(
+            rule: .earliest,
+            text: policy.leavesUnresolved
+                ? "Several objects have this unique key. Policy \(policy.rawValue) decides "
+                    + "nothing: the one inserted first is shown, and the others are kept out of "
+                    + "sight until somebody resolves the conflict."
+                : "Several objects have this unique key: they are shown as the one inserted "
+                    + "first, with the values that policy \(policy.rawValue) chooses among them.")
+    }
+}
+
+extension LoadedRow {
+    fileprivate func key(of constraint: UniqueConstraint) -> UniqueKey? {
+        constraint.key { state.visible($0, table.entity.policies)?.value ?? .null }
+    }
+
+    fileprivate func key(ofIdentity identity: String) -> UniqueKey? {
+        table.constraints.first { $0.identity == identity }.flatMap { key(of: $0) }
+    }
+
+    /// A row's side: all its own visible values, under the write that gave it its key.
+    ///
+    /// That write stays visible whatever stability lets go of, so all nodes name it alike.
+    fileprivate func uniquenessSide(of constraint: UniqueConstraint, survivor: RowID)
+        -> ConflictSide
+    {
+        let entity = table.entity
+        let own = table.constraints.first { $0.identity == constraint.identity } ?? constraint
+        let stamp = own.positions.compactMap { state.visible($0, entity.policies)?.stamp }.max()
+        return ConflictSide(
+            dot: stamp?.dot, timestamp: stamp?.timestamp, isVisible: row == survivor,
+            isDeleted: false, value: nil,
+            row: entity.properties.enumerated().map { position, property in
+                let visible = state.visible(position, entity.policies)
+                return .init(
+                    name: property.name, value: visible?.value ?? .null,
+                    stamp: visible?.stamp == stamp ? nil : visible?.stamp)
+            }, object: objectID)
+    }
+}

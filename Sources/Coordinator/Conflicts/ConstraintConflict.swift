@@ -1,0 +1,20 @@
+public import Merge
+
+/// Objects of a save that would have one unique key, with each other or with an object of the
+/// store, as NSConstraintConflict.
+///
+/// One for each set of objects: what they share by several constraints is told together.
+public struct ConstraintConflict: Hashable, Sendable {
+    /// The properties of the constraint, or of all that these objects break.
+    public internal(set) var constraint: [String]
+    /// The values in dispute, by property.
+    public internal(set) var constraintValues: [String: PropertyValue]
+    /// The object of the store that has the key; nil where objects of the save alone compete.
+    public let databaseObject: ManagedObjectID?
+    /// Its values; nil where there is none.
+    public let databaseSnapshot: [String: PropertyValue]?
+    /// The objects of the save that want the key, inserted ones under their temporary identities.
+    public let conflictingObjects: [ManagedObjectID]
+    /// For each of them the values that it had in the store; nil where the store has none of it.
+    public let conflictingSnapshots: [[String: PropertyValue]?]
+}

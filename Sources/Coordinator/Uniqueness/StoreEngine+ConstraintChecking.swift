@@ -1,0 +1,257 @@
+import Merge
+
+/// Uniqueness at saves made here, as Core Data has it (CONFORMANCE CD-35 to CD-44): keys are
+/// compared with those of the rows that readers see, and among the rows of the save.
+extension StoreEngine {
+    /// One key that several rows would have.
+    private struct Dispute {
+        let key: UniqueKey
+        let constraint: UniqueConstraint
+        /// Rows of the save, in its order.
+        var rows: [RowID]
+        var isTouched: Bool
+        /// The row of the store.
+        var holder: RowID?
+    }
+
+    /// Settles what the save would do to keys that others have, by the context's policy.
+    ///
+    /// An error policy throws, with every conflict. Otherwise an object that would be inserted
+    /// becomes one with the object that has the key: with that one's values where the store
+    /// stands, with its own, unassigned ones included, where the newer object does. A changed
+    /// object of the store gives its key change up where the store stands; where the newer object
+    /// does, the two become a group, and the entity's policy decides what it shows.
+    ///
+    /// - Throws: ``CoordinatorError`` (`constraintConflict`).
+    func settleConstraints(_ plan: inout SavePlan, _ request: SaveRequest) throws {
+        let isConcerned = plan.order.contains {
+            !(plan.rows[$0]?.table.constraints.isEmpty ?? true)
+        }
+        guard isConcerned else { return }
+        var accepted = Set<UniqueKey>()
+        // Each round settles one dispute at least, so there are no more than keys; whatever that
+        // overlooks is refused rather than tried for ever.
+        for round in 0... {
+            let disputes = try self.disputes(plan).filter { !accepted.contains($0.key) }
+            if disputes.isEmpty { return }
+            if request.mergePolicy.leavesUnresolved || round > 2 * plan.order.count + 8 {
+                throw try refusal(disputes, plan)
+            }
+            for dispute in disputes { try settle(dispute, &plan, request, &accepted) }
+        }
+    }
+
+    private func disputes(_ plan: SavePlan) throws -> [Dispute] {
+        var order: [UniqueKey] = []
+        var found: [UniqueKey: Dispute] = [:]
+        for row in plan.order {
+            guard let planned = plan.rows[row], planned.kind != .delete else { continue }
+            for constraint in planned.table.constraints {
+                let key = constraint.key { position in
+                    planned.value(at: position)
+                        ?? planned.loaded?.state.visible(
+                            position, planned.table.entity.policies)?.value ?? .null
+                }
+                guard let key else { continue }
+                if found[key] == nil {
+                    order.append(key)
+                    found[key] = Dispute(
+                        key: key, constraint: constraint, rows: [], isTouched: false)
+                }
+                // An eclipsed row has its key already, and keeps it in the shade.
+                let isTouched = planned.touches(constraint.names)
+                if !isTouched, planned.loaded?.survivor != nil { continue }
+                found[key]?.rows.append(row)
+                if isTouched { found[key]?.isTouched = true }
+            }
+        }
+        var result: [Dispute] = []
+        for key in order {
+            guard var dispute = found[key], dispute.isTouched else { continue }
+            dispute.holder = try holder(of: dispute, plan)
+            if dispute.rows.count > 1 || dispute.holder != nil { result.append(dispute) }
+        }
+        return result
+    }
+
+    /// The row of the store that shows a key and keeps it.
+    private func holder(of dispute: Dispute, _ plan: SavePlan) throws -> RowID? {
+        let statement = try database.prepared(dispute.constraint.lookupSQL)
+        for (index, value) in dispute.key.values.enumerated() {
+            statement.bind(Int32(truncatingIfNeeded: index) + 1, value)
+        }
+        var found: RowID?
+        while try statement.step() {
+            let candidate = RowID(statement.integer(0))
+            // Rows of this save are compared as the save leaves them.
+            if found != nil || dispute.rows.contains(candidate) { continue }
+            if let planned = plan.rows[candidate],
+                planned.kind == .delete || planned.touches(dispute.constraint.names)
+            {
+                continue
+            }
+            found = candidate
+        }
+        return found
+    }
+
+    // MARK: Refusing
+
+    private func refusal(_ disputes: [Dispute], _ plan: SavePlan) throws -> CoordinatorError {
+        var conflicts: [ConstraintConflict] = []
+        var merge: [MergeConflict] = []
+        for dispute in disputes {
+            let conflict = try self.conflict(dispute, plan)
+            let same = conflicts.firstIndex {
+                $0.databaseObject == conflict.databaseObject
+                    && $0.conflictingObjects == conflict.conflictingObjects
+            }
+            if let same {
+                for name in conflict.constraint where !conflicts[same].constraint.contains(name) {
+                    conflicts[same].constraint.append(name)
+                }
+                conflicts[same].constraintValues.merge(conflict.constraintValues) { old, _ in old }
+                continue
+            }
+            conflicts.append(conflict)
+            guard let object = conflict.databaseObject ?? conflict.conflictingObjects.first else {
+                continue
+            }
+            merge.append(
+                MergeConflict(
+                    object: object, properties: conflict.constraint, oldVersion: nil,
+                    newVersion: nil, objectSnapshot: nil,
+                    cachedSnapshot: conflict.databaseSnapshot ?? conflict.constraintValues,
+                    persistedSnapshot: nil))
+        }
+        let entity = disputes.first.map { $0.constraint.scope } ?? ""
+        let names = conflicts.first?.constraint.joined(separator: " and ") ?? ""
+        var error = CoordinatorError(
+            .constraintConflict, "\(entity) has another object with the same \(names).",
+            conflicts: merge)
+        error.constraintConflicts = conflicts
+        return error
+    }
+
+    private func conflict(_ dispute: Dispute, _ plan: SavePlan) throws -> ConstraintConflict {
+        func snapshot(_ loaded: LoadedRow) -> [String: PropertyValue] {
+            Dictionary(
+                zip(loaded.table.entity.properties.map(\.name), loaded.columns),
+                uniquingKeysWith: { first, _ in first })
+        }
+        let holder = try dispute.holder.flatMap { try load(table(dispute.constraint.scope), $0) }
+        let planned = dispute.rows.compactMap { row in plan.rows[row].map { (row, $0) } }
+        return ConstraintConflict(
+            constraint: dispute.constraint.names,
+            constraintValues: Dictionary(
+                zip(dispute.constraint.names, dispute.key.values),
+                uniquingKeysWith: { first, _ in first }),
+            databaseObject: holder?.objectID, databaseSnapshot: holder.map(snapshot),
+            conflictingObjects: planned.map { row, planned in
+                ManagedObjectID(
+                    entityName: planned.table.entity.name,
+                    row: planned.kind == .insert ? planned.name : row)
+            },
+            conflictingSnapshots: planned.map { _, planned in planned.loaded.map(snapshot) })
+    }
+
+    // MARK: Settling
+
+    private func settle(
+        _ dispute: Dispute, _ plan: inout SavePlan, _ request: SaveRequest,
+        _ accepted: inout Set<UniqueKey>
+    ) throws {
+        let saveWins = request.mergePolicy.choice == .latest
+        // An earlier dispute of the same round may have settled this one.
+        let rows = dispute.rows.filter { plan.rows[$0] != nil }
+        guard rows.count == dispute.rows.count else { return }
+        // A row that has the key already keeps it.
+        let stored =
+            rows.first { !(plan.rows[$0]?.touches(dispute.constraint.names) ?? true) }
+            ?? rows.first { plan.rows[$0]?.kind != .insert }
+        guard let target = dispute.holder ?? stored ?? rows.first else { return }
+        for row in rows where row != target {
+            guard var planned = plan.rows[row] else { continue }
+            switch planned.kind {
+            case .insert:
+                try merge(row, planned, into: target, dispute, &plan, saveWins: saveWins)
+                noteMerged(planned, into: target, dispute, request, &plan, saveWins: saveWins)
+            case .update where !saveWins:
+                planned.values.removeAll { dispute.constraint.positions.contains($0.position) }
+                planned.isSettled = true
+                plan.rows[row] = planned
+            case .update, .revival, .delete:
+                guard !planned.table.entity.policies.entity.leavesUnresolved else {
+                    throw try refusal([dispute], plan)
+                }
+                accepted.insert(dispute.key)
+            }
+        }
+    }
+
+    /// Lets an insert be one with the row that has its key.
+    private func merge(
+        _ row: RowID, _ planned: SavePlan.Row, into target: RowID, _ dispute: Dispute,
+        _ plan: inout SavePlan, saveWins: Bool
+    ) throws {
+        plan.merge(row, into: target)
+        var into = plan.rows[target]
+        if into == nil {
+            guard let loaded = try load(table(dispute.constraint.scope), target) else { return }
+            guard saveWins else {
+                plan.dropped.append(loaded)
+                plan.droppedIDs.append(loaded.objectID)
+                return
+            }
+            into = SavePlan.Row(
+                table: loaded.table, loaded: loaded, kind: .update, values: [], assignedCount: 0,
+                resolves: false, name: planned.name, isSettled: true)
+        }
+        guard saveWins, var into else { return }
+        // All of the new object's values, those that nobody assigned too (CD-38).
+        for (position, place) in into.table.positions(in: planned.table).enumerated() {
+            guard let place else { continue }
+            into.set(position, planned.value(at: place) ?? .null)
+        }
+        if plan.rows[target] == nil {
+            plan.add(target, into)
+        } else {
+            plan.rows[target] = into
+        }
+    }
+
+    /// What the store's object, or the new one, had and has no more is in the journal.
+    private func noteMerged(
+        _ planned: SavePlan.Row, into target: RowID, _ dispute: Dispute, _ request: SaveRequest,
+        _ plan: inout SavePlan, saveWins: Bool
+    ) {
+        guard !saveWins else { return }
+        let properties = planned.table.entity.properties
+        let values = planned.values.map {
+            ConflictSide.RowValue(name: properties[$0.position].name, value: $0.value)
+        }
+        plan.journal.append(
+            Conflict(
+                id: ConflictID(
+                    entity: planned.table.entity.name, row: target, subject: "save"),
+                kind: .save, state: .settled, property: nil, policy: request.mergePolicy,
+                sides: [
+                    ConflictSide(
+                        dot: nil, timestamp: nil, isVisible: false, isDeleted: false, value: nil,
+                        row: values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },
+                        author: request.author, contextName: request.contextName)
+                ],
+                explanation: Explanation(
+                    rule: .savePolicy,
+                    text: "Another object had the unique key already; the context's merge policy "
+                        + "\(request.mergePolicy.rawValue) kept that one."),
+                closedBy: nil, openedAt: state.generation))
+    }
+}
+
+extension SavePlan.Row {
+    /// Whether the save may change a key of these properties.
+    func touches(_ names: [String]) -> Bool {
+        kind != .update || names.contains { value(of: $0) != nil }
+    }
+}

@@ -1,0 +1,105 @@
+import GRDB
+import Merge
+
+/// Which constraints a store holds its rows to.
+///
+/// Every row of an entity's table is visible, so a constraint is a unique index over the table;
+/// one that an entity within a hierarchy declares is partial, over that entity and its heirs.
+extension StoreEngine {
+    /// Makes the store hold its rows to the model's constraints, and to no others.
+    ///
+    /// Rows that share a key of a constraint that is new form groups first: there are conflicts
+    /// to resolve, and never a store that does not open. To be called while opening.
+    func adoptConstraints() throws {
+        var wanted: [String: String] = [:]
+        for entity in model.entities {
+            let table = table(entity.name)
+            for constraint in table.constraints where constraint.scope == entity.name {
+                wanted[indexName(constraint, table)] = indexSQL(constraint, table)
+            }
+        }
+        let found = try indexes()
+        if found == Set(wanted.keys) { return }
+        for name in found.sorted() {
+            try database.execute(sql: "DROP INDEX \(EntityTable.quote(name))")
+        }
+        isAdopting = true
+        defer { isAdopting = false }
+        try regroupEverything()
+        for name in wanted.keys.sorted() {
+            if let sql = wanted[name] { try database.execute(sql: sql) }
+        }
+    }
+
+    /// The indexes that hold rows to constraints, and those of the layout before groups.
+    private func indexes() throws -> Set<String> {
+        let statement = try database.prepared(
+            "SELECT name FROM sqlite_master WHERE type = 'index' "
+                + "AND (substr(name, 1, 8) = '_unique.' OR substr(name, 1, 5) = '_key.')")
+        var names = Set<String>()
+        while try statement.step() { names.insert(statement.text(0)) }
+        return names
+    }
+
+    private func indexName(_ constraint: UniqueConstraint, _ table: EntityTable) -> String {
+        var name = "_key.\(constraint.scope).\(constraint.name)"
+        // What a partial index covers is part of its name, so that a new heir makes a new one.
+        if table.entity.parent != nil { name += "(\(familyCodes(table)))" }
+        return name
+    }
+
+    private func familyCodes(_ table: EntityTable) -> String {
+        table.entity.familyNames.map { String(self.table($0).code) }.joined(separator: ", ")
+    }
+
+    private func indexSQL(_ constraint: UniqueConstraint, _ table: EntityTable) -> String {
+        let names = constraint.names.map(EntityTable.quote).joined(separator: ", ")
+        var sql =
+            "CREATE UNIQUE INDEX \(EntityTable.quote(indexName(constraint, table))) "
+            + "ON \(EntityTable.quote(table.entity.root)) (\(names))"
+        if table.entity.parent != nil { sql += " WHERE _entity IN (\(familyCodes(table)))" }
+        return sql
+    }
+
+    /// Groups all rows that share a key, and those that are eclipsed now.
+    private func regroupEverything() throws {
+        var rows: [RowID: EntityTable] = [:]
+        for entity in model.entities where !entity.isAbstract {
+            let table = table(entity.name)
+            for constraint in table.constraints where constraint.scope == entity.name {
+                let names = constraint.names.map(EntityTable.quote).joined(separator: ", ")
+                let own =
+                    entity.parent == nil ? "" : " WHERE _entity IN (\(familyCodes(table)))"
+                let root = EntityTable.quote(entity.root)
+                let statement = try database.prepared(
+                    "SELECT _id FROM \(root) WHERE (\(names)) IN (SELECT \(names) FROM \(root)"
+                        + "\(own) GROUP BY \(names) HAVING count(*) > 1)")
+                while try statement.step() { rows[RowID(statement.integer(0))] = table }
+            }
+        }
+        let eclipsed = try database.prepared("SELECT row, entity, survivor FROM _eclipsed")
+        while try eclipsed.step() {
+            let code = eclipsed.integer(1)
+            guard let table = tables.values.first(where: { $0.code == code }) else { continue }
+            rows[RowID(eclipsed.integer(0))] = table
+            rows[RowID(eclipsed.integer(2))] = self.table(table.entity.root)
+        }
+        if rows.isEmpty { return }
+        state.generation += 1
+        group = GroupChanges()
+        var touched: [RowID: TouchedRow] = [:]
+        for row in rows.keys.sorted() {
+            guard let table = rows[row], let loaded = try load(table, row) else { continue }
+            touched[row] = TouchedRow(old: loaded, table: loaded.table, state: loaded.state)
+        }
+        // Nobody's write closes what this may close; the newest of the log stands for it.
+        let stamp =
+            touched.values.compactMap { $0.state.existence.siblings.last?.stamp }.max()
+            ?? Stamp(
+                timestamp: state.clock.highWaterMark, dot: Dot(actor: actor, sequence: 1))
+        let regrouping = try regroup(touched)
+        try write(touched, order: touched.keys.sorted(), regrouping, by: stamp)
+        try writeState()
+        group = GroupChanges()
+    }
+}

@@ -1,0 +1,294 @@
+import Coordinator
+import Merge
+import Testing
+
+/// Uniqueness constraints at a context's save (CONFORMANCE CD-35 to CD-45).
+@Suite struct ConstraintConformanceTests {
+    /// Users are one by mail, and by first and last name together; admins also by badge. Tasks
+    /// have users.
+    private static func model(isUnique: Bool = true) throws -> ManagedObjectModel {
+        try ManagedObjectModel(entities: [
+            EntityDescription(
+                "User", mergePolicy: .mergeByPropertyStoreTrump,
+                attributes: [
+                    AttributeDescription("mail", .string), AttributeDescription("first", .string),
+                    AttributeDescription("last", .string), AttributeDescription("note", .string),
+                    AttributeDescription("age", .integer64, defaultValue: .integer(18)),
+                ],
+                relationships: [
+                    RelationshipDescription("tasks", to: "Task", inverse: "user", isToMany: true)
+                ], uniquenessConstraints: isUnique ? [["mail"], ["first", "last"]] : []),
+            EntityDescription(
+                "Admin", parent: "User", attributes: [AttributeDescription("badge", .string)],
+                uniquenessConstraints: isUnique ? [["badge"]] : []),
+            EntityDescription(
+                "Task", attributes: [AttributeDescription("title", .string)],
+                relationships: [RelationshipDescription("user", to: "User", inverse: "tasks")]),
+        ])
+    }
+
+    private let store: TestStore
+
+    init() throws { store = try TestStore(try Self.model()) }
+
+    private func users(_ mail: String) throws -> [RowSnapshot] {
+        try store.coordinator.read { reader in
+            try reader.fetch(FetchRequest("User"))
+                .filter { try value($0, "mail") == .string(mail) }
+        }
+    }
+
+    private func value(_ row: RowSnapshot, _ name: String) throws -> PropertyValue {
+        let entity = try #require(
+            store.coordinator.model.entity(named: row.objectID.entityName))
+        return row.values[try #require(entity.position(of: name))]
+    }
+
+    /// The error that a context's save fails with.
+    private func failure(
+        _ policy: MergePolicy = .error, _ body: (ManagedObjectContext) throws -> Void
+    ) throws -> CoordinatorError? {
+        let context = store.context(policy)
+        return try context.performAndWait {
+            do {
+                try body(context)
+                try context.save()
+                return nil
+            } catch let error as CoordinatorError { return error }
+        }
+    }
+
+    @Test("CD-35: two inserts of one key in one context fail, with no object of the store")
+    func twoInserts() throws {
+        var objects: [ManagedObjectID] = []
+        let error = try failure { context in
+            for _ in 0..<2 {
+                let user = context.insert("User")
+                user["mail"] = "a"
+                objects.append(user.objectID)
+            }
+        }
+        #expect(error?.code == .constraintConflict)
+        #expect(error?.code.number == 133_021)
+        let conflict = try #require(error?.constraintConflicts.first)
+        #expect(error?.constraintConflicts.count == 1)
+        #expect(conflict.databaseObject == nil)
+        #expect(conflict.databaseSnapshot == nil)
+        #expect(conflict.conflictingObjects.sorted() == objects.sorted())
+        #expect(conflict.constraint == ["mail"])
+        #expect(conflict.constraintValues == ["mail": .string("a")])
+    }
+
+    @Test("CD-36: an insert of a stored key fails, with that object and one of the context")
+    func insertAgainstStored() throws {
+        let stored = try store.insert("User", ["mail": "a", "note": "old"])
+        var object: ManagedObjectID?
+        let error = try failure { context in
+            let user = context.insert("User")
+            user["mail"] = "a"
+            object = user.objectID
+        }
+        let conflict = try #require(error?.constraintConflicts.first)
+        #expect(error?.code == .constraintConflict)
+        #expect(conflict.databaseObject == stored)
+        #expect(conflict.databaseSnapshot?["note"] == .string("old"))
+        #expect(conflict.conflictingObjects == [object])
+    }
+
+    @Test(
+        "CD-37: with storeTrump the stored object stays, and what referred to the new one leads to it"
+    )
+    func storeTrump() throws {
+        let stored = try store.insert("User", ["mail": "a", "note": "old"])
+        let context = store.context(.mergeByPropertyStoreTrump)
+        try context.performAndWait {
+            let user = context.insert("User")
+            user["mail"] = "a"
+            user["note"] = "new"
+            let task = context.insert("Task")
+            task.setRelatedObject(user, forKey: "user")
+            try context.save()
+            #expect(task.relatedObject(forKey: "user")?.objectID == stored)
+            #expect(user.objectID == stored || user.managedObjectContext == nil)
+        }
+        let found = try users("a")
+        #expect(found.map(\.objectID) == [stored])
+        #expect(try value(try #require(found.first), "note") == .string("old"))
+    }
+
+    @Test(
+        "CD-38, CD-39: with objectTrump the stored object has the new one's values, unassigned too")
+    func objectTrump() throws {
+        let stored = try store.insert("User", ["mail": "a", "note": "old", "first": "x"])
+        let context = store.context(.mergeByPropertyObjectTrump)
+        try context.performAndWait {
+            let user = context.insert("User")
+            user["mail"] = "a"
+            user["first"] = "y"
+            try context.save()
+            #expect(user.objectID == stored)
+            #expect(user["note"] == .null)
+        }
+        let found = try users("a")
+        #expect(found.map(\.objectID) == [stored])
+        let row = try #require(found.first)
+        #expect(try value(row, "first") == .string("y"))
+        #expect(try value(row, "note") == .null)
+        #expect(try value(row, "age") == .integer(18))
+        #expect(try store.coordinator.verify().isOK)
+    }
+
+    @Test("CD-37 to CD-39: an object of the context that has the key takes the new one's place")
+    func registered() throws {
+        let stored = try store.insert("User", ["mail": "a", "note": "old"])
+        let context = store.context(.overwrite)
+        try context.performAndWait {
+            let known = try context.existingObject(with: stored)
+            #expect(known["note"] == .string("old"))
+            let user = context.insert("User")
+            user["mail"] = "a"
+            user["note"] = "new"
+            let task = context.insert("Task")
+            task.setRelatedObject(user, forKey: "user")
+            try context.save()
+            #expect(user.managedObjectContext == nil)
+            #expect(known["note"] == .string("new"))
+            #expect(task.relatedObject(forKey: "user") === known)
+            #expect(known.relatedObjects(forKey: "tasks").contains(task))
+            #expect(!context.hasChanges)
+        }
+    }
+
+    @Test("CD-35: under another policy two inserts of one key become one object")
+    func twoInsertsMerged() throws {
+        for (policy, note) in [
+            (MergePolicy.mergeByPropertyStoreTrump, "first"), (.overwrite, "second"),
+        ] {
+            let mail = policy.rawValue
+            let context = store.context(policy)
+            try context.performAndWait {
+                for note in ["first", "second"] {
+                    let user = context.insert("User")
+                    user["mail"] = mail
+                    user["note"] = note
+                }
+                try context.save()
+            }
+            let found = try users(mail)
+            #expect(found.count == 1)
+            #expect(try value(try #require(found.first), "note") == .string(note))
+        }
+    }
+
+    @Test(
+        "CD-40: changing a key to another object's is reported; where the store stands it is not done"
+    )
+    func update() throws {
+        let first = try store.insert("User", ["mail": "a"])
+        let second = try store.insert("User", ["mail": "b"])
+        func change(_ context: ManagedObjectContext) throws {
+            let user = try context.existingObject(with: second)
+            user["mail"] = "a"
+            user["note"] = "changed"
+        }
+        let error = try failure(.error, change)
+        let conflict = try #require(error?.constraintConflicts.first)
+        #expect(error?.code == .constraintConflict)
+        #expect(conflict.databaseObject == first)
+        #expect(conflict.conflictingObjects == [second])
+        #expect(try failure(.mergeByPropertyStoreTrump, change) == nil)
+        #expect(try users("a").map(\.objectID) == [first])
+        #expect(try users("b").map(\.objectID) == [second])
+        #expect(try value(try #require(try users("b").first), "note") == .string("changed"))
+        // Where the newer object stands the two are one from now on.
+        #expect(try failure(.mergeByPropertyObjectTrump, change) == nil)
+        #expect(try users("a").map(\.objectID) == [first])
+        #expect(try users("b").isEmpty)
+        #expect(try store.coordinator.verify().isOK)
+    }
+
+    @Test("CD-41: an heir keeps its own and its parent's constraint, told as one conflict")
+    func inherited() throws {
+        let admin = store.context()
+        try admin.performAndWait {
+            let object = admin.insert("Admin")
+            object["mail"] = "a"
+            object["badge"] = "1"
+            try admin.save()
+        }
+        let error = try failure { context in
+            let object = context.insert("Admin")
+            object["mail"] = "a"
+            object["badge"] = "1"
+        }
+        #expect(error?.constraintConflicts.count == 1)
+        #expect(error?.constraintConflicts.first?.constraint == ["mail", "badge"])
+        for (name, value) in [("mail", "a"), ("badge", "1")] {
+            let error = try failure { context in context.insert("Admin")[name] = value }
+            #expect(error?.constraintConflicts.first?.constraint == [name])
+        }
+        #expect(try failure { context in context.insert("User")["mail"] = "a" } != nil)
+    }
+
+    @Test("CD-42: a compound constraint compares all its attributes together; a null is no key")
+    func compound() throws {
+        _ = try store.insert("User", ["first": "x", "last": "y"])
+        _ = try store.insert("User", ["first": "x", "last": "z"])
+        _ = try store.insert("User", ["first": "x"])
+        _ = try store.insert("User", ["first": "x"])
+        let error = try failure { context in
+            let user = context.insert("User")
+            user["first"] = "x"
+            user["last"] = "y"
+        }
+        #expect(error?.constraintConflicts.first?.constraint == ["first", "last"])
+    }
+
+    @Test("CD-43: duplicates may be in memory; only a save to the store looks at them")
+    func inMemory() throws {
+        _ = try store.insert("User", ["mail": "a"])
+        let context = store.context()
+        try context.performAndWait {
+            let user = context.insert("User")
+            user["mail"] = "a"
+            #expect(context.hasChanges)
+            user["mail"] = "b"
+            try context.save()
+        }
+        #expect(try users("b").count == 1)
+    }
+
+    @Test("CD-44: conflicting snapshots have one entry an object, none for what is new")
+    func snapshots() throws {
+        _ = try store.insert("User", ["mail": "a"])
+        let second = try store.insert("User", ["mail": "b", "note": "n"])
+        let error = try failure { context in
+            try context.existingObject(with: second)["mail"] = "a"
+            context.insert("User")["mail"] = "a"
+        }
+        let conflict = try #require(error?.constraintConflicts.first)
+        #expect(conflict.conflictingObjects.count == 2)
+        #expect(conflict.conflictingSnapshots.count == 2)
+        let place = try #require(conflict.conflictingObjects.firstIndex(of: second))
+        #expect(conflict.conflictingSnapshots[place]?["note"] == .string("n"))
+        #expect(conflict.conflictingSnapshots[1 - place] == nil)
+    }
+
+    @Test("CD-45: a model with constraints has another version hash")
+    func versionHash() throws {
+        #expect(try Self.model().versionHash != Self.model(isUnique: false).versionHash)
+    }
+
+    @Test("A constraint is of attributes, and of one at least")
+    func refusedModels() {
+        for constraint in [["other"], []] {
+            #expect(throws: ModelError.self) {
+                try ManagedObjectModel(entities: [
+                    EntityDescription(
+                        "A", relationships: [RelationshipDescription("other", to: "A")],
+                        uniquenessConstraints: [constraint])
+                ])
+            }
+        }
+    }
+}

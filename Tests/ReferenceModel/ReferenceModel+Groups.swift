@@ -1,0 +1,188 @@
+import Coordinator
+public import Merge
+
+/// Uniqueness constraints (DESIGN section 5.5), as naively as they can be had: every row is
+/// compared with every visible one.
+extension ReferenceModel {
+    /// The row that readers see in place of an eclipsed one; nil of any other.
+    public func survivor(of row: RowID) -> RowID? { rows[row]?.survivor }
+
+    /// The rows that a visible one eclipses, in order of insertion, each with its own version.
+    public func eclipsed(by row: RowID) -> [(row: RowID, version: Set<Dot>)] {
+        guard let found = rows[row], found.isVisible else { return [] }
+        return found.eclipsed.map { ($0, Set((rows[$0]?.existence ?? []).map(\.dot))) }
+    }
+
+    /// Where readers are led who ask for a row; nil where it is not alive.
+    func shownRow(_ row: RowID) -> RowID? {
+        guard let found = rows[row], found.isAlive else { return nil }
+        return found.survivor ?? row
+    }
+
+    // MARK: Grouping
+
+    private struct Taken {
+        let row: RowID
+        let keys: [String: [PropertyValue]]
+    }
+
+    mutating func groupRows() {
+        let roots = Set(model.entities.filter { !$0.uniquenessConstraints.isEmpty }.map(\.root))
+        for root in roots.sorted() {
+            let living = rows.filter { $0.value.isAlive && $0.value.entity.root == root }.keys
+            let ordered = living.sorted { left, right in
+                guard let first = insertion(of: left), let second = insertion(of: right),
+                    first != second
+                else { return left < right }
+                return first.precedes(second)
+            }
+            var visible: [Taken] = []
+            for row in ordered {
+                let keys = keys(of: row)
+                let rival = visible.first { other in
+                    keys.contains { other.keys[$0.key] == $0.value }
+                }
+                if let rival {
+                    rows[row]?.survivor = rival.row
+                    rows[rival.row]?.eclipsed.append(row)
+                } else {
+                    visible.append(Taken(row: row, keys: keys))
+                }
+            }
+        }
+    }
+
+    /// The stamp that counts as a row's insertion: its earliest insert or revival that no later
+    /// one has seen.
+    private func insertion(of row: RowID) -> Stamp? {
+        let writes = (rows[row]?.writes ?? []).filter { $0.isWhole && !$0.isDeath }
+        return ReferenceWrite.choose(ReferenceWrite.maximal(writes), .earliest)?.stamp
+    }
+
+    /// A row's keys by the constraint's name, of its own visible values; a null is no key.
+    private func keys(of row: RowID) -> [String: [PropertyValue]] {
+        guard let found = rows[row] else { return [:] }
+        var result: [String: [PropertyValue]] = [:]
+        for positions in found.entity.uniquenessConstraints {
+            let names = positions.map { found.entity.properties[$0].name }
+            let values = names.map { comparable(found.registers[$0]?.raw ?? .null) }
+            if values.contains(where: \.isNull) { continue }
+            result[constraint(names, of: found.entity)] = values
+        }
+        return result
+    }
+
+    /// The two zeros are one number.
+    private func comparable(_ value: PropertyValue) -> PropertyValue {
+        if case .double(let number) = value, number == 0 { return .double(0) }
+        return value
+    }
+
+    /// A constraint's name, under the topmost entity that has it: those that inherit it compete.
+    private func constraint(
+        _ names: [String], of entity: ManagedObjectModel.Entity
+    ) -> String {
+        var top = entity
+        while let parent = top.parent.flatMap({ model.entity(named: $0) }),
+            parent.uniquenessConstraints.contains(where: { positions in
+                positions.map { parent.properties[$0].name } == names
+            })
+        {
+            top = parent
+        }
+        return "\(top.name)(\(names.joined(separator: ",")))"
+    }
+
+    // MARK: Combining
+
+    /// Gives every survivor what it shows of its group, all from the rows' own values.
+    mutating func combineGroups() {
+        let own = rows
+        for (row, found) in own where !found.eclipsed.isEmpty {
+            for property in found.entity.properties {
+                combine(property.name, of: row, found, own)
+            }
+        }
+    }
+
+    private mutating func combine(
+        _ name: String, of row: RowID, _ found: ReferenceRow, _ own: [RowID: ReferenceRow]
+    ) {
+        let entity = found.entity
+        let isKey = entity.uniquenessConstraints.contains { constraint in
+            constraint.contains { entity.properties[$0].name == name }
+        }
+        let policy = entity.policies.entity
+        guard let position = entity.position(of: name), !isKey, !policy.leavesUnresolved,
+            !entity.policies.properties[position].leavesUnresolved
+        else { return }
+        let members = ([row] + found.eclipsed).compactMap { id in own[id].map { (id, $0) } }
+            .filter { $0.1.entity.policies.entity.granularity == policy.granularity }
+        let choice = entity.policies.properties[position].stands
+        typealias Candidate = (row: RowID, write: ReferenceWrite, raw: PropertyValue?)
+        let candidates = members.compactMap { id, member -> Candidate? in
+            let isSame = declarer(name, of: member.entity) == declarer(name, of: entity)
+            if policy.granularity == .row {
+                guard let any = member.registers.first?.value else { return nil }
+                return (id, any.winner, isSame ? member.registers[name]?.raw : nil)
+            }
+            guard isSame, let register = member.registers[name] else { return nil }
+            if register.winner.isWhole, !register.winner.assigned.contains(name) { return nil }
+            return (id, register.winner, register.raw)
+        }
+        let best = candidates.min { left, right in
+            if left.write.stamp == right.write.stamp { return left.row < right.row }
+            return left.write.stamp.precedes(right.write.stamp) == (choice == .earliest)
+        }
+        guard let best, let raw = best.raw else { return }
+        if let register = found.registers[name] {
+            rows[row]?.registers[name]?.own = (register.winner, register.raw)
+        }
+        rows[row]?.registers[name]?.winner = best.write
+        rows[row]?.registers[name]?.raw = raw
+        rows[row]?.registers[name]?.shown = raw
+    }
+
+    /// The entity that declares a property; nil where the entity has none of that name.
+    private func declarer(_ name: String, of entity: ManagedObjectModel.Entity) -> String? {
+        guard entity.position(of: name) != nil else { return nil }
+        var top = entity
+        while let parent = top.parent.flatMap({ model.entity(named: $0) }),
+            parent.position(of: name) != nil
+        {
+            top = parent
+        }
+        return top.name
+    }
+
+    // MARK: Conflicts
+
+    /// The groups of two rows or more, for each constraint by which their rows are one.
+    func uniquenessConflicts() -> [OpenConflict] {
+        var result: [OpenConflict] = []
+        for (row, found) in rows where !found.eclipsed.isEmpty {
+            let own = keys(of: row)
+            var reported = Set<String>()
+            for positions in found.entity.uniquenessConstraints {
+                let names = positions.map { found.entity.properties[$0].name }
+                let identity = constraint(names, of: found.entity)
+                guard let key = own[identity], reported.insert(identity).inserted else { continue }
+                let sharing = found.eclipsed.filter { keys(of: $0)[identity] == key }
+                if sharing.isEmpty { continue }
+                let sides = ([row] + sharing).compactMap { keyWrite(names, of: $0) }
+                result.append(
+                    OpenConflict(
+                        id: "\(found.entity.name).\(row).unique.\(names.joined(separator: "."))",
+                        isUnresolved: found.entity.policies.entity.leavesUnresolved,
+                        sides: Set(sides)))
+            }
+        }
+        return result
+    }
+
+    /// The write that gave a row its key: the last of those whose values are in it.
+    private func keyWrite(_ names: [String], of row: RowID) -> Dot? {
+        let winners = names.compactMap { rows[row]?.registers[$0]?.winner }
+        return ReferenceWrite.choose(winners, .latest)?.dot
+    }
+}
