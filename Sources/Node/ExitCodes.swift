@@ -29,7 +29,7 @@ extension CoordinatorError: ExitCodeProviding {
         switch code {
         case .malformed, .invalidPredicate, .storeOwner: 2
         case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
-            .validationFailed, .sidesChanged:
+            .validationFailed, .sidesChanged, .fileExists:
             3
         case .outcomeUnknown: 4
         case .storeDamaged: 5

@@ -15,3 +15,18 @@ public struct StoreBackup: Hashable, Sendable {
     /// All that is applied in it.
     public var versionVector: VersionVector
 }
+
+extension StoreBackup {
+    /// As the HTTP interface and the command line show it.
+    public var json: JSONObject {
+        var vector = JSONObject()
+        for entry in versionVector.entries {
+            vector[entry.actor.description] = .integer(Int64(clamping: entry.sequence))
+        }
+        return [
+            "path": .string(path), "bytes": .integer(Int64(clamping: bytes)),
+            "cluster": .string(cluster), "node": .integer(Int64(node.rawValue)),
+            "generation": .integer(Int64(clamping: generation)), "vector": .object(vector),
+        ]
+    }
+}

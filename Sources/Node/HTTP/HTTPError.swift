@@ -75,7 +75,7 @@ struct HTTPError: Error {
         case .malformed, .invalidPredicate: 400
         case .objectNotFound, .conflictNotFound: 404
         case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
-            .sidesChanged:
+            .sidesChanged, .fileExists:
             409
         case .queryGenerationExpired, .historyTokenExpired: 410
         case .validationFailed: 422

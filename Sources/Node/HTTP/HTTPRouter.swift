@@ -30,6 +30,7 @@ struct HTTPRouter: Sendable {
     private let model: ModelResource
     private let health: HealthResource
     private let reloading: ReloadResource
+    private let backups: BackupResource
 
     init(services: HTTPServices) {
         self.services = services
@@ -45,6 +46,7 @@ struct HTTPRouter: Sendable {
         model = ModelResource(services: services)
         health = HealthResource(services: services)
         reloading = ReloadResource(services: services)
+        backups = BackupResource(services: services)
     }
 
     /// The endpoint of a request, once its token is known to reach for it.
@@ -116,12 +118,7 @@ struct HTTPRouter: Sendable {
         case "conflicts": return [Endpoint("GET", .read) { try await conflicts.list($0) }]
         case "verify": return [Endpoint("POST", .read) { try await verification.post($0) }]
         case "reload": return [Endpoint("POST", .admin) { try await reloading.post($0) }]
-        case "backup":
-            return [
-                Endpoint("POST", .admin) { _ in
-                    throw HTTPError.notSupported("This node cannot make backups while it runs.")
-                }
-            ]
+        case "backup": return [Endpoint("POST", .admin) { try await backups.post($0) }]
         case "members":
             let refuse: Handler = { _ in
                 throw HTTPError.notSupported(

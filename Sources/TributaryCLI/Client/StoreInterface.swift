@@ -32,6 +32,9 @@ struct StoreInterface: ClientInterface {
             case ("GET", "conflicts", 1): return InterfaceAnswer(try conflicts(target))
             case ("GET", "conflicts", 2): return InterfaceAnswer(try conflict(target.segments[1]))
             case ("POST", "verify", 1): return InterfaceAnswer(try verify())
+            case ("POST", "backup", 1):
+                let path = body?.object?["path"]?.string ?? ""
+                return InterfaceAnswer(.object(try coordinator.backUp(to: path).json))
             default:
                 throw CommandFailure.usage(
                     "A store's file can only be read; ask a running node with --node URL.")

@@ -1,0 +1,19 @@
+// POST /v1/backup.
+
+internal import Coordinator
+
+/// Copies the store to a file on the node's machine.
+struct BackupResource: Sendable {
+    let services: HTTPServices
+
+    func post(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
+        let fields = try JSONFields(
+            try request.json(maximumBytes: services.maximumBodyBytes), allowed: ["path"])
+        // The node's own folder is nothing that whoever asks can know.
+        guard let path = try fields.string("path"), path.hasPrefix("/"), !path.utf8.contains(0)
+        else { throw fields.wrong("path", "an absolute path on the node's machine") }
+        let coordinator = services.coordinator
+        let backup = try await services.blocking { try coordinator.backUp(to: path) }
+        return .json(backup.json)
+    }
+}

@@ -1,0 +1,42 @@
+import ArgumentParser
+import Coordinator
+import Foundation
+import Node
+
+/// `tributary restore`.
+struct RestoreCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Put a backup in the place of a stopped node's store.",
+        discussion: """
+            The node takes no saves after its start until it has caught up with another member; \
+            its own saves since the backup come back from there. A store that was in the place \
+            stays beside it, as STORE-before-restore.
+            """)
+
+    @Argument(help: "The backup.", completion: .file())
+    var backup: String
+
+    @Option(help: "The configuration of the node to restore, YAML.", completion: .file())
+    var config: String
+
+    @Flag(help: "Replace the store that is there.")
+    var replace = false
+
+    @Flag(help: "Print a JSON object.")
+    var json = false
+
+    func run() async throws {
+        let configuration = try NodeConfiguration.read(
+            file: config, environment: ProcessInfo.processInfo.environment)
+        do {
+            let restored = try PersistentStoreCoordinator.restore(
+                backup, to: configuration.store, cluster: configuration.cluster,
+                node: configuration.node, isReplacing: replace)
+            if json { return Terminal.print(bytes: JSONWriter.bytes(of: .object(restored.json))) }
+            Terminal.print(
+                "\(restored.path) holds generation \(restored.generation) of node \(restored.node). "
+                    + "Start the node: it takes saves again once it has caught up.")
+        } catch { throw CommandFailure(describing: error) }
+    }
+}
