@@ -125,7 +125,7 @@ extension StoreEngine {
     }
 
     /// The entry of an open conflict as it was last written.
-    private func openEntry(_ id: ConflictID) throws -> Conflict? {
+    func openEntry(_ id: ConflictID) throws -> Conflict? {
         let look = try database.prepared(
             "SELECT record, opened FROM _conflict WHERE id = ?1 AND closed = 0")
         look.bind(1, id.description)

@@ -85,6 +85,7 @@ extension StoreEngine {
             rows[RowID(eclipsed.integer(2))] = self.table(table.entity.root)
         }
         if rows.isEmpty { return }
+        let hadGroups = state.eclipsed > 0
         state.generation += 1
         group = GroupChanges()
         var touched: [RowID: TouchedRow] = [:]
@@ -99,7 +100,35 @@ extension StoreEngine {
                 timestamp: state.clock.highWaterMark, dot: Dot(actor: actor, sequence: 1))
         let regrouping = try regroup(touched)
         try write(touched, order: touched.keys.sorted(), regrouping, by: stamp)
+        var contested = Set<Claim>()
+        try moveReferences(regrouping, &contested, by: stamp)
+        if !contested.isEmpty { try settleClaims(contested, by: stamp) }
+        try moveLinks(regrouping)
+        if hadGroups {
+            try closeLapsedConflicts()
+            // Groups were hashed as other constraints had them.
+            let catalog = StoreCatalog(
+                model: model, cluster: cluster, names: try StoreLayout.readNames(in: database),
+                actors: state.actors)
+            state.digest =
+                try StoreReader(database: database, catalog: catalog).recomputeDigest().0
+        }
         try writeState()
         group = GroupChanges()
+    }
+
+    /// Closes conflicts over keys that no constraint makes unique any more.
+    private func closeLapsedConflicts() throws {
+        let statement = try database.prepared(
+            "SELECT id FROM _conflict WHERE kind = ?1 AND closed = 0 ORDER BY id")
+        statement.bind(1, ConflictKind.uniqueness.rawValue)
+        var open: [ConflictID] = []
+        while try statement.step() { if let id = ConflictID(statement.text(0)) { open.append(id) } }
+        for id in open {
+            guard let entry = try openEntry(id) else { continue }
+            let row = try tables[id.entity].flatMap { try load($0, id.row) }
+            let current = try row.map { try conflicts(of: $0, dangling: []) } ?? []
+            _ = try settle(from: [entry], to: current)
+        }
     }
 }

@@ -40,7 +40,7 @@ extension StoreEngine {
                         && $0.state.insertionStamp == entry.state.insertionStamp
                 } ?? false
             if (before.isEmpty && after.isEmpty && entry.old?.survivor == nil)
-                || (isLoner && before == after)
+                || (isLoner && before == after && !isAdopting)
             {
                 continue
             }

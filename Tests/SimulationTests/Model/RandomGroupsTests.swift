@@ -5,6 +5,9 @@ import Testing
 /// Nodes that save at random under uniqueness constraints and hear of each other in random,
 /// causally valid order: what each shows is always what the reference model says.
 @Suite struct RandomGroupsTests {
+    /// Seeds a block.
+    private static let size = 6
+
     private struct Generator: RandomNumberGenerator {
         var state: UInt64
 
@@ -210,7 +213,7 @@ import Testing
 
     @Test("Under constraints, too, what is seen follows from the saves alone", arguments: 0..<10)
     func random(_ block: Int) throws {
-        for seed in block * 12..<(block + 1) * 12 {
+        for seed in block * Self.size..<(block + 1) * Self.size {
             var cluster = try Cluster(seed: seed)
             for _ in 0..<40 {
                 try cluster.step()
