@@ -7,6 +7,8 @@ struct Standing {
     var recovery: StoreRecovery
     /// Whether saves are let through.
     var maySave = true
+    /// Whether the clock is too far off to stamp saves.
+    var isClockOff = false
     /// Whether it was closed.
     var isClosed = false
 }
@@ -108,4 +110,8 @@ extension PersistentStoreCoordinator {
     /// Lets saves through, or refuses them with `recovering`; at first they are let through.
     /// Other nodes' transactions are applied in either case. Saves that wait already go on.
     public func setSaving(allowed: Bool) { standing.withLock { $0.maySave = allowed } }
+
+    /// Refuses saves with `clockDrift`, or lets them through again; at first they are let through.
+    /// Other nodes' transactions are applied in either case.
+    public func setClockOff(_ isOff: Bool) { standing.withLock { $0.isClockOff = isOff } }
 }

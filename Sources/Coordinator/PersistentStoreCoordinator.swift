@@ -231,7 +231,14 @@ public final class PersistentStoreCoordinator: Sendable {
     }
 
     private func savingWriter() throws -> GroupCommit {
-        guard standing.withLock(\.maySave) else {
+        let (maySave, isClockOff) = standing.withLock { ($0.maySave, $0.isClockOff) }
+        guard !isClockOff else {
+            throw CoordinatorError(
+                .clockDrift,
+                "This node's clock is more than five minutes off from the other members', so it "
+                    + "takes no saves until that is put right. Save at another node.")
+        }
+        guard maySave else {
             throw CoordinatorError(
                 .recovering,
                 "This node's store lacks what the node had before, for it is from a backup or a "

@@ -64,6 +64,7 @@ struct EffectInterpreter {
             case .alarm(let alarm): report(alarm)
             case .stable(let vector): stable = vector
             case .setSaving(let allowed): setSaving(allowed)
+            case .setClockOff(let isOff): coordinator.setClockOff(isOff)
             case .outgrown: record(.restored)
             case .vouched: record(.none)
             case .remember(let actor): remember(actor)
@@ -267,6 +268,17 @@ extension Alarm {
             (
                 .error, "A transaction is held: its clock is far ahead",
                 [LogKeys.transaction: "\(dot)", LogKeys.reason: "\(timestamp)"]
+            )
+        case .clockOff(let milliseconds):
+            (
+                .critical,
+                "This node's clock is far off from the other members'; saves are refused",
+                [LogKeys.reason: "it is ahead by \(Double(milliseconds) / 1000) s"]
+            )
+        case .clocksApart(let milliseconds):
+            (
+                .error, "The other node's clock and this one's are far apart",
+                [LogKeys.reason: "the other's is ahead by \(Double(milliseconds) / 1000) s"]
             )
         case .transactionTooLarge(let dot, let bytes):
             (

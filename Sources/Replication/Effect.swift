@@ -39,6 +39,10 @@ public enum Effect: Hashable, Sendable {
     /// must hold before a later ``apply(_:)`` is carried out.
     case setSaving(allowed: Bool)
 
+    /// This node's clock is far off from its members', so no saves are let through; or it is not
+    /// any more. At first it is not.
+    case setClockOff(Bool)
+
     /// The store, new until now, is about to take over from stores that are older: record that
     /// its recovery is ``Recovery/restored`` before a later ``apply(_:)`` is committed. Given at
     /// most once.
@@ -80,6 +84,12 @@ public enum Alarm: Hashable, Sendable {
     case rejected(Dot, reason: String)
     /// A transaction comes from a clock far ahead; it is held until its time comes.
     case timestampInFuture(Dot, HybridTimestamp)
+    /// This node's clock is ahead of the median of its members' by so much, or behind where that
+    /// is below 0: it takes no saves until it is right.
+    case clockOff(milliseconds: Int64)
+    /// The clock of the only other member that is heard is ahead of ours by so much, or behind:
+    /// nobody can tell which of the two is off.
+    case clocksApart(milliseconds: Int64)
     /// A local transaction is too long to be carried to other nodes.
     case transactionTooLarge(Dot, bytes: Int)
     /// A peer's vector has transactions that its log does not give: its history was purged.

@@ -139,6 +139,7 @@ extension Replicator {
         peers[index].isAgreed = true
         if peers[index].actor != heads.actor { peers[index].begin(heads.actor) }
         settleMeetings()
+        judgeClock()
         learn(heads.vector, durable: heads.durable, from: index)
         learnReport(heads, from: index)
         compareDigest(heads, from: index)

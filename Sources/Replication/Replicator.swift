@@ -68,6 +68,11 @@ public struct Replicator: Sendable {
     /// Whether an incarnation of this node is known that is newer than this one.
     var isOutdated = false
 
+    /// Whether this clock is far off from those of the members, and whether that of the only
+    /// other one is.
+    var isClockOff = false
+    var areClocksApart = false
+
     var isStarted = false
     var nextHeadsAt: UInt64 = 0
     var applyAllowedAt: UInt64 = 0
@@ -205,6 +210,7 @@ public struct Replicator: Sendable {
             }
         }
         noteGap(isCertain: false)
+        judgeClock()
     }
 
     // MARK: - The store

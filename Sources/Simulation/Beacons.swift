@@ -60,6 +60,8 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case closedActorPulled
     /// A write of a save was refused while a store was recovering.
     case savingHeldBack
+    /// A save was refused while a clock was far off from the other members'.
+    case clockDriftRefused
     /// What waits on a gap that nobody can fill was found.
     case orphanFound
 }

@@ -216,6 +216,7 @@ final class World {
             oracle.declare(vector, at: nodes[index], of: nodes)
             nodes[index].store.declared.join(vector)
             nodes[index].stable.append(vector)
+        case .setClockOff: break
         case .setSaving(let isAllowed): nodes[index].isSaving = isAllowed
         case .outgrown: nodes[index].store.outgrow()
         case .vouched: nodes[index].store.vouch()

@@ -231,6 +231,9 @@ final class SimulatedProcess {
         case .setSaving(let allowed):
             isSavingAllowed = allowed
             coordinator.setSaving(allowed: allowed)
+        case .setClockOff(let isOff):
+            world.trace { "node \(self.name) has its clock \(isOff ? "far off" : "right")" }
+            coordinator.setClockOff(isOff)
         case .outgrown:
             world.trace { "node \(self.name) takes over from older stores" }
             run { try $0.outgrow() }
@@ -573,13 +576,16 @@ final class SimulatedProcess {
                 world.statistics.refusals += 1
                 switch error.code {
                 case .recovering: met(.savingHeldBack)
+                case .clockDrift: met(.clockDriftRefused)
                 case .mergeConflict: met(.staleSaveRefused)
                 case .unresolvedConflict: met(.unresolvedSaveRefused)
                 default: break
                 }
-                // A store that is recovering may have done a save with an ID and lost it: its client
-                // is to try again, and has not been told that nothing was saved.
-                if error.code == .recovering, save.saveID != nil { return }
+                // A store that is recovering may have done a save with an ID and lost it, and one
+                // with its clock off may have done it before: its client is to try again, and has
+                // not been told that nothing was saved.
+                let isPassing = error.code == .recovering || error.code == .clockDrift
+                if isPassing, save.saveID != nil { return }
                 observe { .refused(node: $0, save: save, error: error) }
             }
         }
