@@ -25,9 +25,10 @@ extension StoreEngine {
 
     /// Shows links where their ends are shown now.
     ///
-    /// A link's registers stay with the rows it was made between. Between two visible rows
-    /// `_alive` tells what readers see: whether any row of the one's group has a link to any row
-    /// of the other's. Where they have none of their own, a row without registers stands for it.
+    /// A link's registers stay with the rows it was made between. Of two rows that are not eclipsed
+    /// `_alive` tells whether the one, or a row that it eclipses, has a link to the other, or to a
+    /// row that that one eclipses; where they have none of their own, a row without registers
+    /// stands for it. Whether the ends are alive is none of its business, for readers join them.
     func moveLinks(_ regrouping: Regrouping) throws {
         if model.links.isEmpty || regrouping.moved.isEmpty { return }
         let before = Dictionary(
@@ -42,10 +43,12 @@ extension StoreEngine {
                     for pair in try pairs(of: link, end, row) {
                         found.insert(pair)
                         let sources = try [
-                            before[pair.source] ?? nil, shownRow(pair.source, root: sourceRoot),
+                            before[pair.source] ?? nil,
+                            shownRow(pair.source, root: sourceRoot) ?? pair.source,
                         ].compactMap { $0 }
                         let targets = try [
-                            before[pair.target] ?? nil, shownRow(pair.target, root: targetRoot),
+                            before[pair.target] ?? nil,
+                            shownRow(pair.target, root: targetRoot) ?? pair.target,
                         ].compactMap { $0 }
                         for source in sources {
                             for target in targets {
@@ -97,10 +100,9 @@ extension StoreEngine {
     ) throws {
         guard state.eclipsed > 0, isGrouped(link) else { return }
         try refreshLink(link, source: source, target: target)
-        guard let shownSource = try shownRow(source, root: table(link.source).entity.root),
-            let shownTarget = try shownRow(target, root: table(link.target).entity.root),
-            shownSource != source || shownTarget != target
-        else { return }
+        let shownSource = try shownRow(source, root: table(link.source).entity.root) ?? source
+        let shownTarget = try shownRow(target, root: table(link.target).entity.root) ?? target
+        if shownSource == source, shownTarget == target { return }
         try refreshLink(link, source: shownSource, target: shownTarget)
         group.updated.append(ManagedObjectID(entityName: link.source, row: shownSource))
         group.updated.append(ManagedObjectID(entityName: link.target, row: shownTarget))
@@ -113,10 +115,7 @@ extension StoreEngine {
         let name = EntityTable.quote(link.name)
         let register = try loadLink(link, source: source, target: target)
         var isShown = LinkCoding.isAlive(register, policy: link.policy)
-        let areVisible =
-            try isVisible(source, root: table(link.source).entity.root)
-            && isVisible(target, root: table(link.target).entity.root)
-        if !isShown, areVisible {
+        if !isShown, try survivor(of: source) == nil, try survivor(of: target) == nil {
             isShown = try memberLinks(link, source: source, target: target).contains {
                 $0.isAlive && ($0.source != source || $0.target != target)
             }

@@ -46,9 +46,8 @@ struct ConflictChecker: Checker {
         for open in run.archive.oracle(at: vector).openConflicts() { expected[open.id] = open }
         var listed = Set<String>()
         for conflict in conflicts where conflict.isOpen {
-            // What a context's save discarded happened on one node alone, and groups of one
-            // unique key are not the oracle's.
-            if conflict.kind == .save || conflict.kind == .uniqueness { continue }
+            // What a context's save discarded happened on one node alone.
+            if conflict.kind == .save { continue }
             let id = conflict.id.description
             if !listed.insert(id).inserted {
                 findings.note("twice", "\(place) \(id): expected once, found twice")
@@ -123,7 +122,8 @@ struct ConflictChecker: Checker {
         if let timestamp = side.timestamp, timestamp != transaction.timestamp {
             lines.append("expected the time \(transaction.timestamp), found \(timestamp)")
         }
-        let row = conflict.id.row
+        // Of a group each side is another row's.
+        let row = side.object?.row ?? conflict.id.row
         if conflict.kind == .link {
             guard case .reference(let target)? = side.value else { return lines }
             let kind: Change.Kind = side.isDeleted ? .unlink : .link
