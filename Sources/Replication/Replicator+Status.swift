@@ -17,7 +17,8 @@ extension Replicator {
             peers: peers.map(status(of:)),
             held: queue.holds.map { HeldTransaction(dot: $0.dot, reason: $0.reason) },
             stable: stability.vector, members: stability.statuses(stabilityView),
-            recovery: recovery, isSaving: isSaving && !isClockOff, orphaned: orphaned, gauges: gauges)
+            recovery: recovery, isSaving: isSaving && !isClockOff, orphaned: orphaned,
+            gauges: gauges)
     }
 
     /// What was dropped as its actor was closed and cannot be pulled, for a transaction before it

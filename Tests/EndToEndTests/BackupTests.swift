@@ -48,9 +48,8 @@ extension EndToEnd.BackupTests {
             try await waitUntil {
                 "the restored node took a save"
             } _: {
-                let save: JSONValue = [
-                    "operations": [TestModel.insert("Latest", ["name": "after"])]
-                ]
+                let operations = [TestModel.insert("Latest", ["name": "after"])]
+                let save: JSONValue = ["operations": .array(operations)]
                 return try await node.ask("POST", "/v1/save", save).status == 200
             }
             try await cluster.waitForConvergence()
@@ -70,7 +69,8 @@ extension EndToEnd.BackupTests {
             #expect(try await restore(backup, node) == 0)
             await cluster.partition([[1], [2]])
             try await node.start()
-            let save: JSONValue = ["operations": [TestModel.insert("Latest", ["name": "alone"])]]
+            let operations = [TestModel.insert("Latest", ["name": "alone"])]
+            let save: JSONValue = ["operations": .array(operations)]
             let refused = try await node.ask("POST", "/v1/save", save)
             #expect(refused.status == 503)
             #expect(refused.body["error"]?.object?["code"]?.string == "recovering")

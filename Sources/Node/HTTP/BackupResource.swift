@@ -14,6 +14,6 @@ struct BackupResource: Sendable {
         else { throw fields.wrong("path", "an absolute path on the node's machine") }
         let coordinator = services.coordinator
         let backup = try await services.blocking { try coordinator.backUp(to: path) }
-        return .json(backup.json)
+        return .json(.object(backup.json))
     }
 }
