@@ -16,6 +16,8 @@ final class Machine {
     /// How many processes have run on it.
     var lives = 0
     var process: SimulatedProcess?
+    /// The incarnation in which its store was last opened.
+    var incarnation: UInt64 = 0
     /// The last image of its disk, as a copy of its files while they were in use.
     var image: DiskImage?
     /// What the store in that image holds.

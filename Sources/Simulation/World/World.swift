@@ -175,6 +175,7 @@ final class World {
             let process = try SimulatedProcess(
                 machine: machine, world: self, minimumIncarnation: minimumIncarnation)
             machine.process = process
+            machine.incarnation = process.actor.incarnation
             statistics.starts += 1
             trace { "node \(process.name) starts as \(process.actor)" }
             process.begin()
@@ -505,12 +506,13 @@ extension World {
         _ node: Int, _ workload: Int, _ steps: Int, _ chance: inout SeededGenerator
     ) {
         let workloads = Workloads.all(for: plan.model)
-        guard var machine = machine(node), !workloads.isEmpty else { return }
-        // Where a copy runs, the clients have moved to it: two stores of one node that both take
-        // saves while they are apart cannot both be kept (ARCHITECTURE, failure model).
-        if let copy = machines.first(where: { $0.isCopy && !$0.isOut && $0.node == machine.node }) {
-            machine = copy
-        }
+        // Where a copy runs beside a machine, the clients are with that of the two which was opened
+        // last: two stores of one node that both take saves while they are apart cannot both be kept
+        // (ARCHITECTURE, failure model).
+        guard let original = machine(node), !workloads.isEmpty,
+            let machine = machines.filter({ $0.node == original.node && !$0.isOut })
+                .max(by: { $0.incarnation < $1.incarnation })
+        else { return }
         for _ in 0..<steps {
             guard let process = machine.process, process.isAlive else { return }
             let session = WorkloadSession(process: process, memory: machine.memory)
