@@ -11,7 +11,7 @@ SOAK_SEEDS ?= 50000
 SOAK_FIRST ?= 1000001
 
 .PHONY: all dependencies build release test simulate soak mutants fuzz fuzz-soak \
-	thread-sanitizer demo benchmark lint format verify clean
+	thread-sanitizer demo benchmark deploy-check lint format verify clean
 
 all: build
 
@@ -77,6 +77,10 @@ benchmark: dependencies
 	@echo "Building for release..."
 	$(SWIFT) build -c release
 	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-benchmark" all
+
+# With the program that is built already; what lacks a tool on this machine is skipped and said so.
+deploy-check:
+	@sh deploy/check
 
 lint:
 	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)
