@@ -64,6 +64,22 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case clockDriftRefused
     /// What waits on a gap that nobody can fill was found.
     case orphanFound
+    /// A merge brought rows with one unique key together: one of them was eclipsed.
+    case groupFormedByMerge
+    /// An eclipsed row was shown again.
+    case eclipsedRowShown
+    /// An eclipsed row has another survivor than before.
+    case survivorChanged
+    /// A reference to a row that became eclipsed led to its survivor.
+    case referenceLedToSurvivor
+    /// A reference that had led to a survivor led to its own target again.
+    case referenceLedBack
+    /// A save to a survivor was written to the rows of its group.
+    case saveWrittenToGroup
+    /// A change of a key let a row of a group be shown beside its former survivor.
+    case groupDissolvedByKey
+    /// A person decided over rows that have one unique key.
+    case uniquenessResolved
 }
 
 /// How often each rare path was met.

@@ -131,4 +131,6 @@ struct ContextRecord: Sendable {
     var error: CoordinatorError?
     /// Whether the context still has its changes.
     var hasChanges: Bool
+    /// Whether the context inserted objects too, which may have the unique keys of others.
+    var hasInserts = false
 }

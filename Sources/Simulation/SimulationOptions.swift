@@ -8,6 +8,9 @@ public struct SimulationOptions: Sendable {
     public var nodes: ClosedRange<Int> = 2...7
     /// Whether there are faults at all.
     public var hasFaults = true
+    /// Whether about half of the drawn models have uniqueness constraints, and clients work on
+    /// unique keys; all else of a seed's plan is the same with them as without.
+    public var hasUniqueKeys = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

@@ -7,6 +7,40 @@ extension ReferenceModel {
     /// The row that readers see in place of an eclipsed one; nil of any other.
     public func survivor(of row: RowID) -> RowID? { rows[row]?.survivor }
 
+    /// All eclipsed rows with their survivors.
+    public var survivors: [RowID: RowID] { rows.compactMapValues(\.survivor) }
+
+    /// What a living row has by itself, eclipsed or not; nil where there is no such row or property.
+    public func ownValue(_ row: RowID, _ property: String) -> PropertyValue? {
+        guard let found = rows[row], found.isAlive, let register = found.registers[property]
+        else { return nil }
+        return register.own?.raw ?? register.raw
+    }
+
+    /// A reference to a row that is eclipsed, as it was written.
+    public struct LedReference: Hashable, Sendable {
+        /// The row that refers.
+        public let row: RowID
+        /// The property by which it does.
+        public let property: String
+        /// The eclipsed row.
+        public let target: RowID
+    }
+
+    /// The references that lead readers to a survivor.
+    public var ledReferences: Set<LedReference> {
+        var result = Set<LedReference>()
+        for (row, found) in rows where found.isVisible {
+            for (name, register) in found.registers {
+                guard case .reference(let target) = register.raw, survivor(of: target) != nil,
+                    !register.shown.isNull
+                else { continue }
+                result.insert(LedReference(row: row, property: name, target: target))
+            }
+        }
+        return result
+    }
+
     /// The rows that a visible one eclipses, in order of insertion, each with its own version.
     public func eclipsed(by row: RowID) -> [(row: RowID, version: Set<Dot>)] {
         guard let found = rows[row], found.isVisible else { return [] }

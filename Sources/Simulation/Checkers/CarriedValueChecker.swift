@@ -29,10 +29,20 @@ struct CarriedValueChecker: Checker {
             let oracle = run.archive.oracle(
                 at: transaction.seen,
                 of: OracleChecker.subjects(ofEntity: shape.entity, run.model))
+            // Of an eclipsed row that is written with its survivor, what that one shows counts.
+            let survivor = oracle.survivor(of: change.row)
+            let isGroups =
+                survivor.map { row in
+                    transaction.changes.contains { $0.kind == .update && $0.row == row }
+                } ?? false
             // What was not alive is told by others.
-            guard oracle.isAlive(change.row) else { continue }
+            guard survivor != nil || oracle.isAlive(change.row) else { continue }
             for (name, found) in zip(shape.carried, change.values[shape.assigned.count...]) {
-                let expected = oracle.rawValue(change.row, name) ?? .null
+                let own = oracle.ownValue(change.row, name) ?? .null
+                var expected = oracle.rawValue(change.row, name) ?? own
+                if let survivor, isGroups, own != found {
+                    expected = oracle.rawValue(survivor, name) ?? own
+                }
                 if expected == found { continue }
                 findings.note(
                     "carried",

@@ -139,12 +139,17 @@ struct OracleChecker: Checker {
                     + "\(Telling.value(expected)) by \(winner?.description ?? "nobody"), found "
                     + "\(Telling.value(found))")
         }
-        let expected = (oracle.version(row.objectID.row) ?? []).sorted()
-        if expected != row.version.dots {
+        // A survivor's version has those of the rows it eclipses, each under its row.
+        let expected = RowVersion(
+            dots: Array(oracle.version(row.objectID.row) ?? []),
+            eclipsed: oracle.eclipsed(by: row.objectID.row).map {
+                RowVersion.Eclipsed(row: $0.row, dots: Array($0.version))
+            })
+        if expected != row.version {
             findings.note(
                 "version",
-                "\(Telling.node(node)) \(row.objectID) version: expected "
-                    + "\(Telling.dots(expected)), found \(row.version)")
+                "\(Telling.node(node)) \(row.objectID) version: expected \(expected), found "
+                    + "\(row.version)")
         }
     }
 

@@ -3,9 +3,9 @@ internal import Merge
 
 /// Law 6: references and constraints hold at every generation, by what is read alone.
 ///
-/// Of any reading the values fit their types. Of a whole one every reference leads to a row that is
-/// there, a one-to-one's target is claimed once, members are there and know it, and the visible
-/// rows satisfy the uniqueness constraints.
+/// Of any reading the values fit their types, and the rows satisfy the uniqueness constraints. Of a
+/// whole one every reference leads to a row that is there (an eclipsed one is not), a one-to-one's
+/// target is claimed once, and members are there and know it.
 struct ReferenceChecker: Checker {
     let law = 6
 
@@ -28,6 +28,7 @@ struct ReferenceChecker: Checker {
     private mutating func check(_ reading: Reading, _ node: Int, _ model: ManagedObjectModel) {
         let place = Telling.node(node)
         for entity in reading.entities { checkValues(entity, place, model) }
+        checkUniqueness(reading, place, model)
         guard reading.isWhole else { return }
         let rows = LivingRows(reading, model)
         for id in rows.repeated {
@@ -39,7 +40,6 @@ struct ReferenceChecker: Checker {
         }
         checkClaims(reading, place, model)
         checkMembers(reading, rows, place, model)
-        checkUniqueness(reading, place, model)
     }
 
     // MARK: Values
@@ -208,7 +208,7 @@ struct ReferenceChecker: Checker {
                 let names = constraint.map { described.properties[$0].name }
                 let scope = Self.scope(of: names, described, model)
                 for row in entity.rows where row.values.count == described.properties.count {
-                    let values = constraint.map { row.values[$0] }
+                    let values = constraint.map { Self.comparable(row.values[$0]) }
                     if values.contains(where: \.isNull) { continue }
                     let key = Key(scope: scope, names: names, values: values)
                     if let other = holders.updateValue(row.objectID, forKey: key) {
@@ -220,6 +220,11 @@ struct ReferenceChecker: Checker {
                 }
             }
         }
+    }
+
+    /// The two zeros are one number.
+    private static func comparable(_ value: PropertyValue) -> PropertyValue {
+        value == .double(-0.0) ? .double(0) : value
     }
 
     /// The highest entity that has a constraint: its rows compete, and those of its heirs.

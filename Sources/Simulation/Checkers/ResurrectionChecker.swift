@@ -69,7 +69,7 @@ struct ResurrectionChecker: Checker {
         for id in notice.inserted { show(id, node, notice.token.generation, run) }
         // A group that deletes a row and brings it back tells both; then readings say what it left.
         let both = Set(notice.inserted).intersection(notice.deleted)
-        for id in notice.deleted where !both.contains(id) { die(id, node) }
+        for id in notice.deleted where !both.contains(id) { die(id, node, run) }
     }
 
     /// Notes which of the dead a transaction may bring back.
@@ -89,13 +89,26 @@ struct ResurrectionChecker: Checker {
         }
     }
 
-    private mutating func die(_ id: ManagedObjectID, _ node: Int) {
+    private mutating func die(_ id: ManagedObjectID, _ node: Int, _ run: RunContext) {
         // In place: a copy of a store's rows for each of its deaths would take half of a run's time.
         stores[node, default: Store()].known.remove(id)
         let vector = stores[node]?.vector ?? VersionVector()
         let deletes = index.deletes(of: id.row).filter(vector.contains)
-        // Without a delete the row is eclipsed, or was never there; other laws tell of that.
-        if !deletes.isEmpty { stores[node]?.deaths[id] = Death(deletes: deletes) }
+        // Without a delete the row is eclipsed, or was never there; other laws tell of that. One
+        // that was deleted and brought back may be eclipsed too: it is not dead.
+        if deletes.isEmpty || isEclipsed(id, at: vector, run) { return }
+        stores[node]?.deaths[id] = Death(deletes: deletes)
+    }
+
+    private func isEclipsed(
+        _ id: ManagedObjectID, at vector: VersionVector, _ run: RunContext
+    ) -> Bool {
+        guard let root = run.model.entity(named: id.entityName)?.root,
+            UniqueKeys.entities(run.model).contains(where: { $0.root == root }),
+            run.archive.covers(vector)
+        else { return false }
+        let subjects = OracleChecker.subjects(ofEntity: id.entityName, run.model)
+        return run.archive.oracle(at: vector, of: subjects).survivor(of: id.row) != nil
     }
 
     /// A row is visible.
@@ -140,7 +153,7 @@ struct ResurrectionChecker: Checker {
         }
         guard reading.isWhole, let known = stores[node]?.known else { return }
         let living = Set(reading.entities.flatMap(\.rows).map(\.objectID))
-        for id in known.subtracting(living).sorted() { die(id, node) }
+        for id in known.subtracting(living).sorted() { die(id, node, run) }
     }
 }
 

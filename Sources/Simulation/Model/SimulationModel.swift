@@ -23,6 +23,8 @@ enum SimulationModel {
         var passport: DeleteRule = .nullify
         /// Whether a ring's members have one predecessor each, or any number of them.
         var isRingOneToOne = true
+        /// What there is of entities with uniqueness constraints; nil for none.
+        var unique: UniqueChoices?
     }
 
     /// The entities at the roots of their hierarchies, in the order in which policies are given.
@@ -31,8 +33,14 @@ enum SimulationModel {
     ]
 
     /// Draws a model. All six policies occur in each, on entities that chance decides.
-    static func draw(_ generator: inout SeededGenerator) -> ManagedObjectModel {
+    ///
+    /// - Parameter unique: the entities with uniqueness constraints, which are drawn apart, so that
+    ///   the others are the same with them as without.
+    static func draw(
+        _ generator: inout SeededGenerator, unique: UniqueChoices? = nil
+    ) -> ManagedObjectModel {
         var choices = Choices()
+        choices.unique = unique
         choices.policies = generator.some(MergePolicy.allCases, most: MergePolicy.allCases.count)
         while choices.policies.count < roots.count {
             choices.policies.append(generator.choice(MergePolicy.allCases) ?? .error)
@@ -76,6 +84,7 @@ enum SimulationModel {
             if name == "Dog" { entities[place].mergePolicy = choices.dogs }
         }
         override(&entities, choices.overrides)
+        if let unique = choices.unique { entities += Self.unique(unique) }
         return try ManagedObjectModel(entities: entities)
     }
 

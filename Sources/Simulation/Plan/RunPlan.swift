@@ -24,7 +24,10 @@ struct RunPlan {
     init(seed: UInt64, options: SimulationOptions) {
         self.seed = seed
         var generator = SeededGenerator(seed: seed &* 0x2545_F491_4F6C_DD1D)
-        model = options.model ?? SimulationModel.draw(&generator)
+        // What is drawn with a generator of its own leaves all else of a seed's plan as it was.
+        var own = SeededGenerator(seed: seed &* 0xD6E8_FEB8_6659_FD93 &+ 5)
+        let unique = options.hasUniqueKeys ? SimulationModel.UniqueChoices.draw(&own) : nil
+        model = options.model ?? SimulationModel.draw(&generator, unique: unique)
         // Small clusters meet most of what large ones do, in a fraction of the time.
         let count = min(
             Int.random(in: options.nodes, using: &generator),
@@ -46,6 +49,7 @@ struct RunPlan {
         events = []
         drawWork(&generator)
         drawFaults(options, &generator)
+        if options.hasUniqueKeys { drawUniqueKeys(&own) }
         // Sorting is stable by time and then by seed, so no order hangs on how it was drawn.
         events.sort { ($0.milliseconds, $0.seed) < ($1.milliseconds, $1.seed) }
     }
@@ -81,7 +85,7 @@ struct RunPlan {
     // MARK: Work
 
     private mutating func drawWork(_ generator: inout SeededGenerator) {
-        let workloads = Workloads.all(for: model).count
+        let workloads = Workloads.general(for: model).count
         guard workloads > 0 else { return }
         // A run favours few workloads, so that they meet each other often.
         let favoured = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
@@ -113,6 +117,24 @@ struct RunPlan {
                     node: Int.random(in: machines.indices, using: &generator),
                     milliseconds: UInt64.random(in: 100...15_000, using: &generator)),
                 at: UInt64.random(in: 0..<chaosMilliseconds, using: &generator), &generator)
+        }
+    }
+
+    /// Bursts of work on unique keys, at several nodes at nearly the same time, so that they give
+    /// the same keys before they hear of each other.
+    private mutating func drawUniqueKeys(_ generator: inout SeededGenerator) {
+        let all = Workloads.all(for: model)
+        guard let workload = all.firstIndex(where: { $0 is UniqueKeys }) else { return }
+        for _ in 0..<(2 + generator.number(below: 7)) {
+            let time = UInt64(generator.number(below: Int(chaosMilliseconds)))
+            let count = 1 + generator.number(below: min(machines.count, 3) + 1)
+            for _ in 0..<count {
+                add(
+                    .work(
+                        node: generator.number(below: machines.count), workload: workload,
+                        steps: 1 + generator.number(below: 5)),
+                    at: time + UInt64(generator.number(below: 400)), &generator)
+            }
         }
     }
 

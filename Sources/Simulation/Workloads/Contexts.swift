@@ -189,6 +189,7 @@ struct Contexts: Workload {
         let ids = edits.map(\.fetched.objectID)
         guard let (stored, before) = try? read(ids, session) else { return .notSaved }
         kept.saves += 1
+        let hasInserts = kept.context.performAndWait { !kept.context.insertedObjects.isEmpty }
         let outcome = session.perform { _ in
             try kept.context.performAndWait { try kept.context.save() }
         }
@@ -211,7 +212,8 @@ struct Contexts: Workload {
                 ContextRecord(
                     policy: kept.context.mergePolicy, before: before, objects: objects,
                     error: refusal,
-                    hasChanges: kept.context.performAndWait { kept.context.hasChanges }))
+                    hasChanges: kept.context.performAndWait { kept.context.hasChanges },
+                    hasInserts: hasInserts))
         }
         switch refusal?.code {
         case nil:

@@ -19,6 +19,7 @@ final class World {
     private(set) var report: RunReport
     private(set) var machines: [Machine] = []
     private var checkers: [any Checker]
+    private var groups: GroupWatcher
     private var queue = EventQueue()
     private var network: SimulatedNetwork
     private var generator: SeededGenerator
@@ -41,6 +42,7 @@ final class World {
         generator = SeededGenerator(seed: plan.seed &* 0x9FB2_1C65_1E98_DF25 &+ 1)
         context = RunContext(model: plan.model, machines: plan.machines.count)
         checkers = Checkers.all()
+        groups = GroupWatcher(plan.model)
         for (number, settings) in plan.machines.enumerated() {
             guard let node = NodeID(number + 1) else { continue }
             addresses[node] = number
@@ -98,6 +100,7 @@ final class World {
                 violate(checkers[place].law, text)
             }
         }
+        for beacon in groups.observe(observation, context) { met(beacon) }
     }
 
     func violate(_ law: Int, _ text: String) {
