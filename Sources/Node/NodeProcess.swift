@@ -157,15 +157,6 @@ public struct NodeProcess: Sendable {
         _ secrets: NodeSecrets, minimumIncarnation: UInt64
     ) throws -> NodeService {
         let model = try Self.readModel(configuration.model)
-        if configuration.mesh != nil,
-            model.entities.contains(where: { !$0.uniquenessConstraints.isEmpty })
-        {
-            logger.warning(
-                """
-                The model has uniqueness constraints; so far each node holds its own saves to \
-                them, and rows with one key from two nodes both stay
-                """)
-        }
         let transport = configuration.transportSettings(keys: secrets.keys)
         let folder = (configuration.store as NSString).deletingLastPathComponent
         if !folder.isEmpty {
@@ -185,6 +176,12 @@ public struct NodeProcess: Sendable {
             node: configuration.node, options: options)
         var settings = NodeService.Settings()
         settings.peers = configuration.mesh?.peers ?? []
+        settings.address = configuration.mesh.map { mesh in
+            MemberAddress(
+                publish: "\(mesh.advertisePublish ?? mesh.publish)",
+                exchange: "\(mesh.advertiseExchange ?? mesh.exchange)",
+                publicKeys: secrets.keys.map { [$0.publicKey.text] } ?? [])
+        }
         settings.logger = logger
         guard let transport else {
             return try NodeService(coordinator: coordinator, settings: settings)

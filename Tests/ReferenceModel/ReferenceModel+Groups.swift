@@ -10,6 +10,9 @@ extension ReferenceModel {
     /// All eclipsed rows with their survivors.
     public var survivors: [RowID: RowID] { rows.compactMapValues(\.survivor) }
 
+    /// The name of a row's entity, eclipsed or dead ones included; nil where nobody inserted it.
+    public func ownEntity(of row: RowID) -> String? { rows[row]?.entity.name }
+
     /// What a living row has by itself, eclipsed or not; nil where there is no such row or property.
     public func ownValue(_ row: RowID, _ property: String) -> PropertyValue? {
         guard let found = rows[row], found.isAlive, let register = found.registers[property]

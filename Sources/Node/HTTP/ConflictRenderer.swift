@@ -68,9 +68,12 @@ struct ConflictRenderer: Sendable {
         var row = JSONObject()
         for entry in side.row {
             row[entry.name] = renderer.value(
-                entry.value, entity: conflict.id.entity, property: entry.name)
+                entry.value, entity: side.object?.entityName ?? conflict.id.entity,
+                property: entry.name)
         }
-        return .object(row)
+        // Of a group each side is another object's.
+        guard conflict.kind == .uniqueness, let object = side.object else { return .object(row) }
+        return ["object": .string(renderer.uri(object)), "values": .object(row)]
     }
 
     private func value(_ value: PropertyValue, of conflict: Conflict) -> JSONValue {

@@ -5,9 +5,9 @@ enum Checkers {
     static func all() -> [any Checker] {
         [
             DotChecker(), ConvergenceChecker(), AcknowledgementChecker(), OracleChecker(),
-            CarriedValueChecker(), CausalityChecker(), PinChecker(), ReferenceChecker(),
-            ResurrectionChecker(), StabilityChecker(), BoundsChecker(), ContextPolicyChecker(),
-            ConflictChecker(), UnresolvedSaveChecker(),
+            CarriedValueChecker(), GroupSaveChecker(), CausalityChecker(), PinChecker(),
+            ReferenceChecker(), ResurrectionChecker(), StabilityChecker(), BoundsChecker(),
+            ContextPolicyChecker(), ConflictChecker(), UnresolvedSaveChecker(),
         ]
     }
 }

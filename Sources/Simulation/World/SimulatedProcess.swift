@@ -90,7 +90,7 @@ final class SimulatedProcess {
         let token = try coordinator.currentToken
         state = StoreState(
             vector: token.versionVector, durable: coordinator.durableVector,
-            digest: try coordinator.currentDigest)
+            digest: try coordinator.currentDigest, membership: try coordinator.membership)
         replicator = Replicator(
             configuration: .init(
                 cluster: World.cluster, actor: actor,
@@ -240,6 +240,7 @@ final class SimulatedProcess {
         case .vouched:
             world.trace { "node \(self.name) is vouched for" }
             run { try $0.vouch() }
+        case .connect: break
         case .remember(let actor): later(handover()) { $0.remember(actor) }
         case .reopen(let incarnation):
             met(.incarnationReopened)
@@ -343,11 +344,13 @@ final class SimulatedProcess {
         nextDurableAt = now
         guard case .success = run({ try $0.makeDurable() }), isAlive else { return }
         guard let token = try? coordinator.currentToken,
-            let digest = try? coordinator.currentDigest
+            let digest = try? coordinator.currentDigest,
+            let membership = try? coordinator.membership
         else { return }
         // The three belong together, as in the product: an apply that is not told of yet counts.
         let reached = StoreState(
-            vector: token.versionVector, durable: coordinator.durableVector, digest: digest)
+            vector: token.versionVector, durable: coordinator.durableVector, digest: digest,
+            membership: membership)
         observe { .durable(node: $0, vector: reached.durable) }
         adopt(reached)
         feed(.committed([], state: standing(reached), now: now))
@@ -405,7 +408,7 @@ final class SimulatedProcess {
             guard notice.isLocal else { continue }
             let committed = StoreState(
                 vector: notice.token.versionVector, durable: coordinator.durableVector,
-                digest: notice.digest)
+                digest: notice.digest, membership: notice.membership)
             observe { .durable(node: $0, vector: committed.durable) }
             later(handover()) {
                 $0.adopt(committed)
@@ -484,7 +487,8 @@ final class SimulatedProcess {
         switch result {
         case .success(let applied):
             let reached = StoreState(
-                vector: applied.versionVector, durable: applied.durable, digest: applied.digest)
+                vector: applied.versionVector, durable: applied.durable, digest: applied.digest,
+                membership: applied.membership)
             let rejected = applied.rejected.map { Rejection(dot: $0.dot, reason: $0.reason) }
             for rejection in rejected {
                 world.trace { "node \(self.name) rejects \(rejection.dot): \(rejection.reason)" }

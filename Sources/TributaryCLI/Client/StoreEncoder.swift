@@ -208,9 +208,14 @@ struct StoreEncoder {
             var row = JSONObject()
             for entry in side.row {
                 row[entry.name] = self.value(
-                    entry.value, entity: conflict.id.entity, property: entry.name)
+                    entry.value, entity: side.object?.entityName ?? conflict.id.entity,
+                    property: entry.name)
             }
             value = .object(row)
+            // Of a group each side is another object's.
+            if conflict.kind == .uniqueness, let object = side.object {
+                value = ["object": .string(uri(object)), "values": value]
+            }
         }
         var result: JSONObject = [
             "dot": Self.text(side.dot?.description),
