@@ -57,8 +57,9 @@ extension StoreEngine {
                     ? plan.failures[0].message : "\(plan.failures.count) values are not valid.",
                 failures: plan.failures)
         }
-        try checkUnresolved(plan)
+        // An insert that becomes one with the row that has its key writes over that row.
         try settleConstraints(&plan, request)
+        try checkUnresolved(plan)
     }
 
     private func planOperation(

@@ -205,7 +205,7 @@ extension StoreEngine {
             }
             into = SavePlan.Row(
                 table: loaded.table, loaded: loaded, kind: .update, values: [], assignedCount: 0,
-                resolves: false, name: planned.name, isSettled: true)
+                resolves: planned.resolves, name: planned.name, isSettled: true)
         }
         guard saveWins, var into else { return }
         // All of the new object's values, those that nobody assigned too (CD-38).

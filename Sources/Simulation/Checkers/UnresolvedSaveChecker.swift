@@ -22,14 +22,14 @@ struct UnresolvedSaveChecker: Checker {
             guard [.update, .delete].contains(change.kind),
                 transaction.shapes.indices.contains(change.shape)
             else { continue }
-            check(change, transaction.shapes[change.shape], of: transaction, node, run)
+            check(change, transaction.shapes[change.shape], of: transaction, resolved, node, run)
         }
         return findings.take()
     }
 
     private mutating func check(
-        _ change: Change, _ shape: ChangeShape, of transaction: Transaction, _ node: Int,
-        _ run: RunContext
+        _ change: Change, _ shape: ChangeShape, of transaction: Transaction,
+        _ resolved: Set<RowID>, _ node: Int, _ run: RunContext
     ) {
         guard let policies = run.model.entity(named: shape.entity)?.policies,
             policies.entity.leavesUnresolved
@@ -39,6 +39,12 @@ struct UnresolvedSaveChecker: Checker {
             at: transaction.seen, of: OracleChecker.subjects(ofEntity: shape.entity, run.model))
         let unresolved = oracle.unresolvedConflicts()
         if unresolved.isEmpty { return }
+        // Who says it of one row of a group says it of all that are written with it.
+        let shown = oracle.survivor(of: change.row) ?? change.row
+        let standing = oracle.ownEntity(of: shown).flatMap { run.model.entity(named: $0) }
+        let isWritten = standing?.policies.entity.leavesUnresolved == false
+        let group = isWritten ? [shown] + oracle.eclipsed(by: shown).map(\.row) : []
+        if group.contains(where: resolved.contains) { return }
         let written = change.kind == .update ? shape.assigned : []
         for subject in ["object"] + written {
             let id = ConflictID(entity: shape.entity, row: change.row, subject: subject).description

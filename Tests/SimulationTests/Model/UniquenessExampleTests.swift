@@ -45,6 +45,24 @@ import Testing
         try expectConvergence(x, y, z)
     }
 
+    @Test(
+        "An insert that becomes one with a row does not decide what of that row is undecided",
+        arguments: [MergePolicy.error, .errorByRow])
+    func insertOverUnresolved(_ policy: MergePolicy) throws {
+        let (x, y, z) = try ExampleModel.nodes(try ExampleModel.unique(policy))
+        let a = try x.at(1).insert("A", key("1"))
+        try y.take(x)
+        try x.at(2).update(a, ["p": .string("10")])
+        try y.at(3).update(a, ["p": .string("20")])
+        try x.take(y)
+        let twin = ManagedObjectID(entityName: "A", row: RowID(-1))
+        let insert = try x.operation(.insert, twin, ["k": .string("1"), "p": .string("30")])
+        #expect(
+            try x.code { _ = try x.at(4).save(insert, policy: .overwrite) } == .unresolvedConflict)
+        #expect(try x.value(a, "p") == .string("10"))
+        try expectConvergence(x, y, z)
+    }
+
     @Test("P3: a late write to an eclipsed row moves the survivor's version")
     func survivorsVersion() throws {
         let (x, y, z, a, b) = try twins(.mergeByPropertyObjectTrump)
