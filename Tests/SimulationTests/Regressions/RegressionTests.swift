@@ -138,6 +138,29 @@ struct RegressionTests {
                 and saved again. The context had no changes left, so nothing was thrown for \
                 versions that were its own. It lets go of such a context now.
                 """),
+        Case(
+            seed: 621, hasUniqueKeys: true,
+            lesson: """
+                Law 12. Constraints were settled after a save had been checked for what is \
+                undecided: an insert that became one with the row that has its key wrote over \
+                that row's siblings. UniquenessExampleTests.insertOverUnresolved.
+                """),
+        Case(
+            seed: 630, hasUniqueKeys: true,
+            lesson: """
+                Law 12. The same with an agent, whose policy is another than the contacts'.
+                """),
+        Case(
+            seed: 16, hasUniqueKeys: true,
+            lesson: """
+                Law 12. The checker looked in a dangling reference's side for a write to the row \
+                that is shown. A survivor shows what was written to a row that it eclipses.
+                """),
+        Case(
+            seed: 147, hasUniqueKeys: true,
+            lesson: """
+                Law 12. The same of what a context's save had discarded of a survivor.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
