@@ -49,6 +49,12 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let storeOwner = Code(rawValue: "storeOwner")
         /// The store was written with another model.
         public static let modelMismatch = Code(rawValue: "modelMismatch")
+        /// The store was written with another model, and no way from that one can be inferred
+        /// (NSInferredMappingModelError).
+        public static let mappingNotInferable = Code(rawValue: "mappingNotInferable")
+        /// Objects have one key that the new model makes unique
+        /// (NSMigrationConstraintViolationError).
+        public static let constraintMigration = Code(rawValue: "constraintMigration")
         /// The store is open for reading only, or was closed.
         public static let notWritable = Code(rawValue: "notWritable")
         /// The file system refused.
@@ -75,6 +81,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
             case .objectNotFound: 133_000
             case .validationFailed: 1_560
             case .modelMismatch: 134_100
+            case .constraintMigration: 134_111
+            case .mappingNotInferable: 134_190
             case .storeLayout: 134_000
             case .inputOutput: 134_030
             case .historyTokenExpired: 134_301

@@ -67,7 +67,8 @@ extension PersistentStoreCoordinator {
                 return try StoreEngine.open(
                     database, path: pool.path, model: model, cluster: cluster, node: node,
                     environment: environment,
-                    minimumIncarnation: options.minimumIncarnation, files: options.files)
+                    minimumIncarnation: options.minimumIncarnation, migration: options.migration,
+                    files: options.files)
             } catch {
                 if CoordinatorError(mapping: error).code == .inputOutput {
                     try? options.files.rewrite(pool.path + "-wal")
@@ -79,7 +80,7 @@ extension PersistentStoreCoordinator {
 
     static func readOwner(_ database: Database, path: String) throws -> (
         model: ManagedObjectModel, cluster: String, node: NodeID, names: NameTable,
-        actors: ActorTable, recovery: StoreRecovery
+        actors: ActorTable, recovery: StoreRecovery, history: ModelHistory
     ) {
         let statement = try database.prepared(
             "SELECT cluster, node, (SELECT json FROM _model WHERE current = 1), recovery "
@@ -97,7 +98,9 @@ extension PersistentStoreCoordinator {
         return (
             model, statement.text(0), node, try StoreLayout.readNames(in: database),
             try StoreLayout.readActors(in: database).0,
-            StoreRecovery(rawValue: Int(statement.integer(3))) ?? .restored
+            StoreRecovery(rawValue: Int(statement.integer(3))) ?? .restored,
+            try StoreModels.hasTables(database)
+                ? try StoreModels.history(of: model, in: database, path: path) : ModelHistory()
         )
     }
 

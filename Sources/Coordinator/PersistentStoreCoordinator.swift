@@ -34,6 +34,9 @@ public final class PersistentStoreCoordinator: Sendable {
         /// others when they know of a later life of it than its store does.
         public var minimumIncarnation: UInt64 = 0
         /// The files beside SQLite's own; a simulation has others.
+        /// What is done where the store was written with another model. A way that can be inferred
+        /// is one by ``ModelDifference``s without an obstacle.
+        public var migration = ModelMigration.none
         package var files: any StoreFiles = SystemFiles()
 
         /// The defaults.
@@ -68,11 +71,12 @@ public final class PersistentStoreCoordinator: Sendable {
     ///
     /// - Parameters:
     ///   - path: the file; its folder must exist.
-    ///   - model: the schema. A store written with one of another version hash is refused.
+    ///   - model: the schema. A store written with one of another version hash is refused, or
+    ///     migrated: see ``Options/migration``.
     ///   - cluster: the name of the cluster, which must be the store's.
     ///   - node: the node, which must be the store's.
     /// - Throws: ``CoordinatorError``: `storeInUse`, `storeLayout`, `storeDamaged`, `storeOwner`,
-    ///   `modelMismatch` or `inputOutput`.
+    ///   `modelMismatch`, `mappingNotInferable`, `constraintMigration` or `inputOutput`.
     public init(
         storeAt path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
         options: Options = Options()
@@ -93,7 +97,7 @@ public final class PersistentStoreCoordinator: Sendable {
             catalog = StoreCatalog(
                 model: model, cluster: cluster,
                 names: try pool.read { try StoreLayout.readNames(in: $0) },
-                actors: engine.state.actors)
+                actors: engine.state.actors, history: engine.history)
             let observers = observers
             let waiters = waiters
             writer = GroupCommit(
@@ -132,7 +136,7 @@ public final class PersistentStoreCoordinator: Sendable {
             node = opened.node
             catalog = StoreCatalog(
                 model: opened.model, cluster: opened.cluster, names: opened.names,
-                actors: opened.actors)
+                actors: opened.actors, history: opened.history)
             pool = queue
             standing = Mutex(Standing(recovery: opened.recovery))
             writablePool = nil

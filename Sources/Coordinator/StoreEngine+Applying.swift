@@ -38,13 +38,11 @@ extension StoreEngine {
     func apply(
         _ encoded: EncodedTransaction, loaded: [RowID: LoadedRow] = [:], isLocal: Bool = false
     ) throws {
-        let transaction = encoded.transaction
+        let logged = encoded.transaction
+        let (transaction, parked) = try asOwn(logged)
         guard state.versionVector[transaction.dot.actor] == transaction.dot.sequence - 1,
             state.versionVector.covers(transaction.seen)
         else { throw ApplyRejection(dot: transaction.dot, reason: "It is not causally ready.") }
-        guard transaction.modelHash == model.versionHash else {
-            throw ApplyRejection(dot: transaction.dot, reason: "Its model is not known here.")
-        }
         let shapes = try transaction.shapes.map { try resolve($0, of: transaction) }
         if !isLocal { try checkForeign(transaction, shapes: shapes) }
 
@@ -56,6 +54,8 @@ extension StoreEngine {
         do {
             try intern(transaction.dot.actor)
             if !isLocal { avoidIdentities(of: transaction) }
+            try noteModel(logged.modelHash, of: logged.dot.actor)
+            try park(parked)
             try applyChanges(transaction, shapes: shapes, isLocal: isLocal, loaded: loaded)
             try log(encoded)
             if !isLocal { try database.prepared("RELEASE one").run() }
@@ -74,6 +74,21 @@ extension StoreEngine {
                 case .rowMissing: "It changes an object that is not there."
                 }
             throw ApplyRejection(dot: transaction.dot, reason: reason)
+        }
+    }
+
+    /// A transaction by the names of the store's own model, with what has no place in it.
+    private func asOwn(
+        _ transaction: Transaction
+    ) throws -> (transaction: Transaction, parked: [ParkedValues]) {
+        if transaction.modelHash == model.versionHash { return (transaction, []) }
+        guard let mapping = history.mapping(transaction.modelHash) else {
+            throw ApplyRejection(dot: transaction.dot, reason: "Its model is not known here.")
+        }
+        do {
+            return try mapping.translate(transaction)
+        } catch let failure as TranslationFailure {
+            throw ApplyRejection(dot: transaction.dot, reason: failure.reason)
         }
     }
 

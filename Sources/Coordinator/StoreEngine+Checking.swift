@@ -24,7 +24,7 @@ extension StoreEngine {
     private func unresolved(
         _ loaded: LoadedRow, touchedBy planned: SavePlan.Row
     ) -> MergeConflict? {
-        let conflicts = loaded.state.conflicts(loaded.table.entity.policies)
+        let conflicts = loaded.state.conflicts(loaded.table.policies(for: loaded.state))
             .filter { $0.state == .unresolved }
         let names = loaded.table.entity.properties
         let isTouched = conflicts.contains { conflict in

@@ -56,7 +56,9 @@ extension StoreEngine {
     /// Lists a row that stability may let go of something of.
     func noteUncollected(_ row: LoadedRow) throws {
         if row.isAlive, !row.state.hasSiblings { return }
-        guard let newest = row.state.uncollected(row.table.entity.policies).last else { return }
+        guard let newest = row.state.uncollected(row.table.policies(for: row.state)).last else {
+            return
+        }
         try noteUncollected(row.row, RowID(0), row.table.entity.name, newest)
     }
 
@@ -64,7 +66,8 @@ extension StoreEngine {
     func noteUncollected(
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID, _ register: Register<Bool>
     ) throws {
-        guard let newest = LinkCoding.uncollected(register, policy: link.policy).last else {
+        let policy = history.settling(link, register).policy
+        guard let newest = LinkCoding.uncollected(register, policy: policy).last else {
             return
         }
         try noteUncollected(source, target, link.name, newest)
@@ -151,7 +154,7 @@ extension StoreEngine {
         _ result: inout CollectionResult
     ) throws -> [Dot] {
         guard let old = try load(table, row) else { return [] }
-        let policies = old.table.entity.policies
+        let policies = old.table.policies(for: old.state)
         if old.isAlive { return try collapse(old, stable: stable, &result) }
         guard old.state.isCollectable(stable: stable, policies: policies) else {
             return old.state.uncollected(policies)
@@ -166,7 +169,7 @@ extension StoreEngine {
     private func collapse(
         _ old: LoadedRow, stable: VersionVector, _ result: inout CollectionResult
     ) throws -> [Dot] {
-        let policies = old.table.entity.policies
+        let policies = old.table.policies(for: old.state)
         // The sides of an unresolved delete list what their writers wrote, on every node the
         // same: the row waits for the decision as a whole.
         if old.state.uncollected(policies).isEmpty { return [] }
@@ -193,9 +196,10 @@ extension StoreEngine {
         _ result: inout CollectionResult
     ) throws -> [Dot] {
         let register = try loadLink(link, source: source, target: target)
-        let dots = LinkCoding.uncollected(register, policy: link.policy)
+        let policy = history.settling(link, register).policy
+        let dots = LinkCoding.uncollected(register, policy: policy)
         guard !dots.isEmpty, dots.allSatisfy({ stable.contains($0) }),
-            let visible = LinkCoding.visible(register, policy: link.policy)
+            let visible = LinkCoding.visible(register, policy: policy)
         else { return dots }
         result.siblingsCollapsed += register.siblings.count - 1
         if visible.value {

@@ -71,7 +71,8 @@ extension StoreEngine {
         guard old.siblings.count > 1 || new.siblings.count > 1 else { return }
         func report(_ register: Register<Bool>) -> [Conflict] {
             ConflictReport.conflict(
-                link, source: source, target: target, register, generation: state.generation
+                history.settling(link, register), source: source, target: target, register,
+                generation: state.generation
             ).map { [$0] } ?? []
         }
         try journal(from: report(old), to: report(new), by: stamp)
@@ -87,7 +88,7 @@ extension StoreEngine {
         }
     }
 
-    private func writeOpen(_ conflict: Conflict) throws {
+    func writeOpen(_ conflict: Conflict) throws {
         let statement = try database.prepared(
             """
             INSERT INTO _conflict (id, closed, entity, row, kind, state, opened, record)
@@ -200,7 +201,8 @@ extension ConflictSide {
         let entity = loaded.table.entity
         for (position, property) in entity.properties.enumerated()
         where !written.contains(property.name) {
-            let stamp = loaded.state.visible(position, entity.policies)?.stamp
+            let stamp = loaded.state.visible(position, loaded.table.policies(for: loaded.state))?
+                .stamp
             row.append(
                 .init(
                     name: property.name, value: loaded.columns[position],

@@ -59,10 +59,11 @@ extension StoreEngine {
         let isOpen = try hasLivingEnds(link, source: source, target: target)
         if isOpen == wasOpen { return }
         let register = try loadLink(link, source: source, target: target)
-        if let hash = Self.hash(link, source, target, register, hasLivingEnds: wasOpen) {
+        let settled = history.settling(link, register)
+        if let hash = Self.hash(settled, source, target, register, hasLivingEnds: wasOpen) {
             state.digest.subtract(hash)
         }
-        if let hash = Self.hash(link, source, target, register, hasLivingEnds: isOpen) {
+        if let hash = Self.hash(settled, source, target, register, hasLivingEnds: isOpen) {
             state.digest.add(hash)
         }
         try journal(

@@ -24,10 +24,12 @@ extension StoreEngine {
         var new = old
         new.apply(Sibling(stamp: stamp, value: isAlive), seen: seen)
         let isOpen = try hasLivingEnds(link, source: source, target: target)
-        if let hash = Self.hash(link, source, target, old, hasLivingEnds: isOpen) {
+        let before = history.settling(link, old)
+        if let hash = Self.hash(before, source, target, old, hasLivingEnds: isOpen) {
             state.digest.subtract(hash)
         }
-        if let hash = Self.hash(link, source, target, new, hasLivingEnds: isOpen) {
+        let after = history.settling(link, new)
+        if let hash = Self.hash(after, source, target, new, hasLivingEnds: isOpen) {
             state.digest.add(hash)
         }
         try writeLink(link, source: source, target: target, new)
@@ -51,7 +53,8 @@ extension StoreEngine {
             """)
         statement.bind(1, source.rawValue)
         statement.bind(2, target.rawValue)
-        statement.bind(3, LinkCoding.isAlive(register, policy: link.policy) ? 1 : 0)
+        let policy = history.settling(link, register).policy
+        statement.bind(3, LinkCoding.isAlive(register, policy: policy) ? 1 : 0)
         statement.bind(4, LinkCoding.encode(register, actors: state.actors))
         try statement.run()
     }

@@ -7,12 +7,13 @@ extension StoreEngine {
     ///
     /// - Parameters:
     ///   - minimumIncarnation: the new one is later than this too.
+    ///   - migration: what is done where the store was written with another model.
     ///   - files: where the side file is that names the last incarnation.
     /// - Throws: ``CoordinatorError`` that says what is wrong with the file.
     static func open(
         _ database: Database, path: String, model: ManagedObjectModel, cluster: String,
         node: NodeID, environment: Environment, minimumIncarnation: UInt64,
-        files: any StoreFiles
+        migration: ModelMigration, files: any StoreFiles
     ) throws -> StoreEngine {
         let isNew = try isEmpty(database)
         // The check reads the whole file once: an idle node shall not keep it in its cache.
@@ -29,11 +30,12 @@ extension StoreEngine {
             if isNew { try create(database, model, cluster, node, environment) }
             try StoreLayout.upgrade(database)
             try checkOwner(database, path: path, cluster: cluster, node: node)
-            try adopt(model, in: database)
+            let plan = try adopt(model, migration, in: database, path: path)
             engine = try begin(
                 database, model, cluster, node, environment,
                 Beginning(
-                    isNew: isNew, minimumIncarnation: minimumIncarnation, beside: beside,
+                    path: path, plan: plan, isNew: isNew, minimumIncarnation: minimumIncarnation,
+                    beside: beside,
                     announce: { try $0.write(path, files) }))
             try database.execute(sql: "COMMIT")
         } catch {
@@ -129,34 +131,51 @@ extension StoreEngine {
         }
     }
 
-    /// Makes the model the store's, or refuses one that stores something else.
+    /// Makes the model the store's, or refuses one that it cannot be migrated to.
     ///
     /// Indexes, defaults and validation may differ: they are no part of the hash.
-    private static func adopt(_ model: ManagedObjectModel, in database: Database) throws {
-        let current = try database.prepared("SELECT hash FROM _model WHERE current = 1")
-        if try current.step() {
-            let hash = current.bytes(0)
-            current.reset()
-            guard hash == model.versionHash else {
-                throw CoordinatorError(
-                    .modelMismatch,
-                    "The store was written with another model; migration comes in a later "
-                        + "release.")
-            }
+    ///
+    /// - Returns: the migration whose tables are done, where there was one.
+    private static func adopt(
+        _ model: ManagedObjectModel, _ migration: ModelMigration, in database: Database,
+        path: String
+    ) throws -> MigrationPlan? {
+        try database.execute(sql: StoreModels.tables)
+        let kept = try StoreModels.all(in: database, path: path)
+        guard let current = kept.first(where: \.isCurrent), current.hash != model.versionHash
+        else {
+            try StoreModels.keep(model, isCurrent: true, in: database)
+            try StoreLayout.createEntityTables(model, in: database)
+            return nil
         }
-        let statement = try database.prepared(
-            """
-            INSERT INTO _model (hash, json, current) VALUES (?1, ?2, 1)
-            ON CONFLICT (hash) DO UPDATE SET json = excluded.json
-            """)
-        statement.bind(1, model.versionHash)
-        statement.bind(2, JSONWriter.text(of: model.jsonValue()))
-        try statement.run()
-        try StoreLayout.createEntityTables(model, in: database)
+        guard migration != .none else {
+            let differences = ModelDifference.between(current.model, model)
+            throw CoordinatorError(
+                .modelMismatch,
+                "The store was written with another model, and is not to be migrated. The store's "
+                    + "model and this one differ: \(ModelDifference.summary(differences)).")
+        }
+        let names = try StoreLayout.readNames(in: database)
+        let plan = try MigrationPlan(
+            from: current.model, to: model,
+            former: kept.filter { !$0.isCurrent }.map(\.model),
+            standIns: try StoreModels.standIns(in: database, names: names))
+        let work = StoreMigration(database: database, plan: plan)
+        try work.run()
+        let newNames = try StoreLayout.nameTable(model, in: database)
+        for former in kept where former.hash != model.versionHash {
+            try StoreModels.settle(
+                ModelMapping(from: former.model, to: model) { _, _ in nil }, in: database,
+                names: newNames)
+        }
+        if migration == .inferred { try work.refuseDuplicates() }
+        return plan
     }
 
     /// What an opening knows besides the store.
     private struct Beginning {
+        let path: String
+        let plan: MigrationPlan?
         let isNew: Bool
         let minimumIncarnation: UInt64
         let beside: IncarnationRecord?
@@ -218,7 +237,9 @@ extension StoreEngine {
             tombstones: Int(unsigned("tombstones")), eclipsed: Int(unsigned("eclipsed")),
             recovery: recovery)
         let engine = StoreEngine(
-            database: database, model: model, names: names, cluster: cluster,
+            database: database, model: model,
+            history: try StoreModels.history(of: model, in: database, path: beginning.path),
+            names: names, cluster: cluster,
             store: unsigned("store"), actor: actor, state: state, environment: environment)
         try engine.intern(actor)
         try database.execute(
@@ -227,6 +248,7 @@ extension StoreEngine {
                 Int64(bitPattern: actor.incarnation), Int64(engine.state.allocator.block),
                 recovery.rawValue,
             ])
+        if let plan = beginning.plan { try engine.finish(plan) }
         try engine.adoptConstraints()
         engine.adoptOpenedState()
         return engine

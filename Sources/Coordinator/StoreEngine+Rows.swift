@@ -55,7 +55,7 @@ extension LoadedRow {
     /// What readers see of a property before references are projected: of the row's own
     /// registers, or of its group's.
     func shown(_ position: Int) -> Sibling<PropertyValue>? {
-        if eclipsed.isEmpty { return state.visible(position, table.entity.policies) }
+        if eclipsed.isEmpty { return state.visible(position, table.policies(for: state)) }
         return combination.visible(position)
     }
 
@@ -143,7 +143,7 @@ extension StoreEngine {
         let state = try coding(concrete).decode(
             version: 0, timestamp: 0, registers: statement.bytes(1), columns: nil)
         let values = concrete.entity.properties.indices.map {
-            state.visible($0, concrete.entity.policies)?.value ?? .null
+            state.visible($0, concrete.policies(for: state))?.value ?? .null
         }
         return LoadedRow(
             table: concrete, row: row, state: state, isAlive: false, columns: values)
@@ -249,7 +249,7 @@ extension StoreEngine {
         _ table: EntityTable, row: RowID, old: LoadedRow?, state newState: RowState,
         by stamp: Stamp, grouping: Grouping? = nil
     ) throws -> LoadedRow {
-        let isAlive = newState.isAlive(table.entity.policies)
+        let isAlive = newState.isAlive(table.policies(for: newState))
         var new = LoadedRow(
             table: table, row: row, state: newState, isAlive: isAlive, columns: [],
             survivor: isAlive ? grouping.map(\.survivor) ?? old?.survivor : nil,
@@ -258,7 +258,7 @@ extension StoreEngine {
             new.isVisible
                 ? try project(new)
                 : table.entity.properties.indices.map {
-                    newState.visible($0, table.entity.policies)?.value ?? .null
+                    newState.visible($0, table.policies(for: newState))?.value ?? .null
                 })
         if let old, old.isAlive { state.digest.subtract(RowDigest.hash(old)) }
         if isAlive { state.digest.add(RowDigest.hash(new)) }

@@ -54,6 +54,7 @@ final class StoreEngine {
 
     let database: Database
     let model: ManagedObjectModel
+    let history: ModelHistory
     let tables: [String: EntityTable]
     let cluster: String
     let store: UInt64
@@ -118,14 +119,15 @@ final class StoreEngine {
     }
 
     init(
-        database: Database, model: ManagedObjectModel, names: NameTable, cluster: String,
-        store: UInt64, actor: ActorID, state: State, environment: Environment
+        database: Database, model: ManagedObjectModel, history: ModelHistory, names: NameTable,
+        cluster: String, store: UInt64, actor: ActorID, state: State, environment: Environment
     ) {
         self.database = database
         self.model = model
+        self.history = history
         tables = Dictionary(
             uniqueKeysWithValues: model.entities.map {
-                ($0.name, EntityTable($0, names: names, model: model))
+                ($0.name, EntityTable($0, names: names, model: model, history: history))
             })
         groupedRoots = Set(model.entities.map(\.root).filter { model.hasConstraints(root: $0) })
         self.cluster = cluster

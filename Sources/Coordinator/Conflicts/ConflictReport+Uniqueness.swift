@@ -40,7 +40,7 @@ extension Explanation {
 
 extension LoadedRow {
     fileprivate func key(of constraint: UniqueConstraint) -> UniqueKey? {
-        constraint.key { state.visible($0, table.entity.policies)?.value ?? .null }
+        constraint.key { state.visible($0, table.policies(for: state))?.value ?? .null }
     }
 
     fileprivate func key(ofIdentity identity: String) -> UniqueKey? {
@@ -55,12 +55,13 @@ extension LoadedRow {
     {
         let entity = table.entity
         let own = table.constraints.first { $0.identity == constraint.identity } ?? constraint
-        let stamp = own.positions.compactMap { state.visible($0, entity.policies)?.stamp }.max()
+        let policies = table.policies(for: state)
+        let stamp = own.positions.compactMap { state.visible($0, policies)?.stamp }.max()
         return ConflictSide(
             dot: stamp?.dot, timestamp: stamp?.timestamp, isVisible: row == survivor,
             isDeleted: false, value: nil,
             row: entity.properties.enumerated().map { position, property in
-                let visible = state.visible(position, entity.policies)
+                let visible = state.visible(position, policies)
                 return .init(
                     name: property.name, value: visible?.value ?? .null,
                     stamp: visible?.stamp == stamp ? nil : visible?.stamp)

@@ -9,7 +9,7 @@ enum ConflictReport {
         let entity = row.table.entity
         var result: [Conflict] = []
         if row.state.hasSiblings {
-            for found in row.state.conflicts(entity.policies) {
+            for found in row.state.conflicts(row.table.policies(for: row.state)) {
                 result.append(report(found, of: row, generation: generation))
             }
         }
@@ -73,7 +73,7 @@ enum ConflictReport {
         let entity = row.table.entity
         let wholeVisible =
             row.isAlive && entity.policies.isRowGrained
-            ? row.state.visibleWhole(entity.policies)?.dot : nil
+            ? row.state.visibleWhole(row.table.policies(for: row.state))?.dot : nil
         return row.state.existence.siblings.map { sibling in
             var values: [ConflictSide.RowValue] = []
             switch sibling.value {

@@ -50,7 +50,7 @@ extension StoreReader {
                 LoadedRow(
                     table: table, row: RowID(statement.integer(0)), state: state, isAlive: true,
                     columns: table.entity.properties.indices.map {
-                        state.visible($0, table.entity.policies)?.value ?? .null
+                        state.visible($0, table.policies(for: state))?.value ?? .null
                     }, survivor: RowID(statement.integer(2))))
         }
         return result
@@ -72,7 +72,8 @@ extension StoreReader {
         var result: [RowID: Set<RowID>] = [:]
         while try statement.step() {
             let register = try LinkCoding.decode(statement.bytes(2), actors: actors)
-            guard LinkCoding.isAlive(register, policy: link.policy) else { continue }
+            let policy = catalog.history.settling(link, register).policy
+            guard LinkCoding.isAlive(register, policy: policy) else { continue }
             result[RowID(statement.integer(0)), default: []].insert(RowID(statement.integer(1)))
         }
         return result

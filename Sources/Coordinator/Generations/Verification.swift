@@ -85,6 +85,7 @@ extension StoreReader {
                 let target = RowID(statement.integer(1))
                 do {
                     let register = try LinkCoding.decode(statement.bytes(2), actors: actors)
+                    let link = catalog.history.settling(link, register)
                     let hash = StoreEngine.hash(
                         link, source, target, register, hasLivingEnds: statement.integer(4) != 0)
                     if let hash { digest.add(hash) }
@@ -162,7 +163,7 @@ extension StoreReader {
             for logged in page {
                 if logged.position == 1 { isLogWhole = true }
                 position = logged.position
-                let transaction = logged.encoded.transaction
+                let transaction = catalog.asOwn(logged.encoded.transaction)
                 for change in transaction.changes where change.target == nil {
                     let shape = transaction.shapes[change.shape]
                     entities[change.row] = shape.entity
@@ -187,6 +188,7 @@ extension StoreReader {
             guard differences.count < limit, let name = entities[row],
                 let entity = catalog.model.entity(named: name)
             else { continue }
+            let table = catalog.table(name)
             guard let state = try registers(entity, row), let snapshot = try self.row(entity, row),
                 snapshot.version.eclipsed.isEmpty
             else {
@@ -198,7 +200,7 @@ extension StoreReader {
             }
             for (position, property) in entity.properties.enumerated() {
                 guard let (dot, value) = values[property.name],
-                    state.visible(position, entity.policies)?.dot == dot,
+                    state.visible(position, table.policies(for: state))?.dot == dot,
                     snapshot.values[position] != value,
                     // A reference may be projected to nil, but never to another row.
                     !property.isReference || !snapshot.values[position].isNull

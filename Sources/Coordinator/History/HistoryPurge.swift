@@ -26,6 +26,7 @@ extension StoreEngine {
         }
         guard end > 0 else { return 0 }
         try run("DELETE FROM _save WHERE position <= ?1", end)
+        try run("DELETE FROM _parked WHERE position <= ?1", end)
         try run("DELETE FROM _conflict WHERE closed > 0 AND closed <= ?1", generation)
         let count = try Int.fetchOne(
             database, sql: "SELECT count(*) FROM _transaction WHERE position <= ?",

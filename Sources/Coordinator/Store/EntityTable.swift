@@ -19,6 +19,8 @@ struct ExclusiveReference {
 final class EntityTable: Sendable {
     let entity: ManagedObjectModel.Entity
     let code: Int64
+    /// The models that rows were written by.
+    let history: ModelHistory
     /// The lasting number of each property, by position.
     let propertyCodes: [Int64]
     let positionsByCode: [Int64: Int]
@@ -56,8 +58,12 @@ final class EntityTable: Sendable {
     /// id, version, timestamp, registers, then properties.
     let selectedColumns: [String]
 
-    init(_ entity: ManagedObjectModel.Entity, names: NameTable, model: ManagedObjectModel) {
+    init(
+        _ entity: ManagedObjectModel.Entity, names: NameTable, model: ManagedObjectModel,
+        history: ModelHistory
+    ) {
         self.entity = entity
+        self.history = history
         code = names.entities[entity.name] ?? 0
         propertyCodes = entity.properties.map {
             names.code(ofProperty: $0.name, root: entity.root) ?? 0

@@ -29,7 +29,7 @@ struct RowCoding {
     func encode(
         _ state: RowState, columns: [PropertyValue]?, eclipsed: [RowVersion.Eclipsed] = []
     ) -> [UInt8]? {
-        let policies = table.entity.policies
+        let policies = table.policies(for: state)
         let insertion = state.insertion.siblings
         var properties: [(Int, Register<PropertyValue>, explicit: Bool)] = []
         for (position, register) in state.properties.enumerated() {
@@ -153,6 +153,7 @@ struct RowCoding {
                     state.properties[position] = Register(Sibling(stamp: stamp, value: value))
                 }
             }
+            supplement(&state, listed: [], columns: columns)
             return state
         }
         do {
@@ -193,6 +194,7 @@ struct RowCoding {
                 state.properties[position] = Register(Sibling(stamp: first.stamp, value: value))
             }
         }
+        var listed = Set<Int>()
         for _ in 3..<parts {
             let count = try reader.array()
             let code = try reader.signed()
@@ -201,8 +203,14 @@ struct RowCoding {
                 continue
             }
             guard let position = table.positionsByCode[code] else {
-                throw DecodingFailure("no such property", offset: reader.offset)
+                // A migration has taken the property away.
+                for _ in 0..<(count == 3 ? 1 : (count - 1) / 3) {
+                    _ = try stamp(&reader)
+                    if count != 3 { _ = try reader.value() }
+                }
+                continue
             }
+            listed.insert(position)
             var siblings: [Sibling<PropertyValue>] = []
             if count == 3 {
                 guard let columns else {
@@ -218,7 +226,40 @@ struct RowCoding {
             state.properties[position] = Register(siblings: siblings)
         }
         try reader.finish()
+        supplement(&state, listed: listed, columns: columns)
         return state
+    }
+
+    /// Adds what a row was given by its insertion's standing in for a model that lacked a
+    /// property: the same as where the insertion was applied by the store's own model.
+    private func supplement(
+        _ state: inout RowState, listed: Set<Int>, columns: [PropertyValue]?
+    ) {
+        guard !table.history.isPlain, !table.entity.policies.isRowGrained else { return }
+        var values: [Int: [(stamp: Stamp, value: PropertyValue)]] = [:]
+        for sibling in state.insertion.siblings {
+            for (position, value) in table.absent(of: sibling.dot.actor) {
+                values[position, default: []].append((sibling.stamp, value))
+            }
+        }
+        for (position, entries) in values where !listed.contains(position) {
+            if let columns, columns[position] != entries[0].value { continue }
+            state.properties[position] = Register(
+                siblings: entries.map { Sibling(stamp: $0.stamp, value: $0.value) })
+        }
+        if table.constraints.isEmpty { return }
+        for sibling in state.insertion.siblings {
+            let positions = values.filter { position, entries in
+                entries.contains { $0.stamp == sibling.stamp && !$0.value.isNull }
+                    && state.properties[position].siblings.contains { $0.dot == sibling.dot }
+            }.map(\.key)
+            let known = state.exceptions.first { $0.dot == sibling.dot }?.positions ?? []
+            let all = Set(known).union(positions).sorted()
+            if all == known { continue }
+            state.exceptions.removeAll { $0.dot == sibling.dot }
+            state.exceptions.append(InsertionException(dot: sibling.dot, positions: all))
+            state.exceptions.sort { $0.dot < $1.dot }
+        }
     }
 
     private func readExtra(
@@ -259,6 +300,7 @@ struct RowCoding {
         case 3:
             var row = [PropertyValue](
                 repeating: .null, count: table.entity.properties.count)
+            for (position, value) in table.absent(of: stamp.dot.actor) { row[position] = value }
             for _ in 0..<max(0, (count - 3) / 2) {
                 let code = try reader.signed()
                 let value = try reader.value()

@@ -7,7 +7,7 @@ enum RowDigest {
 
     static func hash(_ loaded: LoadedRow) -> (UInt64, UInt64) {
         let (table, row, state) = (loaded.table, loaded.row, loaded.state)
-        let policies = table.entity.policies
+        let policies = table.policies(for: state)
         let names = table.entity.digestNames
         guard let insertion = state.insertionStamp else {
             preconditionFailure("Row \(row) of \(table.entity.name) was never inserted.")

@@ -10,18 +10,29 @@ final class StoreCatalog: Sendable {
     let model: ManagedObjectModel
     let cluster: String
     let names: NameTable
+    let history: ModelHistory
     private let tables: [String: EntityTable]
     private let cache: Mutex<ActorTable>
 
-    init(model: ManagedObjectModel, cluster: String, names: NameTable, actors: ActorTable) {
+    init(
+        model: ManagedObjectModel, cluster: String, names: NameTable, actors: ActorTable,
+        history: ModelHistory
+    ) {
         self.model = model
+        self.history = history
         self.cluster = cluster
         self.names = names
         tables = Dictionary(
             uniqueKeysWithValues: model.entities.map {
-                ($0.name, EntityTable($0, names: names, model: model))
+                ($0.name, EntityTable($0, names: names, model: model, history: history))
             })
         cache = Mutex(actors)
+    }
+
+    /// A transaction of the log by the names of the store's own model.
+    func asOwn(_ transaction: Transaction) -> Transaction {
+        guard let mapping = history.mapping(transaction.modelHash) else { return transaction }
+        return (try? mapping.translate(transaction).transaction) ?? transaction
     }
 
     func table(_ entity: String) -> EntityTable {

@@ -99,13 +99,12 @@ enum StoreLayout {
         }
     }
 
-    private static func createTable(
-        _ root: ManagedObjectModel.Entity, family: [ManagedObjectModel.Entity],
-        in database: Database
-    ) throws {
-        var columns: [String] = []
+    /// The columns of the entities that share a table, with their declared types.
+    static func columns(
+        of family: [ManagedObjectModel.Entity]
+    ) -> [(name: String, type: String)] {
+        var columns: [(name: String, type: String)] = []
         var seen = Set<String>()
-        var indexes: [(name: String, elements: [String])] = []
         for entity in family {
             for property in entity.properties where seen.insert(property.name).inserted {
                 // Heirs may give one name to properties of different types; then the column keeps
@@ -115,8 +114,21 @@ enum StoreLayout {
                         heir.position(of: property.name)
                             .map { affinity(heir.properties[$0].content) }
                     })
-                let type = types.count == 1 ? affinity(property.content) : ""
-                columns.append("\(EntityTable.quote(property.name)) \(type)")
+                columns.append((property.name, types.count == 1 ? affinity(property.content) : ""))
+            }
+        }
+        return columns
+    }
+
+    private static func createTable(
+        _ root: ManagedObjectModel.Entity, family: [ManagedObjectModel.Entity],
+        in database: Database
+    ) throws {
+        let columns = columns(of: family).map { "\(EntityTable.quote($0.name)) \($0.type)" }
+        var seen = Set<String>()
+        var indexes: [(name: String, elements: [String])] = []
+        for entity in family {
+            for property in entity.properties where seen.insert(property.name).inserted {
                 if property.isReference {
                     indexes.append(("_index.\(root.name).\(property.name)", [property.name]))
                 }

@@ -139,8 +139,9 @@ extension StoreReader {
         while try statement.step() {
             let dot = try actors.dot(statement.integer(0))
             guard seen.contains(dot),
-                let transaction = try? Transaction.decode(statement.bytes(1))
+                let logged = try? Transaction.decode(statement.bytes(1))
             else { continue }
+            let transaction = catalog.asOwn(logged)
             for change in transaction.changes where change.row == object.row {
                 let shape = transaction.shapes[change.shape]
                 if let index = (shape.assigned + shape.carried).firstIndex(of: property) {

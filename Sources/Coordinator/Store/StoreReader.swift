@@ -130,7 +130,7 @@ public struct StoreReader {
                 version: statement.integer(first + 1),
                 timestamp: statement.integer(first + 2),
                 registers: statement.bytes(first + 3), columns: values, eclipsed: &eclipsed)
-            let policies = table.entity.policies
+            let policies = table.policies(for: state)
             version = RowVersion(dots: state.version.dots, eclipsed: eclipsed)
             isConflicted =
                 (!eclipsed.isEmpty && policies.entity.leavesUnresolved)

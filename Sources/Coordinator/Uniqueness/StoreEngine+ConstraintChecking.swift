@@ -49,8 +49,9 @@ extension StoreEngine {
             for constraint in planned.table.constraints {
                 let key = constraint.key { position in
                     planned.value(at: position)
-                        ?? planned.loaded?.state.visible(
-                            position, planned.table.entity.policies)?.value ?? .null
+                        ?? planned.loaded.flatMap {
+                            $0.state.visible(position, $0.table.policies(for: $0.state))?.value
+                        } ?? .null
                 }
                 guard let key else { continue }
                 if found[key] == nil {

@@ -109,7 +109,7 @@ extension StoreEngine {
             // Groups were hashed as other constraints had them.
             let catalog = StoreCatalog(
                 model: model, cluster: cluster, names: try StoreLayout.readNames(in: database),
-                actors: state.actors)
+                actors: state.actors, history: history)
             state.digest =
                 try StoreReader(database: database, catalog: catalog).recomputeDigest().0
         }

@@ -56,7 +56,7 @@ extension StoreEngine {
         return LoadedRow(
             table: concrete, row: RowID(statement.integer(0)), state: state, isAlive: true,
             columns: concrete.entity.properties.indices.map {
-                state.visible($0, concrete.entity.policies)?.value ?? .null
+                state.visible($0, concrete.policies(for: state))?.value ?? .null
             }, survivor: RowID(statement.integer(2)))
     }
 
@@ -134,7 +134,7 @@ extension EntityTable {
     func keys(of state: RowState) -> [UniqueKey] {
         if constraints.isEmpty { return [] }
         return constraints.compactMap { constraint in
-            constraint.key { state.visible($0, entity.policies)?.value ?? .null }
+            constraint.key { state.visible($0, policies(for: state))?.value ?? .null }
         }
     }
 }

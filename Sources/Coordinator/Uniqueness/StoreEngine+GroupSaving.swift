@@ -73,7 +73,7 @@ extension StoreEngine {
         _ link: ManagedObjectModel.Link, _ key: SavePlan.LinkKey, isAlive: Bool
     ) throws -> [(source: RowID, target: RowID)] {
         let own = try loadLink(link, source: key.source, target: key.target)
-        let isMade = LinkCoding.isAlive(own, policy: link.policy)
+        let isMade = LinkCoding.isAlive(own, policy: history.settling(link, own).policy)
         let needsOwn = isMade != isAlive || own.siblings.count > 1
         guard state.eclipsed > 0, isGrouped(link) else {
             return needsOwn ? [(key.source, key.target)] : []
@@ -87,7 +87,8 @@ extension StoreEngine {
         for source in try members(of: key.source, link.source) {
             for target in try members(of: key.target, link.target) {
                 let register = try loadLink(link, source: source, target: target)
-                if LinkCoding.isAlive(register, policy: link.policy), register.siblings.count < 2 {
+                let policy = history.settling(link, register).policy
+                if LinkCoding.isAlive(register, policy: policy), register.siblings.count < 2 {
                     continue
                 }
                 result.append((source, target))

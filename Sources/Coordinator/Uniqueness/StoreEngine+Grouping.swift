@@ -191,7 +191,7 @@ extension StoreEngine {
 }
 
 extension TouchedRow {
-    var isAlive: Bool { state.isAlive(table.entity.policies) }
+    var isAlive: Bool { state.isAlive(table.policies(for: state)) }
 
     /// The keys the row has from now on.
     var keys: [UniqueKey] { isAlive ? table.keys(of: state) : [] }
@@ -201,7 +201,7 @@ extension TouchedRow {
         LoadedRow(
             table: table, row: row, state: state, isAlive: true,
             columns: table.entity.properties.indices.map {
-                state.visible($0, table.entity.policies)?.value ?? .null
+                state.visible($0, table.policies(for: state))?.value ?? .null
             }, survivor: survivor)
     }
 }

@@ -114,7 +114,8 @@ extension StoreEngine {
     ) throws {
         let name = EntityTable.quote(link.name)
         let register = try loadLink(link, source: source, target: target)
-        var isShown = LinkCoding.isAlive(register, policy: link.policy)
+        let policy = history.settling(link, register).policy
+        var isShown = LinkCoding.isAlive(register, policy: policy)
         if !isShown, try survivor(of: source) == nil, try survivor(of: target) == nil {
             isShown = try memberLinks(link, source: source, target: target).contains {
                 $0.isAlive && ($0.source != source || $0.target != target)
@@ -161,7 +162,8 @@ extension StoreEngine {
             result.append(
                 (
                     RowID(statement.integer(0)), RowID(statement.integer(1)), register,
-                    LinkCoding.isAlive(register, policy: link.policy)
+                    LinkCoding.isAlive(
+                        register, policy: history.settling(link, register).policy)
                 ))
         }
         return result

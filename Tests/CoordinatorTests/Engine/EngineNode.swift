@@ -9,7 +9,7 @@ import Testing
 /// its commit notices told.
 final class EngineNode {
     let path: String
-    let model: ManagedObjectModel
+    private(set) var model: ManagedObjectModel
     let node: NodeID
     private(set) var opened: PersistentStoreCoordinator?
     private let directory: URL
@@ -40,6 +40,22 @@ final class EngineNode {
     func open() throws {
         let coordinator = try PersistentStoreCoordinator(
             storeAt: path, model: model, cluster: "test", node: node)
+        observation = coordinator.observeCommits { [heard] notice in
+            heard.list.withLock { $0 += notice.transactions }
+        }
+        opened = coordinator
+    }
+
+    /// Closes the node and opens it with another model; where that fails it stays closed.
+    func migrate(
+        to other: ManagedObjectModel, _ migration: ModelMigration = .inferredGroupingDuplicates
+    ) throws {
+        close()
+        var options = PersistentStoreCoordinator.Options()
+        options.migration = migration
+        let coordinator = try PersistentStoreCoordinator(
+            storeAt: path, model: other, cluster: "test", node: node, options: options)
+        model = other
         observation = coordinator.observeCommits { [heard] notice in
             heard.list.withLock { $0 += notice.transactions }
         }

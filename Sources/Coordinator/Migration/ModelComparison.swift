@@ -1,0 +1,235 @@
+import Merge
+
+/// Finds the differences between two models, and what of them cannot be inferred.
+struct ModelComparison {
+    let first: ManagedObjectModel
+    let second: ManagedObjectModel
+    private(set) var found: [ModelDifference] = []
+
+    init(_ first: ManagedObjectModel, _ second: ManagedObjectModel) {
+        self.first = first
+        self.second = second
+    }
+
+    mutating func compare() {
+        checkIdentities(first)
+        checkIdentities(second)
+        for old in first.descriptions {
+            guard let new = second.descriptions.first(where: { $0.identity == old.identity })
+            else {
+                note(old.name, .presence, "is there", "is not")
+                continue
+            }
+            compare(old, new)
+        }
+        for new in second.descriptions
+        where !first.descriptions.contains(where: { $0.identity == new.identity }) {
+            note(
+                new.name, .presence, "is not there", "is",
+                obstacle: chained(
+                    new.renamingIdentifier,
+                    first.descriptions.map { ($0.name, $0.identity) }))
+        }
+        found.sort { ($0.place, $0.part.rawValue) < ($1.place, $1.part.rawValue) }
+    }
+
+    private mutating func note(
+        _ place: String, _ part: ModelDifference.Part, _ old: String, _ new: String,
+        obstacle: String? = nil
+    ) {
+        found.append(
+            ModelDifference(
+                place: place, part: part, first: old, second: new, obstacle: obstacle))
+    }
+
+    /// Two of one identity could not be told apart.
+    private mutating func checkIdentities(_ model: ManagedObjectModel) {
+        var groups = [("", model.descriptions.map(\.identity))]
+        for entity in model.entities {
+            groups.append((entity.name + ".", entity.identities.values.sorted()))
+        }
+        for (place, identities) in groups {
+            let sorted = identities.sorted()
+            for (one, next) in zip(sorted, sorted.dropFirst()) where one == next {
+                note(
+                    place + one, .identity, "twice", "once",
+                    obstacle: "two have the identity \"\(one)\": what is new under the former "
+                        + "name of another needs a renamingIdentifier of its own")
+            }
+        }
+    }
+
+    /// Why a renaming identifier leads nowhere: it names what was renamed before.
+    private func chained(
+        _ identifier: String?, _ former: [(name: String, identity: String)]
+    ) -> String? {
+        guard let identifier,
+            let other = former.first(where: { $0.name == identifier && $0.identity != $0.name })
+        else { return nil }
+        return "its renamingIdentifier must be \"\(other.identity)\", the first name of "
+            + "\"\(identifier)\""
+    }
+
+    // MARK: Entities
+
+    private mutating func compare(_ old: EntityDescription, _ new: EntityDescription) {
+        guard let oldEntity = first.entity(named: old.name),
+            let newEntity = second.entity(named: new.name)
+        else { return }
+        if old.name != new.name { note(new.name, .name, old.name, new.name) }
+        let oldParent = old.parent.map(first.identity)
+        let newParent = new.parent.map(second.identity)
+        if oldParent != newParent {
+            note(
+                new.name, .hierarchy, "inherits from \(old.parent ?? "none")",
+                "from \(new.parent ?? "none")",
+                obstacle: "an entity's parent cannot change")
+        }
+        if old.isAbstract != new.isAbstract {
+            note(
+                new.name, .hierarchy, old.isAbstract ? "is abstract" : "is not abstract",
+                new.isAbstract ? "is" : "is not",
+                obstacle: new.isAbstract ? "there may be objects of it" : nil)
+        }
+        let (oldPolicy, newPolicy) = (oldEntity.policies.entity, newEntity.policies.entity)
+        if oldPolicy != newPolicy {
+            note(
+                new.name, .mergePolicy, oldPolicy.rawValue, newPolicy.rawValue,
+                obstacle: oldPolicy.granularity == newPolicy.granularity
+                    ? nil : "a merge policy's granularity cannot change")
+        }
+        compareModifier(new.name, old.hashModifier, new.hashModifier)
+        compareAttributes(old, new, oldEntity)
+        compareRelationships(old, new)
+        let oldConstraints = constraints(old, oldEntity)
+        let newConstraints = constraints(new, newEntity)
+        if oldConstraints != newConstraints {
+            note(
+                new.name, .constraint, oldConstraints.joined(separator: " "),
+                newConstraints.joined(separator: " "))
+        }
+    }
+
+    private func constraints(
+        _ description: EntityDescription, _ entity: ManagedObjectModel.Entity
+    ) -> [String] {
+        let identities = entity.identities
+        return description.uniquenessConstraints.map { names in
+            "[\(names.map { identities[$0] ?? $0 }.joined(separator: ", "))]"
+        }.sorted()
+    }
+
+    private mutating func compareModifier(_ place: String, _ old: String?, _ new: String?) {
+        if old != new { note(place, .hashModifier, old ?? "none", new ?? "none") }
+    }
+
+    private mutating func comparePolicy(
+        _ place: String, _ old: MergePolicyName, _ new: MergePolicyName
+    ) {
+        if old != new { note(place, .mergePolicy, old.text, new.text) }
+    }
+
+    // MARK: Properties
+
+    private mutating func compareAttributes(
+        _ old: EntityDescription, _ new: EntityDescription, _ oldEntity: ManagedObjectModel.Entity
+    ) {
+        let before = old.attributes.filter { !$0.isTransient }
+        let after = new.attributes.filter { !$0.isTransient }
+        for attribute in before {
+            let place = "\(new.name).\(attribute.name)"
+            guard let other = after.first(where: { $0.identity == attribute.identity }) else {
+                note(place, .presence, "is there", "is not")
+                continue
+            }
+            compare(attribute, other, in: new)
+        }
+        let formerNames = oldEntity.identities.map { (name: $0.key, identity: $0.value) }
+        for attribute in after
+        where !before.contains(where: { $0.identity == attribute.identity }) {
+            var obstacle = chained(attribute.renamingIdentifier, formerNames)
+            if !attribute.isOptional, attribute.defaultValue.isNull {
+                obstacle = "it is mandatory and has no default for the objects there are"
+            }
+            note(
+                "\(new.name).\(attribute.name)", .presence, "is not there", "is",
+                obstacle: obstacle)
+        }
+    }
+
+    private mutating func compare(
+        _ old: AttributeDescription, _ new: AttributeDescription, in entity: EntityDescription
+    ) {
+        let place = "\(entity.name).\(new.name)"
+        if old.name != new.name { note(place, .name, old.name, new.name) }
+        if old.type != new.type {
+            note(
+                place, .type, old.type.rawValue, new.type.rawValue,
+                obstacle: "an attribute's type cannot change")
+        }
+        compareOptionality(
+            place, old.isOptional, new.isOptional,
+            obstacle: new.defaultValue.isNull
+                ? "it becomes mandatory and has no default for the objects that have none" : nil)
+        comparePolicy(place, .init(old.mergePolicy), .init(new.mergePolicy))
+        compareModifier(place, old.hashModifier, new.hashModifier)
+    }
+
+    private mutating func compareOptionality(
+        _ place: String, _ old: Bool, _ new: Bool, obstacle: String?
+    ) {
+        guard old != new else { return }
+        note(
+            place, .optionality, old ? "is optional" : "is mandatory",
+            new ? "is optional" : "is mandatory", obstacle: new ? nil : obstacle)
+    }
+
+    private mutating func compareRelationships(
+        _ old: EntityDescription, _ new: EntityDescription
+    ) {
+        for relationship in old.relationships {
+            let identity = relationship.identity
+            guard let other = new.relationships.first(where: { $0.identity == identity }) else {
+                note("\(new.name).\(relationship.name)", .presence, "is there", "is not")
+                continue
+            }
+            compare(relationship, old, other, new)
+        }
+        let formerNames = old.relationships.map { (name: $0.name, identity: $0.identity) }
+        for relationship in new.relationships
+        where !old.relationships.contains(where: { $0.identity == relationship.identity }) {
+            let isMissing = !relationship.isOptional && !relationship.isToMany
+            note(
+                "\(new.name).\(relationship.name)", .presence, "is not there", "is",
+                obstacle: isMissing
+                    ? "it is mandatory, and the objects there are lead nowhere"
+                    : chained(relationship.renamingIdentifier, formerNames))
+        }
+    }
+
+    private mutating func compare(
+        _ old: RelationshipDescription, _ oldOwner: EntityDescription,
+        _ new: RelationshipDescription, _ newOwner: EntityDescription
+    ) {
+        let place = "\(newOwner.name).\(new.name)"
+        if old.name != new.name { note(place, .name, old.name, new.name) }
+        let before = RelationshipShape(old, of: oldOwner.name, in: first)
+        let after = RelationshipShape(new, of: newOwner.name, in: second)
+        if before != after {
+            note(
+                place, .relationship, before.description, after.description,
+                obstacle: before.isStored(as: after)
+                    ? nil : "what a relationship leads to, or how often, cannot change")
+        }
+        compareOptionality(
+            place, old.isOptional, new.isOptional,
+            obstacle: new.isToMany ? nil : "a relationship cannot become mandatory")
+        comparePolicy(place, .init(old.mergePolicy), .init(new.mergePolicy))
+        compareModifier(place, old.hashModifier, new.hashModifier)
+        if old.minimumCount != new.minimumCount || old.maximumCount != new.maximumCount {
+            note(
+                place, .relationship, "count \(old.minimumCount)...\(old.maximumCount)",
+                "\(new.minimumCount)...\(new.maximumCount)")
+        }
+    }
+}

@@ -1,0 +1,105 @@
+/// One part that two models have otherwise.
+///
+/// Entities and properties of two models are the same where their *identities* are: the renaming
+/// identifier, or the name where there is none. So an identity is a property of one model alone,
+/// and what corresponds to what does not depend on the way by which a store came from the one to
+/// the other.
+public struct ModelDifference: Hashable, Sendable, CustomStringConvertible {
+    /// The kinds of difference.
+    public enum Part: String, Hashable, Sendable {
+        /// An entity, attribute or relationship that only one of them has.
+        case presence
+        /// The name of what is the same by its renaming identifier.
+        case name
+        /// An attribute's type.
+        case type
+        /// Whether it may be null.
+        case optionality
+        /// The merge policy, an entity's or a property's own.
+        case mergePolicy
+        /// An entity's parent, or whether it is abstract.
+        case hierarchy
+        /// Where a relationship leads, how often, or what leads back.
+        case relationship
+        /// The uniqueness constraints.
+        case constraint
+        /// A hash modifier.
+        case hashModifier
+        /// An identity that cannot be told.
+        case identity
+    }
+
+    /// Which entity, with the property after a point.
+    public let place: String
+    /// Which part of it.
+    public let part: Part
+    /// What the first model says.
+    public let first: String
+    /// What the second model says.
+    public let second: String
+    /// Why no lightweight migration leads from the first to the second; nil where one does.
+    public let obstacle: String?
+
+    /// Place, part and what both say.
+    public var description: String {
+        let what = part == .presence ? "" : " \(part.rawValue):"
+        return "\(place)\(what) \(first) / \(second)"
+    }
+
+    /// All that two models have otherwise, by place. Both must be resolved models.
+    ///
+    /// Nothing is found in what is no part of the version hash.
+    public static func between(
+        _ first: ManagedObjectModel, _ second: ManagedObjectModel
+    ) -> [ModelDifference] {
+        var comparison = ModelComparison(first, second)
+        comparison.compare()
+        return comparison.found
+    }
+
+    /// The first few differences as one line, for people.
+    public static func summary(_ differences: [ModelDifference], limit: Int = 5) -> String {
+        let shown = differences.prefix(limit).map(\.description).joined(separator: "; ")
+        let left = differences.count - limit
+        return left > 0 ? "\(shown); and \(left) more" : shown
+    }
+}
+
+extension EntityDescription {
+    /// What it is the same by in other models.
+    var identity: String { renamingIdentifier ?? name }
+}
+
+extension AttributeDescription {
+    /// What it is the same by in other models.
+    var identity: String { renamingIdentifier ?? name }
+}
+
+extension RelationshipDescription {
+    /// What it is the same by in other models.
+    var identity: String { renamingIdentifier ?? name }
+}
+
+extension ManagedObjectModel {
+    /// What an entity is the same by in other models.
+    func identity(ofEntity name: String) -> String {
+        descriptions.first { $0.name == name }?.identity ?? name
+    }
+
+    /// The entity of an identity, or nil.
+    func entity(identity: String) -> Entity? {
+        descriptions.first { $0.identity == identity }.flatMap { entity(named: $0.name) }
+    }
+}
+
+extension ManagedObjectModel.Entity {
+    /// The identities of its attributes and relationships, by name.
+    var identities: [String: String] {
+        var result: [String: String] = [:]
+        for attribute in attributes { result[attribute.name] = attribute.identity }
+        for relationship in relationships {
+            result[relationship.name] = relationship.description.identity
+        }
+        return result
+    }
+}

@@ -1,0 +1,61 @@
+import GRDB
+import Merge
+
+extension PersistentStoreCoordinator {
+    /// The models that the store has had or knows of besides its own, oldest first.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public var formerModels: [ManagedObjectModel] {
+        get throws {
+            let path = storePath
+            return try read { reader in
+                try StoreModels.all(in: reader.database, path: path).filter { !$0.isCurrent }
+                    .map(\.model)
+            }
+        }
+    }
+
+    /// Learns of models that nodes of this store's model had before it, so that their
+    /// transactions can be applied. Blocks until they are on disk.
+    ///
+    /// - Returns: the version hashes of those known now; transactions of the others could not be
+    ///   applied.
+    /// - Throws: ``CoordinatorError`` where the store cannot be written.
+    public func learn(_ models: [ManagedObjectModel]) throws -> [[UInt8]] {
+        let known = try maintainBlocking { engine in
+            try models.filter { try engine.learn($0) }.map(\.versionHash)
+        }
+        try makeDurable()
+        return known
+    }
+}
+
+/// Values of the log that have no place in the store's model.
+public struct ParkedProperty: Hashable, Sendable {
+    /// The entity, with the property after a point, by the names in the model that had it.
+    public let place: String
+    /// How many changes bear one.
+    public let count: Int
+}
+
+extension StoreReader {
+    /// The values of the log that have no place in the store's model, by place: properties and
+    /// entities that a migration has taken away, in transactions that were applied since.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public func parkedValues() throws -> [ParkedProperty] {
+        guard try StoreModels.hasTables(database) else { return [] }
+        let statement = try database.prepared(
+            "SELECT entity, property, sum(count) FROM _parked GROUP BY entity, property "
+                + "ORDER BY entity, property")
+        var result: [ParkedProperty] = []
+        while try statement.step() {
+            let property = statement.text(1)
+            result.append(
+                ParkedProperty(
+                    place: statement.text(0) + (property.isEmpty ? "" : "." + property),
+                    count: Int(statement.integer(2))))
+        }
+        return result
+    }
+}

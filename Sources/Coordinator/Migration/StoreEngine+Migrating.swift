@@ -1,0 +1,230 @@
+import GRDB
+import Merge
+
+/// The part of a migration that needs the rows' registers.
+extension StoreEngine {
+    /// Finishes a migration whose tables are done: values in the place of null, journal, digest.
+    /// To be called while opening, before constraints are adopted.
+    func finish(_ plan: MigrationPlan) throws {
+        group = GroupChanges()
+        state.generation += 1
+        for (entity, values) in plan.substituted { try substitute(values, in: table(entity.name)) }
+        if plan.isReshaping { try journalAnew(plan) }
+        if plan.changesDigest {
+            let catalog = StoreCatalog(
+                model: model, cluster: cluster, names: try StoreLayout.readNames(in: database),
+                actors: state.actors, history: history)
+            state.digest =
+                try StoreReader(database: database, catalog: catalog).recomputeDigest().0
+        }
+        try writeState()
+        group = GroupChanges()
+        knownAlive.removeAll()
+        knownEclipsed.removeAll()
+    }
+
+    // MARK: Values in the place of null
+
+    private func substitute(_ values: [Int: PropertyValue], in table: EntityTable) throws {
+        let root = EntityTable.quote(table.entity.root)
+        let own = table.entity.sharesTable ? " AND _entity = \(table.code)" : ""
+        var rows: [RowID] = []
+        let columns = values.keys.sorted().map {
+            EntityTable.quote(table.entity.properties[$0].name)
+        }
+        let isNull = columns.map { "\($0) IS NULL" }.joined(separator: " OR ")
+        let isPlain = table.constraints.isEmpty
+        for sql in [
+            "SELECT _id FROM \(root) WHERE (_registers IS NOT NULL"
+                + (isPlain ? "" : " OR \(isNull)") + ")\(own) ORDER BY _id",
+            "SELECT row FROM _tombstone WHERE entity = \(table.code) ORDER BY row",
+            "SELECT row FROM _eclipsed WHERE entity = \(table.code) ORDER BY row",
+        ] {
+            let statement = try database.prepared(sql)
+            while try statement.step() { rows.append(RowID(statement.integer(0))) }
+        }
+        for row in rows {
+            guard let old = try load(table, row), old.table === table else { continue }
+            var state = old.state
+            state.substitute(values, in: table)
+            guard state != old.state, let stamp = state.existence.siblings.last?.stamp else {
+                continue
+            }
+            try write(table, row: row, old: old, state: state, by: stamp)
+        }
+        guard isPlain else { return }
+        for (position, column) in zip(values.keys.sorted(), columns) {
+            guard let value = values[position] else { continue }
+            let statement = try database.prepared(
+                "UPDATE \(root) SET \(column) = ?1 WHERE \(column) IS NULL "
+                    + "AND _registers IS NULL\(own)")
+            statement.bind(1, value)
+            try statement.run()
+        }
+    }
+
+    // MARK: The journal
+
+    /// Lists open conflicts under the names of the new model; those about what is gone close.
+    private func journalAnew(_ plan: MigrationPlan) throws {
+        let statement = try database.prepared("SELECT id FROM _conflict WHERE closed = 0")
+        var ids: [ConflictID] = []
+        while try statement.step() { if let id = ConflictID(statement.text(0)) { ids.append(id) } }
+        let entries = try ids.sorted { $0.description < $1.description }.compactMap {
+            try openEntry($0)
+        }
+        try database.execute(sql: "DELETE FROM _conflict WHERE closed = 0")
+        var written = Set<ConflictID>()
+        var rows = Set<RowID>()
+        for entry in entries where !entry.id.subject.isEmpty {
+            guard let table = plan.mapping.entities[entry.id.entity].map({ table($0.target.name) })
+            else { continue }
+            var current: [Conflict] = []
+            if entry.kind == .link {
+                current = try linkConflict(entry, plan).map { [$0] } ?? []
+            } else if rows.insert(entry.id.row).inserted, let row = try load(table, entry.id.row) {
+                current = try conflicts(of: row, dangling: dangling(row))
+            }
+            for var conflict in current where written.insert(conflict.id).inserted {
+                conflict.openedAt = entry.openedAt
+                try writeOpen(conflict)
+            }
+        }
+        for var entry in entries where !written.contains(renamed(entry.id, plan)) {
+            entry.state = .settled
+            entry.closedBy = nil
+            try writeClosed(entry)
+        }
+    }
+
+    private func linkConflict(_ entry: Conflict, _ plan: MigrationPlan) throws -> Conflict? {
+        let parts = entry.id.subject.split(separator: ".")
+        guard parts.count == 2, let target = Int64(parts[1].dropFirst()),
+            let old = plan.old.links.first(where: {
+                $0.source == entry.id.entity && $0.name == "\($0.source).\(parts[0])"
+            }), let name = plan.mapping.links[old.name] ?? nil,
+            let link = model.link(named: name)
+        else { return nil }
+        let register = try loadLink(link, source: entry.id.row, target: RowID(target))
+        guard try hasLivingEnds(link, source: entry.id.row, target: RowID(target)) else {
+            return nil
+        }
+        return ConflictReport.conflict(
+            history.settling(link, register), source: entry.id.row, target: RowID(target),
+            register, generation: state.generation)
+    }
+
+    /// A conflict's name by the new model.
+    private func renamed(_ id: ConflictID, _ plan: MigrationPlan) -> ConflictID {
+        guard let entity = plan.mapping.entities[id.entity] else { return id }
+        var parts = id.subject.split(separator: ".", omittingEmptySubsequences: false).map(
+            String.init)
+        func now(_ name: String) -> String {
+            if let here = entity.names[name] { return here }
+            guard
+                let identity = plan.old.entity(named: id.entity)?.identities[name],
+                let again = entity.target.identities.first(where: { $0.value == identity })
+            else { return name }
+            return again.key
+        }
+        if parts.first == "unique" {
+            parts = parts.map(now)
+        } else if let first = parts.first {
+            parts[0] = now(first)
+        }
+        return ConflictID(
+            entity: entity.target.name, row: id.row, subject: parts.joined(separator: "."))
+    }
+
+    // MARK: Learning of models that others had
+
+    /// Takes a model into the list that is not the store's own: one that peers of the same model
+    /// had before it.
+    ///
+    /// - Returns: whether it is known now; false where transactions of it could not be applied.
+    func learn(_ other: ManagedObjectModel) throws -> Bool {
+        if other.versionHash == model.versionHash || history.mapping(other.versionHash) != nil {
+            return true
+        }
+        guard MigrationPlan.obstacles(from: other, to: model).isEmpty else { return false }
+        let names = try StoreLayout.readNames(in: database)
+        let standIns = try StoreModels.standIns(in: database, names: names)
+        let known = StoreModels.known(other, model, standIns)
+        try StoreModels.settle(known.mapping, in: database, names: names)
+        try StoreModels.keep(other, isCurrent: false, in: database)
+        history.add(other.versionHash, known)
+        group.wroteApart = true
+        return true
+    }
+
+    /// Notes by which model an actor writes, where that is not the store's own.
+    func noteModel(_ hash: [UInt8], of actor: ActorID) throws {
+        guard hash != model.versionHash, history.note(actor, hash),
+            let code = state.actors.code(of: actor)
+        else { return }
+        let statement = try database.prepared(
+            "INSERT OR IGNORE INTO _actorModel (actor, hash) VALUES (?1, ?2)")
+        statement.bind(1, code)
+        statement.bind(2, hash)
+        try statement.run()
+    }
+
+    /// Lists the values of the transaction about to be logged that have no place here.
+    func park(_ parked: [ParkedValues]) throws {
+        if parked.isEmpty { return }
+        let statement = try database.prepared(
+            "INSERT OR REPLACE INTO _parked (position, entity, property, count) "
+                + "VALUES (?1, ?2, ?3, ?4)")
+        for value in parked {
+            statement.bind(1, Int64(bitPattern: state.position + 1))
+            statement.bind(2, value.entity)
+            statement.bind(3, value.property)
+            statement.bind(4, value.count)
+            try statement.run()
+        }
+    }
+}
+
+extension RowState {
+    /// Puts values in the place of nulls that were written, as if they had been written so.
+    mutating func substitute(_ substitutes: [Int: PropertyValue], in table: EntityTable) {
+        for (position, value) in substitutes.sorted(by: { $0.key < $1.key }) {
+            let register = properties[position]
+            if table.entity.policies.isRowGrained {
+                existence = Register(
+                    siblings: existence.siblings.map { sibling in
+                        guard case .whole(var row) = sibling.value, row[position].isNull else {
+                            return sibling
+                        }
+                        row[position] = value
+                        return Sibling(stamp: sibling.stamp, value: .whole(row))
+                    })
+                continue
+            }
+            let written =
+                register.siblings.isEmpty
+                ? insertion.siblings.map { Sibling(stamp: $0.stamp, value: PropertyValue.null) }
+                : register.siblings
+            for sibling in written where sibling.value.isNull {
+                // What was assigned stays assigned, and what was not is not.
+                if !table.constraints.isEmpty { toggleException(sibling.dot, position) }
+            }
+            properties[position] = Register(
+                siblings: written.map {
+                    $0.value.isNull ? Sibling(stamp: $0.stamp, value: value) : $0
+                })
+        }
+    }
+
+    /// Turns round whether an insertion's value counts as assigned.
+    private mutating func toggleException(_ dot: Dot, _ position: Int) {
+        guard insertion.siblings.contains(where: { $0.dot == dot }) else { return }
+        var positions = Set(exceptions.first { $0.dot == dot }?.positions ?? [])
+        if positions.remove(position) == nil { positions.insert(position) }
+        exceptions.removeAll { $0.dot == dot }
+        if !positions.isEmpty {
+            exceptions.append(InsertionException(dot: dot, positions: positions.sorted()))
+            exceptions.sort { $0.dot < $1.dot }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+import Foundation
+import GRDB
+import Merge
+
+/// Carries a ``MigrationPlan`` out on the tables of a store, within the transaction that opens it.
+///
+/// What is added is added to the schema alone: SQLite shows a new column's default for the rows
+/// there are without writing them. Names change in the schema alone too, and rows name their
+/// properties by lasting numbers. Only what is taken away is written: SQLite rewrites a table
+/// that loses a column.
+struct StoreMigration {
+    let database: Database
+    let plan: MigrationPlan
+
+    func run() throws {
+        try retireNames()
+        try dropIndexes()
+        try removeEntities()
+        for table in plan.tables { try dropColumns(table) }
+        try rename()
+        let names = try StoreLayout.readNames(in: database)
+        for table in plan.tables { try addColumns(table, names) }
+        try noteActors()
+        try StoreModels.keep(plan.new, isCurrent: true, in: database)
+        try StoreLayout.createEntityTables(plan.new, in: database)
+    }
+
+    private func execute(_ sql: String, _ arguments: StatementArguments = []) throws {
+        try database.execute(sql: sql, arguments: arguments)
+    }
+
+    private func quote(_ name: String) -> String { EntityTable.quote(name) }
+
+    // MARK: Taking away
+
+    /// Numbers of what goes are never used again; rows may still have them.
+    private func retireNames() throws {
+        for table in plan.tables {
+            for column in table.dropped {
+                try execute(
+                    "UPDATE _name SET property = property || '~' || code "
+                        + "WHERE entity = ? AND property = ?", [table.old.name, column])
+            }
+        }
+        for entity in plan.removedEntities {
+            let isRoot = plan.removedRoots.contains(entity)
+            try execute(
+                "UPDATE _name SET entity = entity || '~' || code WHERE entity = ?"
+                    + (isRoot ? "" : " AND property = ''"), [entity])
+        }
+    }
+
+    /// Indexes over what changes are made anew, those of constraints among them.
+    private func dropIndexes() throws {
+        var tables = plan.removedLinks + plan.renamedLinks.map(\.from)
+        let substituted = Set(plan.substituted.map(\.entity.root))
+        for table in plan.tables {
+            let isRenamed = plan.renamedEntities.contains {
+                table.old.familyNames.contains($0.from)
+            }
+            if isRenamed || !table.dropped.isEmpty || !table.renamed.isEmpty
+                || !table.removedEntities.isEmpty || substituted.contains(table.new.name)
+            {
+                tables.append(table.old.name)
+            }
+        }
+        for table in tables {
+            let indexes = try String.fetchAll(
+                database,
+                sql: "SELECT name FROM sqlite_master "
+                    + "WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL ORDER BY name",
+                arguments: [table])
+            for index in indexes { try execute("DROP INDEX \(quote(index))") }
+        }
+    }
+
+    private func removeEntities() throws {
+        for link in plan.removedLinks {
+            try execute("DROP TABLE \(quote(link))")
+            try execute("DELETE FROM _uncollected WHERE name = ?", [link])
+        }
+        for root in plan.removedRoots { try execute("DROP TABLE \(quote(root))") }
+        for entity in plan.removedEntities {
+            try execute("DELETE FROM _uncollected WHERE name = ?", [entity])
+            // Its number is under a retired name by now.
+            let codes = try Int64.fetchAll(
+                database,
+                sql: "SELECT code FROM _name WHERE property = '' AND entity = ? || '~' || code",
+                arguments: [entity])
+            for code in codes {
+                for table in ["_tombstone", "_eclipsed", "_dangling"] {
+                    try execute("DELETE FROM \(table) WHERE entity = ?", [code])
+                }
+                for table in plan.tables where table.removedEntities.contains(entity) {
+                    try execute("DELETE FROM \(quote(table.old.name)) WHERE _entity = ?", [code])
+                }
+            }
+        }
+        try execute(
+            "DELETE FROM _eclipsedKey WHERE row NOT IN (SELECT row FROM _eclipsed)")
+    }
+
+    private func dropColumns(_ table: MigrationPlan.Table) throws {
+        for column in table.dropped {
+            try execute("ALTER TABLE \(quote(table.old.name)) DROP COLUMN \(quote(column))")
+        }
+        if table.sharing == (true, false) {
+            try execute("ALTER TABLE \(quote(table.old.name)) DROP COLUMN _entity")
+        }
+    }
+
+    // MARK: Renaming
+
+    /// By way of names that nobody can have, so that two may change places.
+    private func rename() throws {
+        for table in plan.tables {
+            let name = quote(table.old.name)
+            for (from, _) in table.renamed {
+                try execute(
+                    "ALTER TABLE \(name) RENAME COLUMN \(quote(from)) TO \(quote("~" + from))")
+                try renameProperty(table.old.name, from, "~" + from)
+            }
+            for (from, to) in table.renamed {
+                try execute(
+                    "ALTER TABLE \(name) RENAME COLUMN \(quote("~" + from)) TO \(quote(to))")
+                try renameProperty(table.old.name, "~" + from, to)
+            }
+        }
+        let roots = plan.tables.filter { $0.old.name != $0.new.name }.map {
+            ($0.old.name, $0.new.name)
+        }
+        for (from, _) in roots + plan.renamedLinks { try renameTable(from, "~" + from) }
+        for (from, to) in roots + plan.renamedLinks { try renameTable("~" + from, to) }
+        for (from, _) in plan.renamedEntities { try renameEntity(from, "~" + from) }
+        for (from, to) in plan.renamedEntities { try renameEntity("~" + from, to) }
+        for (from, _) in plan.renamedLinks { try renameUncollected(from, "~" + from) }
+        for (from, to) in plan.renamedLinks { try renameUncollected("~" + from, to) }
+    }
+
+    private func renameTable(_ from: String, _ to: String) throws {
+        try execute("ALTER TABLE \(quote(from)) RENAME TO \(quote(to))")
+    }
+
+    private func renameProperty(_ entity: String, _ from: String, _ to: String) throws {
+        try execute(
+            "UPDATE _name SET property = ? WHERE entity = ? AND property = ?", [to, entity, from])
+    }
+
+    private func renameEntity(_ from: String, _ to: String) throws {
+        try execute("UPDATE _name SET entity = ? WHERE entity = ?", [to, from])
+        try renameUncollected(from, to)
+    }
+
+    private func renameUncollected(_ from: String, _ to: String) throws {
+        try execute("UPDATE _uncollected SET name = ? WHERE name = ?", [to, from])
+    }
+
+    // MARK: Adding
+
+    private func addColumns(_ table: MigrationPlan.Table, _ names: NameTable) throws {
+        let name = quote(table.new.name)
+        if table.sharing == (false, true) {
+            let code = names.entities[table.new.name] ?? 0
+            try execute("ALTER TABLE \(name) ADD COLUMN _entity INTEGER NOT NULL DEFAULT \(code)")
+        }
+        let family = table.new.familyNames.compactMap { plan.new.entity(named: $0) }
+        let types = StoreLayout.columns(of: family)
+        for property in table.added {
+            let type = types.first { $0.name == property.name }?.type ?? ""
+            var sql = "ALTER TABLE \(name) ADD COLUMN \(quote(property.name)) \(type)"
+            if !property.defaultValue.isNull {
+                sql += " DEFAULT \(try literal(property.defaultValue))"
+            }
+            try execute(sql)
+        }
+    }
+
+    /// A value as SQL that gives it back bit by bit.
+    private func literal(_ value: PropertyValue) throws -> String {
+        let statement = try database.prepared("SELECT quote(?1), ?1")
+        statement.bind(1, value)
+        guard try statement.step() else { return "NULL" }
+        defer { statement.reset() }
+        return "(\(statement.text(0)))"
+    }
+
+    /// Whoever has written so far has written by the model that was, or by one before it.
+    private func noteActors() throws {
+        try execute(
+            "INSERT OR IGNORE INTO _actorModel (actor, hash) SELECT code, ? FROM _actor WHERE sequence > 0",
+            [Data(plan.old.versionHash)])
+        try execute(
+            "DELETE FROM _actorModel WHERE hash = ?", [Data(plan.new.versionHash)])
+    }
+
+    // MARK: Constraints
+
+    /// Refuses rows that have one key of a constraint that is new.
+    ///
+    /// - Throws: ``CoordinatorError`` with `constraintMigration`.
+    func refuseDuplicates() throws {
+        let names = try StoreLayout.readNames(in: database)
+        for entity in plan.new.entities {
+            let former = plan.mapping.byTarget[entity.name].flatMap { _ in
+                plan.old.entity(identity: plan.new.identity(ofEntity: entity.name))
+            }
+            guard let former else { continue }
+            let before = Set(constraints(former, mapping: plan.mapping.entities[former.name]))
+            for constraint in constraints(entity, mapping: nil) where !before.contains(constraint) {
+                try refuseDuplicates(of: constraint, in: entity, names)
+            }
+        }
+    }
+
+    private func constraints(
+        _ entity: ManagedObjectModel.Entity, mapping: ModelMapping.Entity?
+    ) -> [[String]] {
+        entity.uniquenessConstraints.map { positions in
+            positions.map { position in
+                let name = entity.properties[position].name
+                return mapping.map { $0.names[name] ?? "~" + name } ?? name
+            }
+        }
+    }
+
+    private func refuseDuplicates(
+        of constraint: [String], in entity: ManagedObjectModel.Entity, _ names: NameTable
+    ) throws {
+        let columns = constraint.map(quote)
+        var terms = columns.map { "\($0) IS NOT NULL" }
+        if entity.parent != nil {
+            let codes = entity.familyNames.compactMap { names.entities[$0] }.map(String.init)
+            terms.append("_entity IN (\(codes.joined(separator: ", ")))")
+        }
+        let count = try Int.fetchOne(
+            database,
+            sql: "SELECT count(*) FROM \(quote(entity.root)) "
+                + "WHERE \(terms.joined(separator: " AND ")) "
+                + "GROUP BY \(columns.joined(separator: ", ")) HAVING count(*) > 1 LIMIT 1")
+        guard let count else { return }
+        throw CoordinatorError(
+            .constraintMigration,
+            "The store cannot be migrated and is as it was: \(count) objects of \(entity.name) "
+                + "have the same \(constraint.joined(separator: ", ")), which the new model makes "
+                + "unique.")
+    }
+}

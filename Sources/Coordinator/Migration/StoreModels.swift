@@ -1,0 +1,151 @@
+import GRDB
+import Merge
+
+/// The models kept in a store's file: its own, those it has had, and those it has learnt of from
+/// peers that had them.
+enum StoreModels {
+    /// Tables of the model's history. Made at every opening, for they are empty until a model
+    /// changes.
+    ///
+    /// `_actorModel` names the model of actors that do not write by the store's own; `_standIn`
+    /// keeps what was settled to stand for a value that a former model did not have, by the
+    /// property's lasting number; `_parked` lists the values of the log that have no place here.
+    static let tables = """
+        CREATE TABLE IF NOT EXISTS _actorModel (
+            actor INTEGER PRIMARY KEY, hash BLOB NOT NULL) STRICT;
+        CREATE TABLE IF NOT EXISTS _standIn (
+            code INTEGER PRIMARY KEY, value BLOB NOT NULL) STRICT;
+        CREATE TABLE IF NOT EXISTS _parked (
+            position INTEGER NOT NULL, entity TEXT NOT NULL, property TEXT NOT NULL,
+            count INTEGER NOT NULL, PRIMARY KEY (position, entity, property))
+            WITHOUT ROWID, STRICT;
+        """
+
+    /// A model as it is kept.
+    struct Kept {
+        let hash: [UInt8]
+        let json: String
+        let isCurrent: Bool
+        /// What was settled for it long ago stays, though the model's defaults change.
+        let model: ManagedObjectModel
+    }
+
+    /// All models, oldest first; the store's own may be anywhere among them.
+    static func all(in database: Database, path: String) throws -> [Kept] {
+        let statement = try database.prepared(
+            "SELECT hash, json, current FROM _model ORDER BY rowid")
+        var result: [Kept] = []
+        while try statement.step() {
+            let json = statement.text(1)
+            let model: ManagedObjectModel
+            do {
+                model = try ManagedObjectModel(json: Array(json.utf8))
+            } catch {
+                statement.reset()
+                throw CoordinatorError(
+                    .storeDamaged, "A model kept in \(path) is damaged: \(error).")
+            }
+            result.append(
+                Kept(
+                    hash: statement.bytes(0), json: json, isCurrent: statement.integer(2) != 0,
+                    model: model))
+        }
+        return result
+    }
+
+    /// Keeps a model, as the store's own or another; one of the same hash is replaced.
+    static func keep(
+        _ model: ManagedObjectModel, isCurrent: Bool, in database: Database
+    ) throws {
+        if isCurrent { try database.execute(sql: "UPDATE _model SET current = 0") }
+        let statement = try database.prepared(
+            """
+            INSERT INTO _model (hash, json, current) VALUES (?1, ?2, ?3)
+            ON CONFLICT (hash) DO UPDATE SET json = excluded.json, current = excluded.current
+            """)
+        statement.bind(1, model.versionHash)
+        statement.bind(2, JSONWriter.text(of: model.jsonValue()))
+        statement.bind(3, isCurrent ? 1 : 0)
+        try statement.run()
+    }
+
+    // MARK: What stands for missing values
+
+    /// By root and name of the property.
+    typealias StandIns = [String: PropertyValue]
+
+    static func standIns(in database: Database, names: NameTable) throws -> StandIns {
+        var byCode: [Int64: PropertyValue] = [:]
+        let statement = try database.prepared("SELECT code, value FROM _standIn")
+        while try statement.step() {
+            var reader = CBORReader(statement.bytes(1))
+            byCode[statement.integer(0)] = try? reader.value()
+        }
+        var result: StandIns = [:]
+        for (name, code) in names.properties { result[name] = byCode[code] }
+        return result
+    }
+
+    /// Settles what stands for values that another model lacks: from now on, whatever becomes of
+    /// the defaults of the store's own model.
+    static func settle(
+        _ mapping: ModelMapping, in database: Database, names: NameTable
+    ) throws {
+        let statement = try database.prepared(
+            "INSERT OR IGNORE INTO _standIn (code, value) VALUES (?1, ?2)")
+        for name in mapping.entities.keys.sorted() {
+            guard let entity = mapping.entities[name] else { continue }
+            let values = entity.absent.merging(entity.substitutes) { first, _ in first }
+            for position in values.keys.sorted() {
+                let property = entity.target.properties[position].name
+                guard let value = values[position], !entity.target.properties[position].isReference,
+                    let code = names.code(ofProperty: property, root: entity.target.root)
+                else { continue }
+                var writer = CBORWriter(capacity: 16)
+                writer.write(value)
+                statement.bind(1, code)
+                statement.bind(2, writer.bytes)
+                try statement.run()
+            }
+        }
+    }
+
+    // MARK: The history
+
+    /// What all connections of the store know of its models.
+    static func history(
+        of model: ManagedObjectModel, in database: Database, path: String
+    ) throws -> ModelHistory {
+        let history = ModelHistory()
+        let others = try all(in: database, path: path).filter { $0.hash != model.versionHash }
+        if others.isEmpty { return history }
+        let names = try StoreLayout.readNames(in: database)
+        let standIns = try standIns(in: database, names: names)
+        for other in others { history.add(other.hash, known(other.model, model, standIns)) }
+        let (actors, _) = try StoreLayout.readActors(in: database)
+        let statement = try database.prepared("SELECT actor, hash FROM _actorModel")
+        while try statement.step() {
+            let code = Int(statement.integer(0))
+            guard code >= 1, code <= actors.actors.count else { continue }
+            _ = history.note(actors.actors[code - 1], statement.bytes(1))
+        }
+        return history
+    }
+
+    static func known(
+        _ other: ManagedObjectModel, _ model: ManagedObjectModel, _ standIns: StandIns
+    ) -> ModelHistory.Known {
+        ModelHistory.Known(
+            model: other,
+            mapping: ModelMapping(from: other, to: model) { root, name in
+                standIns["\(root).\(name)"]
+            })
+    }
+
+    /// Whether the file has the tables of the history; one that no release with them has opened
+    /// has not.
+    static func hasTables(_ database: Database) throws -> Bool {
+        try Int.fetchOne(
+            database, sql: "SELECT count(*) FROM sqlite_master WHERE name = '_actorModel'") == 1
+    }
+}

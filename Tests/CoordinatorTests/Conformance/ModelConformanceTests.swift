@@ -1,0 +1,242 @@
+import Coordinator
+import GRDB
+import Merge
+import Testing
+
+/// CONFORMANCE.md, CD-113 to CD-117.
+@Suite struct ModelConformanceTests {
+    private func model(
+        _ attribute: AttributeDescription = AttributeDescription("name", .string),
+        relationship: RelationshipDescription = RelationshipDescription(
+            "friends", to: "Person", isToMany: true),
+        constraints: [[String]] = [], indexes: [IndexDescription] = []
+    ) throws -> ManagedObjectModel {
+        try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Person", attributes: [attribute, AttributeDescription("age", .integer64)],
+                relationships: [relationship], uniquenessConstraints: constraints,
+                indexes: indexes)
+        ])
+    }
+
+    @Test("CD-113: what is stored and how it merges is in the version hash, the rest is not")
+    func versionHash() throws {
+        let plain = try model()
+        let same = [
+            try model(indexes: [IndexDescription(name: "byAge", elements: ["age"])]),
+            try model(AttributeDescription("name", .string, defaultValue: .string("x"))),
+            try model(
+                AttributeDescription("name", .string, validation: .init(maximum: .integer(3)))),
+        ]
+        for other in same {
+            #expect(other == plain)
+            #expect(ModelDifference.between(plain, other).isEmpty)
+        }
+        let others = [
+            try model(AttributeDescription("name", .binary)),
+            try model(AttributeDescription("name", .string, isOptional: false)),
+            try model(AttributeDescription("title", .string)),
+            try model(AttributeDescription("name", .string, hashModifier: "2")),
+            try model(relationship: RelationshipDescription("friends", to: "Person")),
+            try model(
+                relationship: RelationshipDescription(
+                    "friends", to: "Person", inverse: "friends", isToMany: true)),
+            try model(constraints: [["name"]]),
+        ]
+        for other in others {
+            #expect(other != plain)
+            #expect(!ModelDifference.between(plain, other).isEmpty)
+        }
+    }
+
+    @Test(
+        "CD-114: another model without a migration is refused with 134100, by naming what differs")
+    func mismatch() throws {
+        let node = try EngineNode(try MigrationModels.first())
+        let person = try node.insert("Person", ["name": .string("Ada")])
+        do {
+            try node.migrate(to: try MigrationModels.second(), .none)
+            Issue.record("It was opened.")
+        } catch let error as CoordinatorError {
+            #expect(error.code.number == 134_100)
+            #expect(error.message.contains("Person.note"))
+        }
+        try node.open()
+        #expect(try node.value(person, "name") == .string("Ada"))
+    }
+
+    @Test(
+        "CD-115: every change that can be inferred migrates", arguments: MergePolicyChoice.allCases)
+    func inferable(_ policy: MergePolicyChoice) throws {
+        for target in [try MigrationModels.second(policy), try MigrationModels.third(policy)] {
+            let node = try EngineNode(try MigrationModels.first(policy))
+            let ada = try node.insert("Person", ["name": .string("Ada"), "age": .integer(36)])
+            let nobody = try node.insert("Person", ["age": .integer(1)])
+            try node.update(nobody, ["age": .integer(2)])
+            try node.migrate(to: target, .inferred)
+            let entity = target.entity(named: "Person") == nil ? "Human" : "Person"
+            let (one, two) = (
+                ManagedObjectID(entityName: entity, row: ada.row),
+                ManagedObjectID(entityName: entity, row: nobody.row)
+            )
+            if entity == "Person" {
+                #expect(try node.value(one, "name") == .string("Ada"))
+                #expect(try node.value(one, "note") == .null)
+                #expect(try node.value(two, "level") == .integer(3))
+                #expect(try node.value(two, "age") == .integer(2))
+                let pet = try node.insert("Pet", ["owner": .reference(ada.row)])
+                #expect(try node.members(one, "pets") == [pet.row])
+            } else {
+                #expect(try node.value(one, "title") == .string("Ada"))
+                #expect(try node.value(two, "title") == .string("nobody"))
+                try node.update(two, ["title": .string("Bob")])
+                #expect(try node.value(two, "title") == .string("Bob"))
+            }
+            let report = try node.coordinator.verify()
+            #expect(report.isOK, "\(report.differences)")
+            node.close()
+            try node.migrate(to: target, .none)
+        }
+    }
+
+    @Test("CD-115: what cannot be inferred is refused, and the store is as it was")
+    func notInferable() throws {
+        let name = AttributeDescription("name", .string)
+        let age = AttributeDescription("age", .integer64)
+        func person(_ parent: String? = nil, _ policy: MergePolicy? = nil) -> EntityDescription {
+            EntityDescription(
+                "Person", parent: parent, mergePolicy: policy, attributes: [name, age])
+        }
+        let other = EntityDescription("Company", attributes: [AttributeDescription("tax", .string)])
+        let node = try EngineNode(try ManagedObjectModel(entities: [person(), other]))
+        let ada = try node.insert("Person", ["name": .string("Ada")])
+        let before = try node.coordinator.currentDigest
+        let refused: [(String, [EntityDescription])] = [
+            // Two hierarchies become one.
+            ("Person", [person("Company"), other]),
+            (
+                "Person.age",
+                [
+                    EntityDescription(
+                        "Person", attributes: [name, AttributeDescription("age", .string)]),
+                    other,
+                ]
+            ),
+            (
+                "Person.rank",
+                [
+                    EntityDescription(
+                        "Person",
+                        attributes: [
+                            name, age, AttributeDescription("rank", .integer64, isOptional: false),
+                        ]), other,
+                ]
+            ),
+            ("granularity", [person(nil, .overwrite), other]),
+        ]
+        for (place, entities) in refused {
+            do {
+                try node.migrate(to: try ManagedObjectModel(entities: entities), .inferred)
+                Issue.record("It was migrated: \(place)")
+            } catch let error as CoordinatorError {
+                #expect(error.code == .mappingNotInferable)
+                #expect(error.message.contains(place), "\(error.message)")
+            }
+            try node.open()
+            #expect(try node.value(ada, "name") == .string("Ada"))
+            #expect(try node.coordinator.currentDigest == before)
+            node.close()
+        }
+    }
+
+    @Test("CD-116: renaming through identifiers goes over two versions in one step")
+    func renaming() throws {
+        func model(_ entity: String, _ property: String) throws -> ManagedObjectModel {
+            try ManagedObjectModel(entities: [
+                EntityDescription(
+                    entity,
+                    attributes: [
+                        AttributeDescription(
+                            property, .string, renamingIdentifier: property == "a" ? nil : "a")
+                    ],
+                    relationships: [
+                        RelationshipDescription("next", to: entity, inverse: "last"),
+                        RelationshipDescription(
+                            "last", to: entity, inverse: "next", isToMany: true),
+                        RelationshipDescription("friends", to: entity, isToMany: true),
+                    ], renamingIdentifier: entity == "A" ? nil : "A")
+            ])
+        }
+        let models = [try model("A", "a"), try model("B", "b"), try model("C", "c")]
+        for steps in [[1, 2], [2]] {
+            let node = try EngineNode(models[0])
+            let one = try node.insert("A", ["a": .string("x")])
+            let two = try node.insert("A", ["a": .string("y"), "next": .reference(one.row)])
+            try node.save(
+                try node.change(
+                    one, [:], [.init(name: "friends", kind: .add, members: [two.row])]
+                ))
+            for step in steps { try node.migrate(to: models[step], .inferred) }
+            let (first, second) = (
+                ManagedObjectID(entityName: "C", row: one.row),
+                ManagedObjectID(entityName: "C", row: two.row)
+            )
+            #expect(try node.value(first, "c") == .string("x"))
+            #expect(try node.value(second, "next") == .reference(one.row))
+            #expect(try node.members(first, "last") == [two.row])
+            #expect(try node.members(first, "friends") == [two.row])
+            #expect(try node.coordinator.verify().isOK)
+        }
+    }
+
+    @Test("CD-117: a new constraint over duplicates fails migration and leaves the store readable")
+    func duplicates() throws {
+        let node = try EngineNode(try model())
+        let one = try node.insert("Person", ["name": .string("Ada")])
+        let two = try node.insert("Person", ["name": .string("Ada")])
+        _ = try node.insert("Person")
+        _ = try node.insert("Person")
+        do {
+            try node.migrate(to: try model(constraints: [["name"]]), .inferred)
+            Issue.record("It was migrated.")
+        } catch let error as CoordinatorError {
+            #expect(error.code.number == 134_111)
+        }
+        try node.open()
+        #expect(try node.value(one, "name") == .string("Ada"))
+        try node.update(two, ["name": .string("Eve")])
+        try node.migrate(to: try model(constraints: [["name"]]), .inferred)
+        let found = try node.code { _ = try node.insert("Person", ["name": .string("Ada")]) }
+        #expect(found == .constraintConflict)
+    }
+
+    @Test("An added attribute that may be null rewrites no row")
+    func noRowWritten() throws {
+        let node = try EngineNode(try MigrationModels.first())
+        for _ in 0..<20 {
+            try node.save(
+                try node.insertion(
+                    "Person", -1, ["name": .string(String(repeating: "x", count: 400))]),
+                try node.insertion(
+                    "Person", -2, ["name": .string(String(repeating: "y", count: 400))]))
+        }
+        func bytes() throws -> [String] {
+            node.close()
+            let queue = try DatabaseQueue(path: node.path)
+            defer { try? queue.close() }
+            return try queue.read { database in
+                let root = try Int.fetchOne(
+                    database, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'Person'")
+                return [String(root ?? 0)]
+                    + (try String.fetchAll(
+                        database,
+                        sql: "SELECT pageno || ' ' || pgoffset || ' ' || payload "
+                            + "FROM dbstat WHERE name = 'Person' ORDER BY pageno"))
+            }
+        }
+        let before = try bytes()
+        #expect(before.count > 3)
+        try node.migrate(to: try MigrationModels.second(), .inferred)
+        #expect(try bytes() == before)
+    }
+}

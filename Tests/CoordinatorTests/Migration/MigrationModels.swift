@@ -1,0 +1,62 @@
+import Coordinator
+import Merge
+
+/// Models that follow each other, made of one by small changes.
+enum MigrationModels {
+    static func person(
+        _ policy: MergePolicyChoice = .objectTrump, named name: String = "Person",
+        renaming: String? = nil, attributes: [AttributeDescription],
+        relationships: [RelationshipDescription] = [], constraints: [[String]] = []
+    ) -> EntityDescription {
+        EntityDescription(
+            name, mergePolicy: policy.policy, attributes: attributes,
+            relationships: relationships, uniquenessConstraints: constraints,
+            renamingIdentifier: renaming)
+    }
+
+    static func model(_ entities: EntityDescription...) throws -> ManagedObjectModel {
+        try ManagedObjectModel(entities: entities)
+    }
+
+    /// A person with a name and an age.
+    static func first(_ policy: MergePolicyChoice = .objectTrump) throws -> ManagedObjectModel {
+        try model(
+            person(
+                policy,
+                attributes: [
+                    AttributeDescription("name", .string), AttributeDescription("age", .integer64),
+                ]))
+    }
+
+    /// The same with a note, which may be empty, a level, which may not, and an entity for pets.
+    static func second(_ policy: MergePolicyChoice = .objectTrump) throws -> ManagedObjectModel {
+        try model(
+            person(
+                policy,
+                attributes: [
+                    AttributeDescription("name", .string), AttributeDescription("age", .integer64),
+                    AttributeDescription("note", .string),
+                    AttributeDescription(
+                        "level", .integer64, isOptional: false, defaultValue: .integer(3)),
+                ],
+                relationships: [
+                    RelationshipDescription("pets", to: "Pet", inverse: "owner", isToMany: true)
+                ]),
+            EntityDescription(
+                "Pet", attributes: [AttributeDescription("name", .string)],
+                relationships: [RelationshipDescription("owner", to: "Person", inverse: "pets")]))
+    }
+
+    /// The first with another name of the entity and of a property, the age gone, and the name
+    /// mandatory.
+    static func third(_ policy: MergePolicyChoice = .objectTrump) throws -> ManagedObjectModel {
+        try model(
+            person(
+                policy, named: "Human", renaming: "Person",
+                attributes: [
+                    AttributeDescription(
+                        "title", .string, isOptional: false, defaultValue: .string("nobody"),
+                        renamingIdentifier: "name")
+                ]))
+    }
+}

@@ -1,0 +1,163 @@
+import Coordinator
+import Merge
+import Testing
+
+/// Nodes of two models that exchange transactions: whether a node migrates before or after it
+/// applies them makes no difference.
+@Suite struct MixedModelTests {
+    /// Concurrent writes of three nodes of the first model, one of which migrates early, one late
+    /// and one in between; at the end all must show one state.
+    private func run(
+        _ policy: MergePolicyChoice, to second: ManagedObjectModel, seed: UInt64
+    ) throws {
+        var generator = SeededGenerator(seed: seed)
+        let first = try MigrationModels.first(policy)
+        let nodes = try (1...3).map { try EngineNode(first, node: $0) }
+        var rows: [ManagedObjectID] = []
+        func write(_ node: EngineNode) throws {
+            let isNew = rows.isEmpty || generator.next() % 4 == 0
+            let isFirst = node.model == first
+            let entity = node.model.entity(named: "Person") == nil ? "Human" : "Person"
+            let properties = try node.entity(entity).properties.filter { !$0.isReference }
+            let property = properties[Int(generator.next() % UInt64(properties.count))]
+            let number = Int64(generator.next() % 5)
+            let value: PropertyValue =
+                switch property.content {
+                case .attribute(.string): number == 0 && isFirst ? .null : .string("\(number)")
+                default: .integer(number)
+                }
+            if isNew {
+                let made = try node.insert(entity, [property.name: value])
+                rows.append(ManagedObjectID(entityName: "Person", row: made.row))
+                return
+            }
+            let row = rows[Int(generator.next() % UInt64(rows.count))].row
+            let id = ManagedObjectID(entityName: entity, row: row)
+            guard try node.row(id) != nil else { return }
+            if generator.next() % 6 == 0 {
+                try node.delete(id, resolves: true)
+            } else {
+                try node.update(id, [property.name: value], resolves: true)
+            }
+        }
+        for _ in 0..<3 { for node in nodes { for _ in 0..<4 { try write(node) } } }
+        try exchange(nodes[0], nodes[1], nodes[2])
+        for _ in 0..<2 { for node in nodes { for _ in 0..<4 { try write(node) } } }
+        try nodes[0].migrate(to: second)
+        for _ in 0..<6 { try write(nodes[0]) }
+        try nodes[0].take(from: nodes[1])
+        for _ in 0..<4 { try write(nodes[1]) }
+        for _ in 0..<4 { try write(nodes[2]) }
+        try nodes[2].take(from: nodes[1])
+        for _ in 0..<4 { try write(nodes[2]) }
+        try nodes[0].take(from: nodes[2])
+        try nodes[1].take(from: nodes[2])
+        try nodes[1].migrate(to: second)
+        for _ in 0..<4 { try write(nodes[1]) }
+        try nodes[1].take(from: nodes[0])
+        try nodes[2].migrate(to: second)
+        try exchange(nodes[0], nodes[1], nodes[2])
+        let unresolved = try nodes.map {
+            try $0.conflicts(.unresolved).map(\.id.description).sorted()
+        }
+        #expect(unresolved[0] == unresolved[1] && unresolved[1] == unresolved[2])
+    }
+
+    @Test(
+        "Attributes and entities that are added converge in whatever order nodes migrate",
+        arguments: MergePolicyChoice.allCases)
+    func added(_ policy: MergePolicyChoice) throws {
+        for seed in 1...12 as ClosedRange<UInt64> {
+            try run(policy, to: try MigrationModels.second(policy), seed: seed)
+        }
+    }
+
+    @Test(
+        "Names that change, what is taken away and what becomes mandatory converge likewise",
+        arguments: MergePolicyChoice.allCases)
+    func reshaped(_ policy: MergePolicyChoice) throws {
+        for seed in 1...12 as ClosedRange<UInt64> {
+            try run(policy, to: try MigrationModels.third(policy), seed: seed)
+        }
+    }
+
+    @Test("MODEL P14: a register is settled by the policy of its newest sibling's model")
+    func policy() throws {
+        let first = try MigrationModels.first(.storeTrump)
+        let second = try MigrationModels.first(.objectTrump)
+        let nodes = try (1...2).map { try EngineNode(first, node: $0) }
+        let person = try nodes[0].insert("Person", ["name": .string("old")])
+        try exchange(nodes[0], nodes[1])
+        try nodes[0].update(person, ["name": .string("a")])
+        try nodes[1].update(person, ["name": .string("b")])
+        try exchange(nodes[0], nodes[1])
+        let shown = try nodes[0].value(person, "name")
+        let all = try nodes[0].vector
+        // Only one of them collapses before both migrate.
+        _ = try nodes[0].coordinator.collect(stable: all)
+        for node in nodes { try node.migrate(to: second) }
+        try exchange(nodes[0], nodes[1])
+        for node in nodes { #expect(try node.value(person, "name") == shown) }
+        // What is written from now on is settled by the new policy.
+        try nodes[0].update(person, ["name": .string("c")])
+        try nodes[1].update(person, ["name": .string("d")])
+        let later = try nodes[1].value(person, "name")
+        try exchange(nodes[0], nodes[1])
+        for node in nodes { #expect(try node.value(person, "name") == later) }
+    }
+
+    @Test("A transaction of a model that is not known is not applied, and is after migrating")
+    func unknown() throws {
+        let (first, second) = (try MigrationModels.first(), try MigrationModels.second())
+        let nodes = try (1...2).map { try EngineNode(first, node: $0) }
+        try nodes[0].migrate(to: second)
+        let person = try nodes[0].insert("Person", ["note": .string("n")])
+        let missing = try nodes[0].coordinator.read {
+            try $0.transactions(notCoveredBy: VersionVector(), byteLimit: .max).transactions
+        }.map { try EncodedTransaction(decoding: $0) }
+        #expect(try nodes[1].coordinator.apply(missing).rejected.count == 1)
+        _ = try nodes[1].insert("Person")
+        try nodes[1].migrate(to: second)
+        #expect(try nodes[1].coordinator.apply(missing).rejected.isEmpty)
+        #expect(try nodes[1].value(person, "note") == .string("n"))
+        try exchange(nodes[0], nodes[1])
+    }
+
+    @Test("What was taken away cannot come back, and its values stay in the log, parked")
+    func takenAway() throws {
+        let first = try MigrationModels.first()
+        let small = try MigrationModels.model(
+            MigrationModels.person(attributes: [AttributeDescription("name", .string)]))
+        let nodes = try (1...2).map { try EngineNode(first, node: $0) }
+        try nodes[0].migrate(to: small)
+        let person = try nodes[1].insert("Person", ["name": .string("x"), "age": .integer(7)])
+        try nodes[0].take(from: nodes[1])
+        #expect(try nodes[0].value(person, "name") == .string("x"))
+        let parked = try nodes[0].coordinator.read { try $0.parkedValues() }
+        #expect(parked.map(\.place) == ["Person.age"])
+        #expect(parked.map(\.count) == [1])
+        let code = try nodes[0].code { try nodes[0].migrate(to: first) }
+        #expect(code == .mappingNotInferable)
+        try nodes[0].migrate(to: small)
+        try nodes[1].migrate(to: small)
+        try exchange(nodes[0], nodes[1])
+    }
+
+    @Test("A store that was made with the newest model learns of those before it from a peer")
+    func learning() throws {
+        let (first, second) = (try MigrationModels.first(), try MigrationModels.second())
+        let old = try EngineNode(first, node: 1)
+        let new = try EngineNode(second, node: 2)
+        let person = try old.insert("Person", ["name": .string("x")])
+        #expect(try new.coordinator.learn([first]) == [first.versionHash])
+        try new.take(from: old)
+        #expect(try new.value(person, "level") == .integer(3))
+        try old.migrate(to: second)
+        try exchange(old, new)
+        new.close()
+        try new.open()
+        #expect(try new.coordinator.formerModels.map(\.versionHash) == [first.versionHash])
+        let stranger = try MigrationModels.first(.overwrite)
+        #expect(try new.coordinator.learn([stranger]).isEmpty)
+    }
+}
