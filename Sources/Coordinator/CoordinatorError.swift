@@ -57,6 +57,12 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let constraintMigration = Code(rawValue: "constraintMigration")
         /// The store is open for reading only, or was closed.
         public static let notWritable = Code(rawValue: "notWritable")
+        /// The node is a member of the cluster no more.
+        public static let memberDeparted = Code(rawValue: "memberDeparted")
+        /// The node is no member of the cluster.
+        public static let memberUnknown = Code(rawValue: "memberUnknown")
+        /// The node is heard, so nobody may decide for it that it will not return.
+        public static let memberConnected = Code(rawValue: "memberConnected")
         /// The file system refused.
         public static let inputOutput = Code(rawValue: "inputOutput")
         /// A file is where one is to be made.

@@ -11,6 +11,8 @@ public struct ApplyResult: Sendable {
     public let digest: ProjectionDigest
     /// Its generation.
     public let generation: UInt64
+    /// Who is a member of the cluster then.
+    public let membership: Membership
     /// The part of the vector that is on disk for certain.
     public let durable: VersionVector
     /// Transactions that could not be merged, with the reason; they are to be held.
@@ -78,6 +80,7 @@ final class GroupCommit: @unchecked Sendable {
     struct Published {
         var token: QueryGenerationToken
         var digest: ProjectionDigest
+        var membership: Membership
         var durable: VersionVector
         /// The generation whose vector ``durable`` is.
         var durableGeneration: UInt64
@@ -110,6 +113,7 @@ final class GroupCommit: @unchecked Sendable {
         published = Mutex(
             Published(
                 token: engine.token, digest: engine.state.digest,
+                membership: engine.state.membership,
                 durable: engine.state.versionVector,
                 durableGeneration: engine.state.generation))
     }
@@ -348,8 +352,8 @@ final class GroupCommit: @unchecked Sendable {
                 .success(
                     ApplyResult(
                         versionVector: current.token.versionVector, digest: current.digest,
-                        generation: current.token.generation, durable: current.durable,
-                        rejected: rejected)))
+                        generation: current.token.generation, membership: current.membership,
+                        durable: current.durable, rejected: rejected)))
         }
         for completion in durable { completion(failure.map { .failure($0) } ?? .success(())) }
         if let failure { stopIfNeeded(failure) }
@@ -359,6 +363,7 @@ final class GroupCommit: @unchecked Sendable {
         published.withLock { published in
             published.token = engine.token
             published.digest = engine.state.digest
+            published.membership = engine.state.membership
             if isDurable {
                 published.durable = engine.committed.versionVector
                 published.durableGeneration = engine.committed.generation

@@ -9,6 +9,8 @@ struct Standing {
     var maySave = true
     /// Whether the clock is too far off to stamp saves.
     var isClockOff = false
+    /// Whether the node is a member no more.
+    var isDeparted = false
     /// Whether it was closed.
     var isClosed = false
 }
@@ -110,6 +112,10 @@ extension PersistentStoreCoordinator {
     /// Lets saves through, or refuses them with `recovering`; at first they are let through.
     /// Other nodes' transactions are applied in either case. Saves that wait already go on.
     public func setSaving(allowed: Bool) { standing.withLock { $0.maySave = allowed } }
+
+    /// Refuses saves with `memberDeparted` from now on: a member has told that this node is one no
+    /// more. Where this node's own store tells it, nobody needs to.
+    public func setDeparted() { standing.withLock { $0.isDeparted = true } }
 
     /// Refuses saves with `clockDrift`, or lets them through again; at first they are let through.
     /// Other nodes' transactions are applied in either case.

@@ -235,14 +235,20 @@ public final class PersistentStoreCoordinator: Sendable {
     }
 
     private func savingWriter() throws -> GroupCommit {
-        let (maySave, isClockOff) = standing.withLock { ($0.maySave, $0.isClockOff) }
-        guard !isClockOff else {
+        let standing = standing.withLock { $0 }
+        guard !standing.isClockOff else {
             throw CoordinatorError(
                 .clockDrift,
                 "This node's clock is more than five minutes off from the other members', so it "
                     + "takes no saves until that is put right. Save at another node.")
         }
-        guard maySave else {
+        guard standing.maySave else {
+            if try standing.isDeparted || membership[node]?.departure != nil {
+                throw CoordinatorError(
+                    .memberDeparted,
+                    "Node \(node) is a member of this cluster no more, so it takes no saves. Save "
+                        + "at another node; this machine may join under another number.")
+            }
             throw CoordinatorError(
                 .recovering,
                 "This node's store lacks what the node had before, for it is from a backup or a "

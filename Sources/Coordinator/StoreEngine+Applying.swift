@@ -10,18 +10,23 @@ struct ApplyRejection: Error, Hashable, Sendable {
 enum ResolvedShape {
     case rows(EntityTable, positions: [Int])
     case link(ManagedObjectModel.Link)
+    case membership
+
+    var isMembership: Bool {
+        if case .membership = self { true } else { false }
+    }
 
     var hasReferences: Bool {
         switch self {
         case .rows(let table, _): !table.references.isEmpty
-        case .link: false
+        case .link, .membership: false
         }
     }
 
     var hasConstraints: Bool {
         switch self {
         case .rows(let table, _): !table.constraints.isEmpty
-        case .link: false
+        case .link, .membership: false
         }
     }
 }
@@ -111,6 +116,9 @@ extension StoreEngine {
             let isSound: Bool
             switch shapes[change.shape] {
             case .link: isSound = change.target != nil
+            case .membership:
+                isSound =
+                    MembershipChange(change, shape: transaction.shapes[change.shape]) != nil
             case .rows(let table, let positions):
                 isSound =
                     change.target == nil
@@ -149,6 +157,7 @@ extension StoreEngine {
         if let link = model.link(named: shape.entity), shape.valueCount == 0 {
             return .link(link)
         }
+        if shape.entity == MembershipChange.entity { return .membership }
         throw ApplyRejection(
             dot: transaction.dot, reason: "There is no entity \(shape.entity) here.")
     }
@@ -164,7 +173,7 @@ extension StoreEngine {
 
         let hasReferences = shapes.contains { $0.hasReferences }
         if !hasReferences, transaction.changes.allSatisfy({ $0.kind == .insert }),
-            !shapes.contains(where: \.hasConstraints)
+            !shapes.contains(where: { $0.hasConstraints || $0.isMembership })
         {
             return try insertPlain(transaction, shapes, isLocal: isLocal)
         }
@@ -242,6 +251,12 @@ extension StoreEngine {
         if !contested.isEmpty { try settleClaims(contested, by: stamp) }
         try settleLinks(died: transitions.died, revived: transitions.revived, by: stamp)
         try moveLinks(regrouping)
+        for change in transaction.changes where shapes[change.shape].isMembership {
+            let shape = transaction.shapes[change.shape]
+            if let change = MembershipChange(change, shape: shape) {
+                try apply(change, stamp: stamp)
+            }
+        }
         for change in transaction.changes {
             guard case .link(let link) = shapes[change.shape], let target = change.target else {
                 continue

@@ -14,6 +14,7 @@ extension StoreEngine {
             }
             if let answer = try savedAnswer(saveID) { return answer }
         }
+        if !request.membership.isEmpty { return try saveMembership(request) }
         if let result = try saveInserts(request) { return result }
         var plan = SavePlan()
         try work(out: request, into: &plan)

@@ -45,6 +45,7 @@ final class StoreEngine {
         var tombstones: Int
         var eclipsed: Int
         var recovery: StoreRecovery
+        var membership: Membership
     }
 
     enum Limits {
@@ -180,7 +181,8 @@ final class StoreEngine {
         try database.prepared("COMMIT").run()
         committed = state
         return CommitNotice(
-            token: token, digest: state.digest, transactions: group.transactions,
+            token: token, digest: state.digest, membership: state.membership,
+            transactions: group.transactions,
             isLocal: isLocal, inserted: group.inserted, updated: group.updated,
             deleted: group.deleted)
     }

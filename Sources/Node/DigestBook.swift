@@ -22,14 +22,13 @@ struct DigestBook {
 
     private let cluster: String
     private let limits: Limits
-    /// One entry a peer at the most.
-    private let peers: Set<NodeID>
+    /// One entry a peer, of at most so many.
+    private static let maximumPeers = 1_024
     private var entries: [NodeID: Entry] = [:]
 
-    init(cluster: String, peers: [NodeID], limits: Limits) {
+    init(cluster: String, limits: Limits) {
         self.cluster = cluster
         self.limits = limits
-        self.peers = Set(peers)
     }
 
     /// The digests, by number of the peer.
@@ -39,7 +38,8 @@ struct DigestBook {
 
     /// Looks into a frame, where it may be heads that are due.
     mutating func note(_ frame: IncomingFrame, now: UInt64) {
-        guard frame.bytes.count <= Self.frameBytes, peers.contains(frame.sender),
+        guard frame.bytes.count <= Self.frameBytes,
+            entries.count < Self.maximumPeers || entries[frame.sender] != nil,
             now >= (entries[frame.sender]?.heardAt ?? 0) + Self.intervalMilliseconds,
             let envelope = try? Envelope.decode(frame.bytes, cluster: cluster, limits: limits),
             envelope.sender == frame.sender

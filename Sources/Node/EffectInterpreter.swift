@@ -28,10 +28,12 @@ struct EffectInterpreter {
     private(set) var stable = VersionVector()
     /// The incarnation of this node that peers know and that is later than this one.
     private(set) var laterIncarnation: UInt64?
+    private var plan: MeshPlan
 
     init(
         transport: any Transport, coordinator: PersistentStoreCoordinator,
-        handover: HandoverQueue, counters: NodeCounters, logger: Logger, readQueue: DispatchQueue
+        handover: HandoverQueue, counters: NodeCounters, logger: Logger, readQueue: DispatchQueue,
+        configured: [MeshPeer]
     ) {
         self.transport = transport
         self.coordinator = coordinator
@@ -39,6 +41,7 @@ struct EffectInterpreter {
         self.counters = counters
         self.logger = logger
         self.readQueue = readQueue
+        plan = MeshPlan(node: coordinator.node, configured: configured)
     }
 
     /// Carries out the effects of one input, in their order.
@@ -67,10 +70,50 @@ struct EffectInterpreter {
             case .setClockOff(let isOff): coordinator.setClockOff(isOff)
             case .outgrown: record(.restored)
             case .vouched: record(.none)
+            case .connect(let nodes): connect(to: nodes)
             case .remember(let actor): remember(actor)
             case .reopen(let incarnation): laterIncarnation = incarnation
             }
         }
+    }
+
+    /// Connects to the members there are now.
+    private mutating func connect(to nodes: [NodeID]) {
+        do {
+            plan.members = nodes
+            plan.membership = try coordinator.membership
+        } catch {
+            logger.error("Members cannot be read", metadata: [LogKeys.error: "\(error)"])
+        }
+        for (peer, reason) in plan.unreachable {
+            logger.error(
+                "A member cannot be connected to",
+                metadata: [LogKeys.peer: "\(peer)", LogKeys.reason: "\(reason)"])
+        }
+        for peer in plan.peers {
+            do {
+                try transport.connect(to: peer)
+            } catch {
+                logger.error(
+                    "A member cannot be connected to",
+                    metadata: [LogKeys.peer: "\(peer.node)", LogKeys.error: "\(error)"])
+            }
+        }
+        for node in plan.cut {
+            do {
+                try transport.disconnect(from: node)
+            } catch {
+                logger.error(
+                    "A node that is a member no more cannot be cut off",
+                    metadata: [LogKeys.peer: "\(node)", LogKeys.error: "\(error)"])
+            }
+        }
+    }
+
+    /// Goes on with other keys and addresses of configured peers.
+    mutating func update(_ change: MeshChange) throws {
+        plan.configure(change.peers)
+        try transport.update(MeshChange(keys: change.keys, peers: plan.peers))
     }
 
     private func setSaving(_ isAllowed: Bool) {
@@ -160,7 +203,8 @@ struct EffectInterpreter {
                     .applied(
                         StoreState(
                             vector: applied.versionVector, durable: applied.durable,
-                            digest: applied.digest), rejections))
+                            digest: applied.digest, membership: applied.membership),
+                        rejections))
             case .failure(let error):
                 // A full disk passes; anything worse stops the writer, which says so itself.
                 logger.error(
@@ -210,6 +254,7 @@ struct EffectInterpreter {
     private mutating func report(_ alarm: Alarm) {
         counters.countAlarm()
         if case .twoNodesWithOneID(coordinator.node, _) = alarm { isNumberTaken = true }
+        if case .departed = alarm { coordinator.setDeparted() }
         let (level, message, metadata) = alarm.logLine
         logger.log(level: level, message, metadata: metadata)
     }
@@ -289,6 +334,11 @@ extension Alarm {
             (
                 .error, "A peer's history does not reach back far enough",
                 [LogKeys.peer: "\(peer)", LogKeys.count: "\(missing)"]
+            )
+        case .departed(let peer):
+            (
+                .critical, "This node is a member of its cluster no more, and takes no saves",
+                [LogKeys.peer: "\(peer)"]
             )
         case .undecodable(let reason):
             (.warning, "A frame could not be decoded", [LogKeys.reason: "\(reason)"])

@@ -81,7 +81,7 @@ final class NodeLoop {
 
     init(
         shared: LoopShared, coordinator: PersistentStoreCoordinator, actor: ActorID,
-        state: StoreState, incarnations: [ActorID], peers: [NodeID],
+        state: StoreState, incarnations: [ActorID], peers: [MeshPeer],
         transport: any Transport, limits: Limits, logger: Logger,
         queues: (reading: DispatchQueue, maintenance: DispatchQueue)
     ) {
@@ -91,10 +91,10 @@ final class NodeLoop {
         self.logger = logger
         self.actor = actor
         self.state = state
-        self.peers = peers
+        self.peers = peers.map(\.node)
         maintenanceQueue = queues.maintenance
         recoveryAtOpening = coordinator.recovery
-        digestBook = DigestBook(cluster: coordinator.cluster, peers: peers, limits: limits)
+        digestBook = DigestBook(cluster: coordinator.cluster, limits: limits)
         replicator = Replicator(
             configuration: .init(
                 cluster: coordinator.cluster, actor: actor,
@@ -103,7 +103,8 @@ final class NodeLoop {
             limits: limits, generator: SeededGenerator(seed: actor.incarnation))
         interpreter = EffectInterpreter(
             transport: transport, coordinator: coordinator, handover: shared.handover,
-            counters: shared.counters, logger: logger, readQueue: queues.reading)
+            counters: shared.counters, logger: logger, readQueue: queues.reading,
+            configured: peers)
     }
 
     /// Runs until told to stop.
@@ -195,7 +196,7 @@ final class NodeLoop {
                     isCollected = result.isDone
                     shared.counters.countCollected(result)
                 }
-            case .rekeyed(let change): try transport.update(change)
+            case .rekeyed(let change): try interpreter.update(change)
             case .awaited: try askAwaitedPeers()
             case .failed(let error): throw error
             case .stop: isStopping = true
@@ -215,6 +216,7 @@ final class NodeLoop {
         if newer.vector.covers(state.vector) {
             state.vector = newer.vector
             state.digest = newer.digest
+            state.membership = newer.membership
         }
         state.durable.join(newer.durable)
     }
@@ -295,13 +297,14 @@ final class NodeLoop {
         coordinator.makeDurable { result in
             // On the writer's queue nothing is committed meanwhile: the three belong together.
             guard case .success = result, let token = try? coordinator.currentToken,
-                let digest = try? coordinator.currentDigest
+                let digest = try? coordinator.currentDigest,
+                let membership = try? coordinator.membership
             else { return handover.give(.madeDurable(nil)) }
             handover.give(
                 .madeDurable(
                     StoreState(
                         vector: token.versionVector, durable: coordinator.durableVector,
-                        digest: digest)))
+                        digest: digest, membership: membership)))
         }
     }
 

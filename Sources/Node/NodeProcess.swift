@@ -6,6 +6,7 @@ public import Coordinator
 internal import Foundation
 internal import Glibc
 public import Logging
+internal import Merge
 internal import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals

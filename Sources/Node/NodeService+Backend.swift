@@ -57,7 +57,8 @@ extension NodeService: NodeBackend {
                 context: ["key": "mesh.secretKeyFile"])
         }
         var change = change
-        change.peers.removeAll { peer in !settings.peers.contains { $0.node == peer.node } }
+        let members = members
+        change.peers.removeAll { !members.contains($0.node) }
         if let peer = change.peers.first(where: { change.keys != nil && $0.publicKeys.isEmpty }) {
             throw NodeError(
                 .configurationInvalid, "Node \(peer.node) has no public key",

@@ -25,8 +25,11 @@ internal import Synchronization
 public final class NodeService: Sendable {
     /// How a node is run.
     public struct Settings: Sendable {
-        /// The peers to connect to; with this node they are the members of the cluster.
+        /// The peers to connect to; with this node they are the members of the cluster as long as
+        /// no transaction has told of members.
         public var peers: [MeshPeer] = []
+        /// Where others reach this node; nil where it has no mesh.
+        public var address: MemberAddress?
         /// The bounds of the protocol. They must fit the transport's: see ``fitted(toFrames:)``.
         public var limits = NodeService.Settings.fitted(toFrames: TransportLimits().frameBytes)
         /// Where log lines go.
@@ -62,8 +65,14 @@ public final class NodeService: Sendable {
     public let coordinator: PersistentStoreCoordinator
     /// This incarnation of this node.
     public let actor: ActorID
-    /// All members of the cluster, this node among them, lowest first.
-    public let members: [NodeID]
+    /// All members of the cluster, lowest first: those that transactions tell of, or before the
+    /// first change of membership the configured peers and this node.
+    public var members: [NodeID] {
+        guard let membership = try? coordinator.membership, !membership.isEmpty else {
+            return configuredMembers
+        }
+        return membership.current
+    }
     /// What is counted; the HTTP interface counts its requests here.
     public var counters: NodeCounters { shared.counters }
 
@@ -73,6 +82,7 @@ public final class NodeService: Sendable {
     let maintenanceQueue = DispatchQueue(label: "tributary.node.maintenance", qos: .utility)
     /// Reads the configuration anew; nil where there is none.
     let reloader = Mutex<(@Sendable () async throws -> ReloadReport)?>(nil)
+    private let configuredMembers: [NodeID]
     private let makeTransport: @Sendable () throws -> any Transport
     private let lifecycle = Mutex(Lifecycle())
 
@@ -100,7 +110,7 @@ public final class NodeService: Sendable {
         self.coordinator = coordinator
         self.actor = actor
         self.settings = settings
-        members = Set(settings.peers.map(\.node) + [coordinator.node]).sorted()
+        configuredMembers = Set(settings.peers.map(\.node) + [coordinator.node]).sorted()
         makeTransport = transport
     }
 
@@ -125,7 +135,9 @@ public final class NodeService: Sendable {
             guard notice.isLocal else { return }
             handover.offer(
                 notice.transactions,
-                StoreState(vector: notice.token.versionVector, digest: notice.digest))
+                StoreState(
+                    vector: notice.token.versionVector, digest: notice.digest,
+                    membership: notice.membership))
         }
         lifecycle.withLock { $0.observation = observation }
         coordinator.onStop { handover.give(.failed($0)) }
@@ -134,7 +146,7 @@ public final class NodeService: Sendable {
         let state = try coordinator.read { reader in
             StoreState(
                 vector: try reader.token.versionVector, durable: durable,
-                digest: try reader.digest)
+                digest: try reader.digest, membership: try reader.membership)
         }
         try await withCheckedThrowingContinuation { started in
             let thread = Thread { [self] in runLoop(state, started) }
@@ -154,7 +166,7 @@ public final class NodeService: Sendable {
             loop = NodeLoop(
                 shared: shared, coordinator: coordinator, actor: actor, state: state,
                 incarnations: try coordinator.rememberedIncarnations,
-                peers: settings.peers.map(\.node), transport: transport, limits: settings.limits,
+                peers: settings.peers, transport: transport, limits: settings.limits,
                 logger: settings.logger,
                 queues: (readQueue, maintenanceQueue))
         } catch {

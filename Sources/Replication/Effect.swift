@@ -52,6 +52,10 @@ public enum Effect: Hashable, Sendable {
     /// once.
     case vouched
 
+    /// The other members are these now, by number: connect to them, where their addresses are
+    /// known, and to nobody else. Not given as long as no transaction has told of members.
+    case connect(to: [NodeID])
+
     /// Let the store remember that this is the newest incarnation met of its node, for this run
     /// and all later ones, and answer with ``Input/remembered(_:isDurable:now:)``.
     case remember(ActorID)
@@ -94,6 +98,9 @@ public enum Alarm: Hashable, Sendable {
     case transactionTooLarge(Dot, bytes: Int)
     /// A peer's vector has transactions that its log does not give: its history was purged.
     case historyTooShort(peer: NodeID, missing: UInt64)
+    /// This node's number is a member's no more: nobody takes its saves, and it takes none. It may
+    /// come back under another number.
+    case departed(told: NodeID)
     /// A frame could not be decoded and no socket says whose it is.
     case undecodable(reason: String)
 }
@@ -108,6 +115,8 @@ public struct Refusal: Hashable, Sendable {
         case revision
         /// The model's version hash, in which the merge policies are.
         case model
+        /// Whether it is a member of the cluster.
+        case membership
     }
 
     /// Which part differs.

@@ -25,6 +25,7 @@ extension Replicator {
         case .hello(let heads):
             receiveHeads(heads, from: index, over: channel)
             // Refused or not: so the other side learns what differs as well.
+            if isApplyingOfDeparted { return }
             effects.append(.reply(to: envelope.sender, bytes: encoded(.heads(self.heads))))
         case let message:
             guard peers[index].isAgreed else {
@@ -113,7 +114,10 @@ extension Replicator {
         let isNew = peers[index].refusal != refusal
         peers[index].forget()
         peers[index].refusal = refusal
-        if isNew { raise(.refused(peer: peers[index].node, refusal)) }
+        // Who joined a moment ago is not known everywhere yet.
+        if isNew, refusal.part != .membership || incarnations.departed.contains(peers[index].node) {
+            raise(.refused(peer: peers[index].node, refusal))
+        }
     }
 
     private mutating func receiveHeads(_ heads: Heads, from index: Int, over channel: Channel) {
@@ -132,7 +136,11 @@ extension Replicator {
                     part: .model, ours: hexadecimal(configuration.modelHash),
                     theirs: hexadecimal(heads.modelHash)))
         }
+        if let refusal = membershipRefusal(of: peers[index].node) {
+            return refuse(index, refusal)
+        }
         peers[index].refusal = nil
+        learnDeparture(heads, from: index)
         noteIncarnations(
             heads.met + heads.known + heads.vector.entries.map(\.actor) + [heads.actor])
         guard !refuseOutdated(heads.actor) else { return }

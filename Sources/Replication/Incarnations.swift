@@ -6,6 +6,8 @@ import Merge
 struct Incarnations: Hashable, Sendable {
     /// Sorted by node, one a node.
     private(set) var newest: [ActorID] = []
+    /// Nodes that are members no more, sorted: all their incarnations are closed.
+    private(set) var departed: [NodeID] = []
 
     /// The newest incarnation known of a node.
     subscript(node: NodeID) -> ActorID? {
@@ -13,9 +15,18 @@ struct Incarnations: Hashable, Sendable {
         return place < newest.count && newest[place].node == node ? newest[place] : nil
     }
 
-    /// Whether a newer incarnation of the actor's node is known: then its transactions are taken
+    /// Whether a newer incarnation of the actor's node is known, or its departure: then its transactions are taken
     /// from members' logs only.
-    func isClosed(_ actor: ActorID) -> Bool { self[actor.node].map { $0 > actor } ?? false }
+    func isClosed(_ actor: ActorID) -> Bool {
+        departed.contains(actor.node) || self[actor.node].map { $0 > actor } ?? false
+    }
+
+    /// Closes all incarnations of nodes that are members no more; they never open again.
+    mutating func depart(_ nodes: [NodeID]) {
+        for node in nodes where !departed.contains(node) {
+            departed.insert(node, at: departed.firstIndex { $0 > node } ?? departed.endIndex)
+        }
+    }
 
     /// Takes note of an incarnation.
     ///

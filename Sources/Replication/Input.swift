@@ -20,13 +20,17 @@ public struct StoreState: Hashable, Sendable {
     public var recorded: VersionVector
     /// The digest of the projection at exactly ``vector``.
     public var digest: ProjectionDigest
+    /// Who is a member, as the transactions of exactly ``vector`` tell.
+    public var membership: Membership
 
     /// Describes a store; without a durable vector everything is durable, and without a recorded
     /// one all that is durable is recorded.
     public init(
         vector: VersionVector, durable: VersionVector? = nil,
-        recorded: VersionVector? = nil, digest: ProjectionDigest
+        recorded: VersionVector? = nil, digest: ProjectionDigest,
+        membership: Membership = Membership()
     ) {
+        self.membership = membership
         self.vector = vector
         self.durable = durable ?? vector
         self.recorded = recorded ?? durable ?? vector
@@ -85,7 +89,8 @@ public enum Input: Hashable, Sendable {
     /// that failed.
     case remembered(ActorID, isDurable: Bool, now: UInt64)
 
-    /// The nodes the shell connects to are others now.
+    /// The configured nodes are others now. They are the members as long as no transaction has
+    /// told of any.
     case peersChanged([NodeID], now: UInt64)
     /// A connection to a peer came up: a hint that makes catching up start at once.
     case peerConnected(NodeID, now: UInt64)

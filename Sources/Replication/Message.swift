@@ -6,7 +6,7 @@ public import Merge
 /// ``hello(_:)`` and ``pull(_:)`` ask, ``heads(_:)``, ``page(_:)`` and ``piece(_:)`` answer.
 public enum Message: Hashable, Sendable {
     /// The revision of the protocol that this is.
-    public static let revision: UInt64 = 3
+    public static let revision: UInt64 = 4
 
     /// Where the sender stands.
     case heads(Heads)
@@ -48,6 +48,8 @@ public struct Heads: Hashable, Sendable {
     /// Newest incarnations that it knows of, its own node's among them, but has not met in this
     /// run or not as such, in the same order: so that an older one learns that it is not heard.
     public var known: [ActorID]
+    /// Nodes that are members no more, sorted, so that one of them learns it.
+    public var departed: [NodeID]
     /// Whether its store may lack what its node has reported before.
     public var recovery: Recovery
 
@@ -59,8 +61,10 @@ public struct Heads: Hashable, Sendable {
         actor: ActorID, vector: VersionVector, durable: VersionVector,
         recorded: VersionVector? = nil, digest: ProjectionDigest,
         clock: HybridTimestamp, wallMilliseconds: UInt64, modelHash: [UInt8],
-        met: [ActorID] = [], known: [ActorID] = [], recovery: Recovery = .none
+        met: [ActorID] = [], known: [ActorID] = [], departed: [NodeID] = [],
+        recovery: Recovery = .none
     ) {
+        self.departed = departed
         self.actor = actor
         self.vector = vector
         self.durable = durable

@@ -157,7 +157,8 @@ extension Message {
         case .heads(let heads), .hello(let heads):
             100 + 20
                 * (heads.vector.entries.count + heads.durable.entries.count
-                    + heads.recorded.entries.count + heads.met.count + heads.known.count)
+                    + heads.recorded.entries.count + heads.met.count + heads.known.count
+                    + heads.departed.count)
         case .notification(let transactions):
             transactions.reduce(16) { $0 + $1.count + 5 }
         case .announcement(let announced): 16 + announced.count * 32
@@ -268,7 +269,7 @@ extension Message {
 
 extension Heads {
     fileprivate func write(to writer: inout CBORWriter) {
-        writer.beginArray(13)
+        writer.beginArray(14)
         writer.write(UInt64(actor.node.rawValue))
         writer.write(actor.incarnation)
         writer.write(vector)
@@ -281,6 +282,8 @@ extension Heads {
         writer.write(modelHash)
         Self.write(met, to: &writer)
         Self.write(known, to: &writer)
+        writer.beginArray(departed.count)
+        for node in departed { writer.write(UInt64(node.rawValue)) }
         writer.write(recovery.rawValue)
     }
 
@@ -295,7 +298,7 @@ extension Heads {
     fileprivate init(
         from reader: inout CBORReader, limits: Limits
     ) throws(DecodingFailure) {
-        try reader.array(exactly: 13)
+        try reader.array(exactly: 14)
         actor = try reader.actor()
         vector = try reader.vector()
         durable = try reader.vector()
@@ -310,7 +313,27 @@ extension Heads {
         }
         met = try Self.incarnations(from: &reader, limits: limits)
         known = try Self.incarnations(from: &reader, limits: limits)
+        departed = try Self.nodes(from: &reader, limits: limits)
         recovery = try Recovery(from: &reader)
+    }
+
+    private static func nodes(
+        from reader: inout CBORReader, limits: Limits
+    ) throws(DecodingFailure) -> [NodeID] {
+        let count = try reader.array()
+        guard count <= limits.peers else {
+            throw DecodingFailure("too many nodes", offset: reader.offset)
+        }
+        var nodes: [NodeID] = []
+        nodes.reserveCapacity(count)
+        for _ in 0..<count {
+            let node = try reader.node()
+            if let last = nodes.last, last >= node {
+                throw DecodingFailure("nodes are out of order", offset: reader.offset)
+            }
+            nodes.append(node)
+        }
+        return nodes
     }
 
     private static func incarnations(

@@ -6,6 +6,8 @@ extension Replicator {
 
     mutating func publishHeads() {
         advanceStability()
+        // At the next tick then.
+        if isApplyingOfDeparted { return }
         effects.append(.publish(encoded(.heads(heads))))
         let fifth = limits.headsMilliseconds / 5
         nextHeadsAt =
@@ -23,9 +25,9 @@ extension Replicator {
 
     /// Asks a peer where it stands, at most twice a heads interval.
     mutating func sayHello(_ index: Int) {
-        guard isStarted, peers[index].isConfigured, !peers[index].isQuarantined(now: now) else {
-            return
-        }
+        guard isStarted, peers[index].isConfigured, !peers[index].isQuarantined(now: now),
+            !isApplyingOfDeparted
+        else { return }
         if let last = peers[index].lastHello, now < last + limits.headsMilliseconds / 2 { return }
         peers[index].lastHello = now
         effects.append(.send(to: peers[index].node, bytes: encoded(.hello(heads))))
@@ -33,7 +35,7 @@ extension Replicator {
 
     /// Where we stand.
     var heads: Heads {
-        let met = Array(peers.lazy.compactMap(\.met).prefix(limits.peers))
+        let met = Array(peers.lazy.filter(\.isConfigured).compactMap(\.met).prefix(limits.peers))
         let known = incarnations.newest.filter { $0 != configuration.actor && !met.contains($0) }
         let wall = HybridTimestamp(
             milliseconds: min(wallMilliseconds, HybridTimestamp.maximumMilliseconds), counter: 0)
@@ -42,7 +44,8 @@ extension Replicator {
             recorded: state.recorded.meet(state.durable), digest: state.digest,
             clock: max(latestTimestamp, wall ?? .zero),
             wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash,
-            met: met, known: Array(known.prefix(limits.peers)), recovery: recovery)
+            met: met, known: Array(known.prefix(limits.peers)),
+            departed: Array(incarnations.departed.prefix(limits.peers)), recovery: recovery)
     }
 
     // MARK: - Saves

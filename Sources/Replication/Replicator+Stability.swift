@@ -58,6 +58,11 @@ extension Replicator {
         for index in peers.indices where peers[index].isAgreed && isRemembered(index) {
             peers[index].met = peers[index].actor
         }
+        dropWhatIsClosed()
+    }
+
+    /// Drops what waits of closed actors; see ``settleMeetings()``.
+    mutating func dropWhatIsClosed() {
         let incarnations = incarnations
         let dots = queue.drop(to: state.vector) { incarnations.isClosed($0) }
         guard !dots.isEmpty else { return }
@@ -108,7 +113,14 @@ extension Replicator {
     /// By what reports are judged.
     var stabilityView: Stability.View {
         Stability.View(
-            own: configuration.actor, durable: state.durable, incarnations: incarnations)
+            own: configuration.actor, durable: state.durable, incarnations: incarnations,
+            departures: departures)
+    }
+
+    private var departures: [(node: NodeID, dot: Dot)] {
+        state.membership.departed.compactMap { member in
+            member.departure.map { (node: member.node, dot: $0.stamp.dot) }
+        }
     }
 
     mutating func learnReport(_ heads: Heads, from index: Int) {
@@ -128,7 +140,8 @@ extension Replicator {
 
     /// Tells what has become stable.
     mutating func advanceStability() {
-        guard recovery == .none, !isOutdated, !isAnyMeetingOpen,
+        guard recovery == .none, !isOutdated, isMember, !isAnyMeetingOpen,
+            departures.allSatisfy({ state.durable.contains($0.dot) }),
             stability.advance(stabilityView)
         else { return }
         effects.append(.stable(stability.vector))
@@ -137,7 +150,7 @@ extension Replicator {
     // MARK: - Recovery
 
     /// Whether saves are let through.
-    var isSaving: Bool { recovery != .restored && !isOutdated }
+    var isSaving: Bool { recovery != .restored && !isOutdated && isMember }
 
     /// A new store takes over from an older one: it must have all of it before it saves.
     mutating func outgrow() {

@@ -67,6 +67,10 @@ public struct Replicator: Sendable {
     var toldSaving = true
     /// Whether an incarnation of this node is known that is newer than this one.
     var isOutdated = false
+    /// The configured nodes: the members as long as no transaction has told of any.
+    var configured: [NodeID] = []
+    /// Whether a member has told that this node is one no more.
+    var isToldDeparted = false
 
     /// Whether this clock is far off from those of the members, and whether that of the only
     /// other one is.
@@ -129,7 +133,8 @@ public struct Replicator: Sendable {
             finishRemembering(actor, isDurable: isDurable)
         case .peersChanged(let nodes, let now):
             setTime(now)
-            setPeers(nodes)
+            configured = nodes
+            setPeers()
         case .peerConnected(let node, let now):
             setTime(now)
             if let index = peerIndex(node) {
@@ -180,15 +185,17 @@ public struct Replicator: Sendable {
         isStarted = true
         self.state = state
         queue.join(state.vector)
+        incarnations.depart(state.membership.departed.map(\.node))
         for actor in configuration.incarnations where actor.node != node {
             remembered.note(actor)
         }
         noteIncarnations(
             state.vector.entries.map(\.actor) + remembered.newest + [configuration.actor])
         // Before anything else: what the store may do.
-        if nodes.allSatisfy({ $0 == node }) { recovery = .none }
+        configured = nodes
+        if members.allSatisfy({ $0 == node }) { recovery = .none }
         tellRecovery()
-        setPeers(nodes)
+        setPeers()
         publishHeads()
     }
 
@@ -221,22 +228,25 @@ public struct Replicator: Sendable {
 
     /// Takes over what the store holds after local saves.
     private mutating func adopt(_ state: StoreState) {
-        if isNewer(state) {
-            self.state.vector = state.vector
-            self.state.digest = state.digest
-        }
-        self.state.durable.join(state.durable)
-        self.state.recorded.join(state.recorded)
+        take(state)
         queue.join(state.vector)
     }
 
-    private mutating func finishApplying(_ state: StoreState, rejected: [Rejection]) {
+    private mutating func take(_ state: StoreState) {
         if isNewer(state) {
             self.state.vector = state.vector
             self.state.digest = state.digest
+            if self.state.membership != state.membership {
+                self.state.membership = state.membership
+                takeUpMembership()
+            }
         }
         self.state.durable.join(state.durable)
         self.state.recorded.join(state.recorded)
+    }
+
+    private mutating func finishApplying(_ state: StoreState, rejected: [Rejection]) {
+        take(state)
         let isForward = queue.finishBatch(
             vector: self.state.vector.joined(state.vector), rejected: rejected, now: now)
         // A store that applies nothing and rejects nothing is in trouble (a full disk): it is
@@ -277,8 +287,9 @@ public struct Replicator: Sendable {
         return place
     }
 
-    private mutating func setPeers(_ nodes: [NodeID]) {
-        let nodes = Set(nodes).subtracting([node]).sorted()
+    mutating func setPeers() {
+        let nodes = Set(members).subtracting([node]).sorted()
+        if !state.membership.isEmpty { effects.append(.connect(to: nodes)) }
         for index in peers.indices where !nodes.contains(peers[index].node) {
             peers[index].isConfigured = false
             peers[index].pulling = nil

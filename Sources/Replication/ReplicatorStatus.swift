@@ -72,6 +72,8 @@ public enum StabilityHindrance: Hashable, Sendable {
     case recovering
     /// It has not met this incarnation, or has not told so yet.
     case hasNotMet(ActorID)
+    /// It has not applied that another node is a member no more, or has not told so yet.
+    case hasNotApplied(departureOf: NodeID)
     /// It holds transactions of its own or of closed actors that are not on this node's disk.
     case behind(missing: UInt64)
 }

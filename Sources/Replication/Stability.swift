@@ -13,10 +13,12 @@ struct Report: Hashable, Sendable {
     /// The incarnation of a node that the reporter has met.
     func met(_ node: NodeID) -> ActorID? { met.first { $0.node == node } }
 
-    /// Whether it was made after the other, in one incarnation: all of a report only grows.
+    /// Whether it was made after the other, in one incarnation: all of a report only grows, but that
+    /// those who depart are not among those met any more. Should an older one that had met fewer
+    /// pass for a later one, it would only hold stability up until the next.
     func isLater(than other: Report) -> Bool {
         actor == other.actor && vector.covers(other.vector) && recorded.covers(other.recorded)
-            && other.met.allSatisfy { old in met(old.node).map { $0 >= old } ?? false }
+            && other.met.allSatisfy { old in met(old.node).map { $0 >= old } ?? true }
             && (other.isRecovering || !isRecovering)
     }
 }
@@ -24,8 +26,8 @@ struct Report: Hashable, Sendable {
 /// Which transactions are stable here: nothing concurrent with them can still arrive.
 ///
 /// A dot is stable when every member's report has it on disk, where a report counts only if it
-/// was made in its member's newest incarnation and after meeting the newest of all others, and is
-/// used only once all is here that it holds of its reporter and of closed actors. Why each is
+/// was made in its member's newest incarnation, after meeting the newest of all others and after
+/// applying all departures known here, and is used only once all is here that it holds of its reporter and of closed actors. Why each is
 /// needed: MODEL.md, P15 to P17.
 ///
 /// What the reporter *holds* is its vector, not only what is on its disk: what it has applied of
@@ -39,6 +41,8 @@ struct Stability: Sendable {
         var own: ActorID
         var durable: VersionVector
         var incarnations: Incarnations
+        /// Who is a member no more, by number, with the transaction that says so.
+        var departures: [(node: NodeID, dot: Dot)] = []
     }
 
     /// The reports of another member. Three, and not the latest only: of a member that always
@@ -125,7 +129,9 @@ struct Stability: Sendable {
             guard let newest = view.incarnations[member.node] else { continue }
             if report.met(member.node) != newest { return .hasNotMet(newest) }
         }
-        return nil
+        // For certain: one who loses it with the power would take from that node again.
+        let open = view.departures.first { !report.recorded.contains($0.dot) }
+        return open.map { .hasNotApplied(departureOf: $0.node) }
     }
 
     /// How many transactions a report holds, of its reporter and of closed actors, that are not

@@ -25,7 +25,8 @@ struct TributaryCommand: AsyncParsableCommand {
             ImportCommand.self, ExportCommand.self, StatusCommand.self, HistoryCommand.self,
             GenerationsCommand.self, ConflictsCommand.self, VerifyCommand.self,
             ModelCommand.self, SQLCommand.self, BackupCommand.self, RestoreCommand.self,
-            KeygenCommand.self, KeysCommand.self, DemoCommand.self, SimulateCommand.self,
+            KeygenCommand.self, KeysCommand.self, MemberCommand.self, DemoCommand.self,
+            SimulateCommand.self,
         ])
 
     static func main() async {

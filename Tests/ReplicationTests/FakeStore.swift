@@ -27,7 +27,12 @@ struct FakeStore {
         self.isLazy = isLazy
     }
 
-    var state: StoreState { StoreState(vector: vector, durable: durable, digest: digest) }
+    /// Who is a member, as the log tells.
+    private(set) var membership = Membership()
+
+    var state: StoreState {
+        StoreState(vector: vector, durable: durable, digest: digest, membership: membership)
+    }
 
     mutating func append(_ transaction: EncodedTransaction) {
         guard vector.covers(transaction.transaction.seen), !vector.contains(transaction.dot) else {
@@ -35,6 +40,12 @@ struct FakeStore {
         }
         vector.advance(to: transaction.dot)
         log.append(transaction)
+        for change in transaction.transaction.changes {
+            let shape = transaction.transaction.shapes[change.shape]
+            if let change = MembershipChange(change, shape: shape) {
+                membership.apply(change, stamp: transaction.transaction.stamp)
+            }
+        }
         digest.add((Transaction.checksum(transaction.bytes), transaction.dot.sequence))
         if !isLazy { sync() }
     }
@@ -76,6 +87,7 @@ struct FakeStore {
         if let outgrownAt, durableCount <= outgrownAt, recovery == .restored { recovery = .new }
         vector = VersionVector()
         digest = ProjectionDigest()
+        membership = Membership()
         log = []
         for transaction in kept { append(transaction) }
         sync()

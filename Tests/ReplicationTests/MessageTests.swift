@@ -70,8 +70,8 @@ struct MessageTests {
             try Envelope.decode(bytes, cluster: "other")
         }
         var later = bytes
-        later[1] = 4
-        #expect(throws: MessageFailure.otherRevision(4, sender: World.id(3))) {
+        later[1] = UInt8(Message.revision) + 1
+        #expect(throws: MessageFailure.otherRevision(Message.revision + 1, sender: World.id(3))) {
             try Envelope.decode(resealed(later), cluster: "test")
         }
         #expect(throws: MessageFailure.self) { try Envelope.decode(later, cluster: "test") }

@@ -25,6 +25,11 @@ struct StabilityOracle {
             faults.append("\(node.actor) declared what is not on its own disk")
         }
         for other in nodes where other.isUp && other.store.recovery == .none {
+            let membership = node.store.membership
+            // Who is a member no more, or not yet, has nothing to say.
+            guard membership.isEmpty || membership[other.actor.node]?.isCurrent ?? false,
+                other.store.membership[other.actor.node]?.isCurrent ?? membership.isEmpty
+            else { continue }
             guard !other.store.durable.covers(vector) else { continue }
             faults.append("\(node.actor) declared what is not on the disk of \(other.actor)")
         }

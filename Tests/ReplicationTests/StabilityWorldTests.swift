@@ -31,6 +31,50 @@ struct StabilityWorldTests {
         }
     }
 
+    /// The same, with nodes that join, leave, and are retired, dead or alive; but no disk is lost or
+    /// set back: who has forgotten a departure, and hears of it from nobody, goes on with whoever
+    /// departed (ARCHITECTURE, failure model).
+    @Test(
+        "What is stable is on every member's disk while members come and go",
+        arguments: Array(1...24))
+    func members(seed: UInt64) {
+        var history = RandomHistory(seed: seed, changesMembers: true)
+        history.run(steps: 100)
+        #expect(history.world.oracle.faults == [])
+        history.settle()
+        let world = history.world
+        #expect(world.oracle.faults == [])
+        let members = history.members
+        #expect(!members.isEmpty)
+        let first = members.first ?? 0
+        for index in members {
+            let node = world.nodes[index]
+            let status = world.status(index)
+            #expect(node.store.vector == world.nodes[first].store.vector)
+            #expect(status.stable == node.store.vector)
+            #expect(status.members.filter { $0.hindrance != nil } == [])
+            #expect(status.recovery == .none && node.isSaving)
+            #expect(node.store.violations.isEmpty)
+        }
+    }
+
+    @Test("Members do come and go in those histories")
+    func memberCoverage() {
+        var retired = 0
+        var left = 0
+        var joined = 0
+        for seed in 1...8 {
+            var history = RandomHistory(seed: UInt64(seed), changesMembers: true)
+            history.run(steps: 100)
+            retired += history.retirements
+            left += history.leavings
+            joined += history.joinings
+        }
+        #expect(retired > 3)
+        #expect(left > 0)
+        #expect(joined > 5)
+    }
+
     @Test("The random histories do contain what they are for")
     func coverage() {
         var declared = 0
@@ -58,10 +102,18 @@ struct RandomHistory {
     private var incarnations: [UInt64] = []
     /// The first transaction of an actor that was lost by all; looked up only, never iterated.
     private var lost: [ActorID: UInt64] = [:]
+    /// How many are members by configuration.
+    private let founders: Int
     private(set) var restores = 0
     private(set) var staleStarts = 0
+    private(set) var retirements = 0
+    private(set) var leavings = 0
+    private(set) var joinings = 0
+    /// Draws changes of members; nil where there are none. Apart, so that all else stays as it is.
+    private var memberGenerator: SeededGenerator?
 
-    init(seed: UInt64) {
+    init(seed: UInt64, changesMembers: Bool = false) {
+        if changesMembers { memberGenerator = SeededGenerator(seed: seed &* 99) }
         generator = SeededGenerator(seed: seed &* 77)
         world = World(seed: seed)
         world.syncMilliseconds = UInt64.random(in: 100...1_500, using: &generator)
@@ -82,6 +134,7 @@ struct RandomHistory {
             world.addNode(
                 number, peers: (1...count).filter { $0 != number }, recovery: recovery)
         }
+        founders = count
         backups = world.nodes.map { [$0.store] }
         incarnations = world.nodes.map(\.actor.incarnation)
         world.start()
@@ -103,9 +156,58 @@ struct RandomHistory {
         world.run(30_000)
     }
 
+    /// The members in the end: the greatest set of nodes of which each takes exactly that set for
+    /// the members. Who departed, or joined at one whose word nobody has, agrees with nobody.
+    var members: [Int] {
+        let sets = world.nodes.map { node -> [Int] in
+            let membership = node.store.membership
+            guard !membership.isEmpty else { return Array(0..<founders) }
+            return membership.current.map { Int($0.rawValue) - 1 }
+        }
+        let agreed = sets.filter { set in
+            !set.isEmpty && set.allSatisfy { sets.indices.contains($0) && sets[$0] == set }
+        }
+        return agreed.max { $0.count < $1.count } ?? []
+    }
+
+    private mutating func changeMembers() {
+        guard var generator = memberGenerator else { return }
+        defer { memberGenerator = generator }
+        guard Int.random(in: 0..<20, using: &generator) == 0 else { return }
+        let sponsor = Int.random(in: world.nodes.indices, using: &generator)
+        let other = Int.random(in: world.nodes.indices, using: &generator)
+        let known = world.nodes[sponsor].store.membership
+        let count = known.isEmpty ? founders : known.current.count
+        switch Int.random(in: 0..<5, using: &generator) {
+        case 0, 1:
+            let node = world.nodes[other].actor.node
+            guard other != sponsor, count > 2,
+                known.isEmpty ? other < founders : known[node]?.isCurrent ?? false
+            else { return }
+            if world.change(sponsor, .depart(node, isRetired: true)) { retirements += 1 }
+        case 2:
+            let node = world.nodes[sponsor].actor.node
+            guard count > 2, known.isEmpty || known[node]?.isCurrent ?? false else { return }
+            if world.change(sponsor, .depart(node, isRetired: false)) { leavings += 1 }
+        default:
+            guard world.nodes.count < 7 else { return }
+            let number = world.nodes.count + 1
+            guard world.change(sponsor, .join(World.id(number), World.address)) else { return }
+            joinings += 1
+            world.addNode(
+                number, peers: [Int(world.nodes[sponsor].actor.node.rawValue)], recovery: .new)
+            backups.append([world.nodes[number - 1].store])
+            incarnations.append(world.nodes[number - 1].actor.incarnation)
+            world.startNewcomer(number - 1)
+        }
+    }
+
     private mutating func step() {
+        changeMembers()
         let index = Int.random(in: world.nodes.indices, using: &generator)
-        switch Int.random(in: 0..<110, using: &generator) {
+        var kind = Int.random(in: 0..<110, using: &generator)
+        if memberGenerator != nil, kind >= 104 || 67..<76 ~= kind { kind = 100 }
+        switch kind {
         case 100..<104: calm()
         case 104...: makeMischief()
         case 0..<45:

@@ -6,7 +6,9 @@ struct FakeNode {
     var replicator: Replicator
     var store: FakeStore
     var actor: ActorID
+    /// Whom it is connected to: at first the configured peers.
     var peers: [NodeID]
+    let configured: [NodeID]
     var isUp = true
     /// Counts restarts, so that answers to an earlier life are dropped.
     var life = 0
@@ -78,7 +80,8 @@ final class World {
             FakeNode(
                 replicator: makeReplicator(
                     actor, cluster: cluster, model: model, recovery: recovery),
-                store: store, actor: actor, peers: peers.map(Self.id)))
+                store: store, actor: actor, peers: peers.map(Self.id),
+                configured: peers.map(Self.id)))
     }
 
     func makeReplicator(
@@ -94,9 +97,17 @@ final class World {
 
     func start() {
         for index in nodes.indices { start(index) }
-        for index in nodes.indices {
-            if let syncMilliseconds { schedule(.sync(index), after: syncMilliseconds) }
-        }
+        for index in nodes.indices { beginSyncing(index) }
+    }
+
+    /// Starts a node that was added to a running cluster.
+    func startNewcomer(_ index: Int) {
+        start(index)
+        beginSyncing(index)
+    }
+
+    private func beginSyncing(_ index: Int) {
+        if let syncMilliseconds { schedule(.sync(index), after: syncMilliseconds) }
     }
 
     func start(_ index: Int) {
@@ -121,6 +132,7 @@ final class World {
             node: nodes[index].actor.node,
             incarnation: incarnation ?? nodes[index].actor.incarnation + 1)
         nodes[index].actor = actor
+        nodes[index].peers = nodes[index].configured
         nodes[index].isUp = true
         nodes[index].isSaving = true
         nodes[index].stable = []
@@ -147,6 +159,34 @@ final class World {
         nodes[index].store.sync()
         give(index, .committed(group, state: nodes[index].store.state, now: now))
     }
+
+    /// Saves a change of membership on a node; the first one tells of all configured members.
+    ///
+    /// - Returns: whether the node takes saves.
+    @discardableResult
+    func change(_ index: Int, _ change: MembershipChange) -> Bool {
+        guard nodes[index].isUp, nodes[index].isSaving else { return false }
+        let actor = nodes[index].actor
+        var changes = [change]
+        if nodes[index].store.membership.isEmpty {
+            let all = nodes[index].configured + [actor.node]
+            changes = all.sorted().map { .join($0, Self.address) } + changes
+        }
+        let sequence = nodes[index].store.vector[actor] + 1
+        let transaction = EncodedTransaction(
+            Transaction(
+                dot: Dot(actor: actor, sequence: sequence),
+                timestamp: HybridTimestamp(milliseconds: wall, counter: 0) ?? .zero,
+                seen: nodes[index].store.vector, modelHash: model,
+                shapes: MembershipChange.shapes, changes: changes.map(\.change)))
+        nodes[index].store.append(transaction)
+        oracle.learn(transaction)
+        nodes[index].store.sync()
+        give(index, .committed([transaction], state: nodes[index].store.state, now: now))
+        return true
+    }
+
+    static let address = MemberAddress(publish: "tcp://host:1", exchange: "tcp://host:2")
 
     func run(_ milliseconds: UInt64) {
         let end = now + milliseconds
@@ -217,6 +257,7 @@ final class World {
             nodes[index].store.declared.join(vector)
             nodes[index].stable.append(vector)
         case .setClockOff: break
+        case .connect(let peers): nodes[index].peers = peers
         case .setSaving(let isAllowed): nodes[index].isSaving = isAllowed
         case .outgrown: nodes[index].store.outgrow()
         case .vouched: nodes[index].store.vouch()

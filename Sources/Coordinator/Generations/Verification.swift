@@ -166,6 +166,7 @@ extension StoreReader {
                 let transaction = catalog.asOwn(logged.encoded.transaction)
                 for change in transaction.changes where change.target == nil {
                     let shape = transaction.shapes[change.shape]
+                    if shape.entity == MembershipChange.entity { continue }
                     entities[change.row] = shape.entity
                     // Its tombstone may have been collected since.
                     if change.kind == .delete { deleted.insert(change.row) }

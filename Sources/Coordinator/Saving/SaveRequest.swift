@@ -12,6 +12,8 @@ public struct SaveRequest: Sendable {
     public var contextName: String?
     /// A name under which the save is done at most once, 1...200 bytes.
     public var saveID: String?
+    /// Changes of membership, instead of operations.
+    var membership: [MembershipChange] = []
 
     /// Describes a save.
     public init(

@@ -8,6 +8,8 @@ public struct CommitNotice: Sendable {
     public let token: QueryGenerationToken
     /// The digest of that state.
     public let digest: ProjectionDigest
+    /// Who is a member in that state.
+    public let membership: Membership
     /// The transactions committed, in the order applied.
     public let transactions: [EncodedTransaction]
     /// Whether they were saved here; else they came from other nodes.

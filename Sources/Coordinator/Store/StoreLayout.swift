@@ -9,10 +9,11 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 4
+    static let version: Int32 = 5
 
-    /// Whether opening a store brings its layout up to date: one without eclipsed rows.
-    static func canUpgrade(_ version: Int32) -> Bool { version == 3 }
+    /// Whether opening a store brings its layout up to date: one without eclipsed rows, or
+    /// without members.
+    static func canUpgrade(_ version: Int32) -> Bool { version == 3 || version == 4 }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
     /// the model is adopted.
@@ -22,7 +23,8 @@ enum StoreLayout {
         try database.execute(
             sql: """
                 PRAGMA user_version = \(self.version);
-                \(eclipsedTables)
+                \(version == 3 ? eclipsedTables : "")
+                \(memberTable)
                 """)
     }
 
@@ -36,6 +38,13 @@ enum StoreLayout {
             key BLOB NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (key, row))
             WITHOUT ROWID, STRICT;
         CREATE INDEX _eclipsedKeyByRow ON _eclipsedKey (row);
+        """
+
+    /// Who joined and who departed, as transactions tell; empty before the first of them.
+    private static let memberTable = """
+        CREATE TABLE _member (
+            node INTEGER PRIMARY KEY, publish TEXT, exchange TEXT, publicKeys TEXT,
+            joined BLOB, departed BLOB, retired INTEGER) STRICT;
         """
 
     static let systemTables = """
@@ -77,6 +86,7 @@ enum StoreLayout {
             saveID TEXT PRIMARY KEY, position INTEGER NOT NULL, answer BLOB NOT NULL)
             WITHOUT ROWID, STRICT;
         \(eclipsedTables)
+        \(memberTable)
         """
 
     /// Makes or extends the tables of a model's entities.

@@ -31,6 +31,11 @@ public struct StoreReader {
         }
     }
 
+    /// Who is a member in the state that is read, as far as transactions tell.
+    public var membership: Membership {
+        get throws { try StoreLayout.readMembership(in: database) }
+    }
+
     /// The digest kept with the state that is read.
     public var digest: ProjectionDigest {
         get throws {

@@ -73,9 +73,9 @@ struct HTTPError: Error {
     static func status(of code: CoordinatorError.Code) -> Int {
         switch code {
         case .malformed, .invalidPredicate: 400
-        case .objectNotFound, .conflictNotFound: 404
+        case .objectNotFound, .conflictNotFound, .memberUnknown: 404
         case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
-            .sidesChanged, .fileExists:
+            .sidesChanged, .fileExists, .memberDeparted, .memberConnected:
             409
         case .queryGenerationExpired, .historyTokenExpired: 410
         case .validationFailed: 422

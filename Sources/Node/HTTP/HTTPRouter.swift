@@ -31,6 +31,7 @@ struct HTTPRouter: Sendable {
     private let health: HealthResource
     private let reloading: ReloadResource
     private let backups: BackupResource
+    private let membership: MembersResource
 
     init(services: HTTPServices) {
         self.services = services
@@ -47,6 +48,7 @@ struct HTTPRouter: Sendable {
         health = HealthResource(services: services)
         reloading = ReloadResource(services: services)
         backups = BackupResource(services: services)
+        membership = MembersResource(services: services)
     }
 
     /// The endpoint of a request, once its token is known to reach for it.
@@ -94,6 +96,10 @@ struct HTTPRouter: Sendable {
             case ("objects", _): return [Endpoint("GET", .read) { try await objects.get($0) }]
             case ("conflicts", "resolution"):
                 return [Endpoint("POST", .write) { try await conflicts.resolve(segments[2], $0) }]
+            case ("members", "departure"):
+                return [
+                    Endpoint("POST", .admin) { try await membership.depart(segments[2], $0) }
+                ]
             case ("conflicts", "undo"):
                 return [Endpoint("POST", .write) { try await conflicts.undo(segments[2], $0) }]
             default: return []
@@ -120,13 +126,9 @@ struct HTTPRouter: Sendable {
         case "reload": return [Endpoint("POST", .admin) { try await reloading.post($0) }]
         case "backup": return [Endpoint("POST", .admin) { try await backups.post($0) }]
         case "members":
-            let refuse: Handler = { _ in
-                throw HTTPError.notSupported(
-                    "The membership cannot be changed here; change the nodes' configurations.")
-            }
             return [
-                Endpoint("GET", .read, refuse), Endpoint("POST", .admin, refuse),
-                Endpoint("DELETE", .admin, refuse),
+                Endpoint("GET", .read) { _ in try await membership.get() },
+                Endpoint("POST", .admin) { try await membership.post($0) },
             ]
         default: return []
         }

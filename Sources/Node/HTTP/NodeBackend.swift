@@ -42,9 +42,30 @@ public protocol NodeBackend: Sendable {
     ///
     /// - Throws: ``NodeError``, and nothing has changed, or ``NotSupported``.
     func reload() async throws -> ReloadReport
+    /// Makes a node a member; see ``NodeService/join(_:at:author:)``.
+    func join(_ node: NodeID, at address: MemberAddress, author: String?) async throws -> SaveResult
+    /// Ends the membership of another node; see ``NodeService/retire(_:isForced:author:)``.
+    func retire(_ node: NodeID, isForced: Bool, author: String?) async throws -> SaveResult
+    /// Ends the membership of this node; see ``NodeService/leave(author:)``.
+    func leave(author: String?) async throws -> SaveResult
 }
 
 extension NodeBackend {
+    private var noMembers: NotSupported { NotSupported("This node has no mesh.") }
+
+    /// Refuses, as a node without a mesh does.
+    public func join(
+        _ node: NodeID, at address: MemberAddress, author: String?
+    ) async throws -> SaveResult { throw noMembers }
+
+    /// Refuses, as a node without a mesh does.
+    public func retire(
+        _ node: NodeID, isForced: Bool, author: String?
+    ) async throws -> SaveResult { throw noMembers }
+
+    /// Refuses, as a node without a mesh does.
+    public func leave(author: String?) async throws -> SaveResult { throw noMembers }
+
     /// Saves through the coordinator, uncounted.
     public func save(_ request: SaveRequest) async throws -> SaveResult {
         try await coordinator.save(request)

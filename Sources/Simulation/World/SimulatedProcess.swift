@@ -477,6 +477,7 @@ final class SimulatedProcess {
         if newer.vector.covers(state.vector) {
             state.vector = newer.vector
             state.digest = newer.digest
+            state.membership = newer.membership
         }
         state.durable.join(newer.durable)
     }

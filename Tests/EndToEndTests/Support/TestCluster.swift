@@ -23,12 +23,15 @@ final class TestCluster: Sendable {
     ///   - starting: which of them are started; nil for all.
     ///   - model: the model as JSON.
     ///   - storeFolders: where the stores are of nodes that have them somewhere else.
+    ///   - founders: how many of them are members by configuration, nil for all; the others know
+    ///     the first alone, and nobody knows them.
     static func with(
-        nodes size: Int = 3, starting: [Int]? = nil, model: String = TestModel.json,
-        storeFolders: [Int: URL] = [:], _ body: (TestCluster) async throws -> Void
+        nodes size: Int = 3, founders: Int? = nil, starting: [Int]? = nil,
+        model: String = TestModel.json, storeFolders: [Int: URL] = [:],
+        _ body: (TestCluster) async throws -> Void
     ) async throws {
         let cluster = try await TestCluster(
-            size: size, model: model, storeFolders: storeFolders)
+            size: size, founders: founders ?? size, model: model, storeFolders: storeFolders)
         do {
             for number in starting ?? Array(1...size) { try await cluster.node(number).start() }
             try await body(cluster)
@@ -42,7 +45,9 @@ final class TestCluster: Sendable {
         await cluster.end()
     }
 
-    private init(size: Int, model: String, storeFolders: [Int: URL]) async throws {
+    private init(
+        size: Int, founders: Int, model: String, storeFolders: [Int: URL]
+    ) async throws {
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("tributary-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -68,10 +73,12 @@ final class TestCluster: Sendable {
         }
         self.nodes = nodes
         self.links = links
-        for node in nodes { try configuration(of: node).write(to: node.configuration) }
+        for node in nodes {
+            try configuration(of: node, founders: founders).write(to: node.configuration)
+        }
     }
 
-    private func configuration(of node: NodeHandle) -> Data {
+    private func configuration(of node: NodeHandle, founders: Int) -> Data {
         var lines = [
             "cluster: test", "node: \(node.number)", "store: \(node.store.path)",
             "model: model.json", "http:", "  listen: 127.0.0.1:\(node.httpPort)", "mesh:",
@@ -80,6 +87,7 @@ final class TestCluster: Sendable {
         ]
         if nodes.count > 1 { lines.append("  peers:") }
         for link in links where link.from == node.number {
+            guard link.to == 1 || (link.to <= founders && node.number <= founders) else { continue }
             lines.append("    - node: \(link.to)")
             lines.append("      publish: tcp://127.0.0.1:\(link.proxies[0].port)")
             lines.append("      exchange: tcp://127.0.0.1:\(link.proxies[1].port)")

@@ -122,8 +122,8 @@ struct CheckerScript {
     ) -> CommitNotice {
         CommitNotice(
             token: token(generation, Self.vector(vector)),
-            digest: ProjectionDigest(high: digest, low: 0), transactions: transactions,
-            isLocal: isLocal, inserted: inserted, updated: [], deleted: deleted)
+            digest: ProjectionDigest(high: digest, low: 0), membership: Membership(),
+            transactions: transactions, isLocal: isLocal, inserted: inserted, updated: [], deleted: deleted)
     }
 
     func started(

@@ -1,0 +1,42 @@
+public import Merge
+
+extension PersistentStoreCoordinator {
+    /// Who is a member of the cluster, as far as transactions tell; empty before the first change
+    /// of membership.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public var membership: Membership {
+        get throws {
+            if let writer { return writer.current.membership }
+            return try read { try $0.membership }
+        }
+    }
+
+    /// Saves changes of membership, as one transaction, and waits until it is on disk.
+    ///
+    /// - Parameters:
+    ///   - changes: at least one. The first that a cluster makes must have a join for each member
+    ///     there is, this node among them.
+    ///   - author: who, for history.
+    /// - Throws: ``CoordinatorError``: `memberDeparted` where a node is a member no more, for
+    ///   numbers are not used again; as ``save(_:)`` else.
+    public func changeMembership(
+        _ changes: [MembershipChange], author: String? = nil
+    ) async throws -> SaveResult {
+        try await save(Self.request(changes, author: author))
+    }
+
+    /// The same, blocking the calling thread.
+    public func changeMembership(
+        _ changes: [MembershipChange], author: String? = nil
+    ) throws -> SaveResult {
+        try save(Self.request(changes, author: author))
+    }
+
+    private static func request(_ changes: [MembershipChange], author: String?) -> SaveRequest {
+        precondition(!changes.isEmpty, "A change of membership names at least one node.")
+        var request = SaveRequest(operations: [], author: author)
+        request.membership = changes
+        return request
+    }
+}

@@ -1,0 +1,103 @@
+// GET and POST /v1/members, POST /v1/members/{node}/departure.
+
+internal import Coordinator
+internal import Merge
+
+/// Who is a member of the cluster.
+struct MembersResource: Sendable {
+    let services: HTTPServices
+
+    func get() async throws -> HTTPAnswer {
+        .json(.object(["members": .array(try await members())]))
+    }
+
+    func post(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
+        let fields = try JSONFields(
+            try request.json(maximumBytes: services.maximumBodyBytes),
+            allowed: ["node", "publish", "exchange", "publicKeys", "author"])
+        guard let number = try fields.count("node", atLeast: 1), let node = NodeID(number) else {
+            throw fields.wrong("node", "a number from 1 to \(NodeID.maximum)")
+        }
+        var address = MemberAddress(
+            publish: try endpoint("publish", fields), exchange: try endpoint("exchange", fields))
+        for key in try fields.array("publicKeys") ?? [] {
+            guard let text = key.string, CurvePublicKey(text) != nil else {
+                throw fields.wrong("publicKeys", "public keys of 40 characters each")
+            }
+            address.publicKeys.append(text)
+        }
+        guard address.publicKeys.count <= MeshPeer.maximumKeys else {
+            throw fields.wrong("publicKeys", "at most \(MeshPeer.maximumKeys) keys")
+        }
+        return try await answer(
+            try await services.backend.join(
+                node, at: address, author: try fields.string("author")))
+    }
+
+    func depart(_ text: String, _ request: HTTPRequestParts) async throws -> HTTPAnswer {
+        let fields = try JSONFields(
+            try request.json(maximumBytes: services.maximumBodyBytes),
+            allowed: ["force", "author"])
+        guard let number = Int(text), let node = NodeID(number) else {
+            throw HTTPError.malformed("A node is a number from 1 to \(NodeID.maximum).")
+        }
+        let author = try fields.string("author")
+        let isForced = try fields.boolean("force")
+        let backend = services.backend
+        return try await answer(
+            node == services.coordinator.node
+                ? try await backend.leave(author: author)
+                : try await backend.retire(node, isForced: isForced, author: author))
+    }
+
+    private func endpoint(_ key: String, _ fields: JSONFields) throws -> String {
+        guard let text = try fields.string(key), let endpoint = MeshEndpoint(text) else {
+            throw fields.wrong(key, "an address such as tcp://10.0.0.4:7101")
+        }
+        return endpoint.description
+    }
+
+    private func answer(_ result: SaveResult) async throws -> HTTPAnswer {
+        .json(
+            .object([
+                "transaction": ValueRenderer.text(result.transaction?.description),
+                "token": .string(result.token.text),
+                "members": .array(try await members()),
+            ]))
+    }
+
+    private func members() async throws -> [JSONValue] {
+        let membership = try services.coordinator.membership
+        let status = await services.backend.status()
+        func isConnected(_ node: NodeID) -> JSONValue {
+            .boolean(status.peers.contains { $0.node == node && $0.isConnected })
+        }
+        guard !membership.isEmpty else {
+            return status.members.map { node in
+                .object([
+                    "node": .integer(Int64(node.rawValue)), "state": .string("configured"),
+                    "connected": isConnected(node),
+                ])
+            }
+        }
+        return membership.members.map { member in
+            let state =
+                switch member.departure?.isRetired {
+                case nil: "member"
+                case true?: "retired"
+                case false?: "left"
+                }
+            var object: JSONObject = [
+                "node": .integer(Int64(member.node.rawValue)), "state": .string(state),
+                "connected": isConnected(member.node),
+            ]
+            object["publish"] = ValueRenderer.text(member.address?.publish)
+            object["exchange"] = ValueRenderer.text(member.address?.exchange)
+            object["publicKeys"] = .array(
+                (member.address?.publicKeys ?? []).map { .string($0) })
+            object["joined"] = ValueRenderer.text(member.joined?.dot.description)
+            object["departed"] = ValueRenderer.text(member.departure?.stamp.dot.description)
+            return .object(object)
+        }
+    }
+}

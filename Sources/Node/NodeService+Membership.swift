@@ -1,0 +1,89 @@
+// Changing who is a member of the cluster, from any of its nodes.
+
+public import Coordinator
+public import Merge
+internal import Replication
+internal import Synchronization
+
+extension NodeService {
+    /// Makes a node a member, or tells of a member's new address.
+    ///
+    /// The transaction travels like any other; whoever applies it connects to the node and waits
+    /// for its word before it collects anything. The node itself may be started before or after,
+    /// with this or another member among its configured peers.
+    ///
+    /// - Throws: ``CoordinatorError``: `memberDeparted` where the number was a member's once;
+    ///   ``NotSupported`` where this node has no mesh.
+    public func join(
+        _ node: NodeID, at address: MemberAddress, author: String? = nil
+    ) async throws -> SaveResult {
+        try await change([.join(node, address)], author: author)
+    }
+
+    /// Ends the membership of a node that will not return, so that nobody waits for it any more.
+    ///
+    /// What it has saved and told nobody of is in its own store only, and stays there.
+    ///
+    /// - Parameter isForced: whether also a node that is heard is retired.
+    /// - Throws: ``CoordinatorError``: `memberUnknown`, `memberDeparted` or `memberConnected`.
+    public func retire(
+        _ node: NodeID, isForced: Bool = false, author: String? = nil
+    ) async throws -> SaveResult {
+        guard node != coordinator.node else {
+            throw CoordinatorError(
+                .malformed, "A node does not retire itself: let it leave, or ask another node.")
+        }
+        try check(node)
+        let peers = shared.report.withLock { $0.replicator }?.peers ?? []
+        if !isForced, peers.contains(where: { $0.node == node && $0.isConnected }) {
+            throw CoordinatorError(
+                .memberConnected,
+                "Node \(node) is there. Let it leave by itself, or force it: what it has saved and "
+                    + "told nobody of is lost to the cluster then.")
+        }
+        return try await change([.depart(node, isRetired: true)], author: author)
+    }
+
+    /// Ends this node's own membership. It takes no saves from then on; it should run until others
+    /// have all of its saves.
+    ///
+    /// - Throws: ``CoordinatorError``: `memberDeparted`; `malformed` for the last member.
+    public func leave(author: String? = nil) async throws -> SaveResult {
+        try check(coordinator.node)
+        guard members.count > 1 else {
+            throw CoordinatorError(.malformed, "The last member of a cluster does not leave it.")
+        }
+        return try await change([.depart(coordinator.node, isRetired: false)], author: author)
+    }
+
+    private func check(_ node: NodeID) throws {
+        if try coordinator.membership[node]?.departure != nil {
+            throw CoordinatorError(.memberDeparted, "Node \(node) is a member no more.")
+        }
+        guard members.contains(node) else {
+            throw CoordinatorError(.memberUnknown, "Node \(node) is no member of this cluster.")
+        }
+    }
+
+    /// Saves a change; the first change of a cluster tells of all members there are.
+    private func change(
+        _ changes: [MembershipChange], author: String?
+    ) async throws -> SaveResult {
+        guard let own = settings.address else {
+            throw NotSupported("This node has no mesh, so it can have no other members.")
+        }
+        var all: [MembershipChange] = []
+        if try coordinator.membership.isEmpty {
+            all.append(.join(coordinator.node, own))
+            for peer in settings.peers {
+                all.append(
+                    .join(
+                        peer.node,
+                        MemberAddress(
+                            publish: "\(peer.publish)", exchange: "\(peer.exchange)",
+                            publicKeys: peer.publicKeys.map(\.text))))
+            }
+        }
+        return try await coordinator.changeMembership(all + changes, author: author)
+    }
+}

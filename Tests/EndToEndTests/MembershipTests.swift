@@ -1,0 +1,159 @@
+import Coordinator
+import Foundation
+import Testing
+
+extension EndToEnd {
+    @Suite("Members of real clusters")
+    struct MembershipTests {
+        /// What a node says of each node: its number with its state.
+        func states(_ node: NodeHandle) async throws -> [String] {
+            let answer = try await node.expect("GET", "/v1/members")
+            return (answer["members"]?.array ?? []).compactMap(\.object).map {
+                "\($0["node"]?.integer ?? 0) \($0.text("state"))"
+            }
+        }
+
+        func join(_ newcomer: NodeHandle, through node: NodeHandle) async throws -> JSONObject {
+            try await node.expect(
+                "POST", "/v1/members",
+                [
+                    "node": .integer(Int64(newcomer.number)),
+                    "publish": .string("tcp://127.0.0.1:\(newcomer.publishPort)"),
+                    "exchange": .string("tcp://127.0.0.1:\(newcomer.exchangePort)"),
+                ])
+        }
+
+        func save(_ node: NodeHandle, _ name: String) async throws {
+            try await node.save([TestModel.insert("Latest", ["name": .string(name)])])
+        }
+
+        /// Saves as soon as the node lets it through.
+        func saveEventually(_ node: NodeHandle, _ name: String) async throws {
+            let operations = [TestModel.insert("Latest", ["name": .string(name)])]
+            let request: JSONValue = ["operations": .array(operations)]
+            try await waitUntil {
+                "node \(node.number) took a save"
+            } _: {
+                try await node.ask("POST", "/v1/save", request).status == 200
+            }
+        }
+
+        /// The code with which a node refuses a save; nil where it takes it.
+        func refusal(_ node: NodeHandle) async throws -> String? {
+            let operations = [TestModel.insert("Latest", ["name": "refused"])]
+            let answer = try await node.ask(
+                "POST", "/v1/save", ["operations": .array(operations)])
+            return answer.body["error"]?.object?.text("code")
+        }
+    }
+}
+
+extension EndToEnd.MembershipTests {
+    @Test("A node joins through any member, and is one everywhere")
+    func joins() async throws {
+        try await TestCluster.with(nodes: 4, founders: 3, starting: [1, 2, 3]) { cluster in
+            for number in 1...3 { try await save(cluster.node(number), "before \(number)") }
+            let newcomer = cluster.node(4)
+            _ = try await join(newcomer, through: cluster.node(2))
+            try await newcomer.start()
+            try await saveEventually(newcomer, "the newcomer's")
+            try await save(cluster.node(3), "after")
+            try await cluster.waitForConvergence()
+            for node in cluster.nodes {
+                #expect(
+                    try await states(node) == ["1 member", "2 member", "3 member", "4 member"])
+                #expect(try await node.count("Latest") == 5)
+            }
+            // It knows by the data where the others are: not through the member it began with.
+            #expect(try await cluster.node(1).terminate() == 0)
+            try await save(newcomer, "without the first")
+            try await cluster.waitForConvergence(among: [2, 3, 4])
+            // And they remember it when they start anew.
+            #expect(try await cluster.node(2).terminate() == 0)
+            try await cluster.node(2).start()
+            try await save(newcomer, "to one that started anew")
+            try await cluster.waitForConvergence(among: [2, 3, 4])
+        }
+    }
+
+    @Test("A dead node is retired, nobody waits for it, and it is fenced when it returns")
+    func retires() async throws {
+        try await TestCluster.with(nodes: 3) { cluster in
+            let dead = cluster.node(3)
+            try await save(dead, "known to all")
+            try await cluster.waitForConvergence()
+            // It is there, so nobody decides for it.
+            let refused = try await cluster.node(1).ask("POST", "/v1/members/3/departure", [:])
+            #expect(refused.status == 409)
+            #expect(refused.body["error"]?.object?.text("code") == "memberConnected")
+            await cluster.partition([[1, 2], [3]])
+            try await save(dead, "known to nobody")
+            try await dead.kill()
+            await cluster.heal()
+            try await waitUntil {
+                "node 3 could be retired"
+            } _: {
+                try await cluster.node(1).ask("POST", "/v1/members/3/departure", [:]).status == 200
+            }
+            try await cluster.waitForConvergence(among: [1, 2])
+            #expect(
+                try await states(cluster.node(2)) == ["1 member", "2 member", "3 retired"])
+            // All the members there are acknowledge.
+            let operations = [TestModel.insert("Latest", ["name": "acknowledged"])]
+            let answer = try await cluster.node(2).ask(
+                "POST", "/v1/save",
+                ["operations": .array(operations), "acknowledgement": "all"])
+            #expect(answer.status == 200)
+            try await dead.start()
+            try await waitUntil {
+                "the retired node was told"
+            } _: {
+                try await refusal(dead) == "memberDeparted"
+            }
+            try await save(cluster.node(1), "later")
+            try await cluster.waitForConvergence(among: [1, 2])
+            #expect(try await cluster.node(1).count("Latest") == 3)
+            // What it saved alone is still to be seen where it was saved.
+            let left = try await dead.objects("Latest").map { JSONWriter.text(of: .object($0)) }
+            #expect(left.contains { $0.contains("known to nobody") })
+            let again = try await cluster.node(1).ask("POST", "/v1/members/3/departure", [:])
+            #expect(again.body["error"]?.object?.text("code") == "memberDeparted")
+        }
+    }
+
+    @Test("A node leaves by itself: all have what it saved, and it saves no more")
+    func leaves() async throws {
+        try await TestCluster.with(nodes: 3) { cluster in
+            let leaving = cluster.node(3)
+            await cluster.partition([[1, 2], [3]])
+            try await save(leaving, "its last")
+            let answer = try await leaving.ask("POST", "/v1/members/3/departure", [:])
+            #expect(answer.status == 200)
+            #expect(try await refusal(leaving) == "memberDeparted")
+            await cluster.heal()
+            try await cluster.waitForConvergence()
+            for number in [1, 2] {
+                #expect(try await cluster.node(number).count("Latest") == 1)
+                #expect(
+                    try await states(cluster.node(number)) == ["1 member", "2 member", "3 left"])
+            }
+            #expect(try await leaving.terminate() == 0)
+            try await save(cluster.node(1), "without it")
+            try await cluster.waitForConvergence(among: [1, 2])
+        }
+    }
+
+    @Test("Whoever did not join is not listened to, and takes no saves")
+    func stranger() async throws {
+        try await TestCluster.with(nodes: 4, founders: 2, starting: [1, 2]) { cluster in
+            _ = try await join(cluster.node(4), through: cluster.node(1))
+            try await cluster.waitForConvergence(among: [1, 2])
+            let stranger = cluster.node(3)
+            try await stranger.start()
+            try await save(cluster.node(1), "for members")
+            try await cluster.waitForConvergence(among: [1, 2])
+            try await Task.sleep(for: .seconds(2))
+            #expect(try await stranger.count("Latest") == 0)
+        }
+    }
+}
