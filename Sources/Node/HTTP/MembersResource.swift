@@ -29,9 +29,9 @@ struct MembersResource: Sendable {
         guard address.publicKeys.count <= MeshPeer.maximumKeys else {
             throw fields.wrong("publicKeys", "at most \(MeshPeer.maximumKeys) keys")
         }
-        return try await answer(
-            try await services.backend.join(
-                node, at: address, author: try fields.string("author")))
+        let author = try fields.string("author")
+        let result = try await services.backend.join(node, at: address, author: author)
+        return try await answer(result, isAwaited: true)
     }
 
     func depart(_ text: String, _ request: HTTPRequestParts) async throws -> HTTPAnswer {
@@ -44,10 +44,11 @@ struct MembersResource: Sendable {
         let author = try fields.string("author")
         let isForced = try fields.boolean("force")
         let backend = services.backend
-        return try await answer(
-            node == services.coordinator.node
-                ? try await backend.leave(author: author)
-                : try await backend.retire(node, isForced: isForced, author: author))
+        if node == services.coordinator.node {
+            return try await answer(try await backend.leave(author: author), isAwaited: false)
+        }
+        let result = try await backend.retire(node, isForced: isForced, author: author)
+        return try await answer(result, isAwaited: true)
     }
 
     private func endpoint(_ key: String, _ fields: JSONFields) throws -> String {
@@ -57,13 +58,22 @@ struct MembersResource: Sendable {
         return endpoint.description
     }
 
-    private func answer(_ result: SaveResult) async throws -> HTTPAnswer {
-        .json(
-            .object([
-                "transaction": ValueRenderer.text(result.transaction?.description),
-                "token": .string(result.token.text),
-                "members": .array(try await members()),
-            ]))
+    /// How long a majority may take to have it on disk: what a lost machine alone has heard of is
+    /// lost with it.
+    private static let patience = Duration.seconds(10)
+
+    private func answer(_ result: SaveResult, isAwaited: Bool) async throws -> HTTPAnswer {
+        var answer: JSONObject = [
+            "transaction": ValueRenderer.text(result.transaction?.description),
+            "token": .string(result.token.text),
+            "members": .array(try await members()),
+        ]
+        if isAwaited, let dot = result.transaction {
+            let missing = await services.backend.waitForAcknowledgements(
+                of: dot, level: .majority, timeout: Self.patience)
+            answer["missing"] = .array(missing.map { .integer(Int64($0.rawValue)) })
+        }
+        return .json(.object(answer))
     }
 
     private func members() async throws -> [JSONValue] {

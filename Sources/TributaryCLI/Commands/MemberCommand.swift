@@ -19,6 +19,16 @@ struct MemberCommand: AsyncParsableCommand {
             MemberRetireCommand.self,
         ])
 
+    /// What to say where too few have heard of a change in time.
+    static func warning(_ answer: JSONObject) -> [String] {
+        let missing = (answer["missing"]?.array ?? []).map { JSONRendering.brief($0) }
+        guard !missing.isEmpty else { return [] }
+        return [
+            "No majority has it on disk yet; missing: \(missing.joined(separator: ", ")).",
+            "Do not go on before they have: `tributary status` shows who is away.",
+        ]
+    }
+
     static func lines(_ answer: JSONObject, _ terminal: Terminal) -> [String] {
         var table = Table(["NODE", "STATE", "CONNECTED", "PUBLISH", "EXCHANGE", "SINCE"])
         for member in (answer["members"]?.array ?? []).compactMap(\.object) {
@@ -93,6 +103,7 @@ struct MemberJoinCommand: AsyncParsableCommand {
             ])
         interface.show(answer, asJSON: options.json) { answer, terminal in
             ["Node \(joining.node) is a member."] + MemberCommand.lines(answer, terminal)
+                + MemberCommand.warning(answer)
         }
         await interface.close()
     }
@@ -153,6 +164,7 @@ struct MemberRetireCommand: AsyncParsableCommand {
             "/v1/members/\(number)/departure", ["force": .boolean(force)])
         interface.show(answer, asJSON: options.json) { answer, terminal in
             ["Node \(number) is retired."] + MemberCommand.lines(answer, terminal)
+                + MemberCommand.warning(answer)
         }
         await interface.close()
     }
