@@ -251,9 +251,21 @@ extension StoreEngine {
         case .write(let values): plan.add(row, planned(.update, values))
         case .delete: plan.add(row, planned(.delete, []))
         case .revive(let whole):
+            // Of a row of which nothing is kept the version must tell that it was here: a store that
+            // is made anew in the place of another may not bring back what only that one knew.
+            guard loaded != nil || hasHad(operation.version) else {
+                throw CoordinatorError(
+                    .objectNotFound, "There has never been a \(entity.name)/\(row) here.")
+            }
             plan.add(row, planned(.revival, whole.enumerated().map { ($0, $1) }))
         case .conflict, .drop: break
         }
+    }
+
+    /// Whether the store has applied all writes that a version names.
+    private func hasHad(_ version: RowVersion?) -> Bool {
+        guard let version, !version.dots.isEmpty else { return false }
+        return version.dots.allSatisfy { state.versionVector.contains($0) }
     }
 
     /// What the context's policy makes of an operation whose object has moved on; the plan notes

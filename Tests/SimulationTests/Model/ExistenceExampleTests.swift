@@ -32,6 +32,19 @@ import Testing
         #expect(try x.value(a, "p") == .string("u"))
     }
 
+    @Test("A store brings back no row that only another one has had")
+    func revivalOfAStranger() throws {
+        let (x, y, z) = try ExampleModel.nodes(try ExampleModel.pair(.overwrite))
+        let a = try x.at(1).insert("A", ["p": .string("0")])
+        let read = try #require(try x.row(a))
+        // A client of a store that was lost since talks to one that has heard of nothing yet.
+        #expect(
+            try y.code {
+                try y.at(2).update(a, ["p": .string("1")], stale: read, policy: .overwrite)
+            } == .objectNotFound)
+        try expectConvergence(x, y, z)
+    }
+
     @Test("P5: what makes a dead row live again carries the whole row")
     func revivalIsWhole() throws {
         for policy in [MergePolicy.mergeByPropertyObjectTrump, .rollback] {

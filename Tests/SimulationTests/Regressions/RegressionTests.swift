@@ -151,6 +151,15 @@ struct RegressionTests {
                 Law 12. The same with an agent, whose policy is another than the contacts'.
                 """),
         Case(
+            seed: 908, hasUniqueKeys: true,
+            lesson: """
+                Laws 1 and 3. A client that remembered a row of a lost store saved it over with \
+                overwrite. The new store, which may save before it has met the others because it \
+                shares no row with them, brought the row back; its insert, on its way from \
+                another node, was held as an alarm for ever. A row is brought back only where \
+                the version that the client saw was here. ExistenceExampleTests.revivalOfAStranger.
+                """),
+        Case(
             seed: 16, hasUniqueKeys: true,
             lesson: """
                 Law 12. The checker looked in a dangling reference's side for a write to the row \
