@@ -21,12 +21,15 @@ struct DigestBook {
     }
 
     private let cluster: String
+    /// Peers of another model show other things, so their digests say nothing.
+    private let modelHash: [UInt8]
     private let limits: Limits
     /// One entry a peer, of at most so many.
     private static let maximumPeers = 1_024
     private var entries: [NodeID: Entry] = [:]
 
-    init(cluster: String, limits: Limits) {
+    init(cluster: String, modelHash: [UInt8], limits: Limits) {
+        self.modelHash = modelHash
         self.cluster = cluster
         self.limits = limits
     }
@@ -46,6 +49,10 @@ struct DigestBook {
         else { return }
         switch envelope.message {
         case .heads(let heads), .hello(let heads):
+            guard heads.modelHash == modelHash else {
+                entries[frame.sender] = nil
+                return
+            }
             entries[frame.sender] = Entry(
                 digest: PeerDigest(
                     node: frame.sender, vector: heads.vector, digest: heads.digest),

@@ -72,6 +72,8 @@ struct EffectInterpreter {
             case .vouched: record(.none)
             case .connect(let nodes): connect(to: nodes)
             case .remember(let actor): remember(actor)
+            case .learnModels(let models): learn(models)
+            case .compareModel(let model, let node): compare(model, of: node)
             case .reopen(let incarnation): laterIncarnation = incarnation
             }
         }
@@ -277,7 +279,7 @@ extension Alarm {
                 .error, "A peer is refused: it does not fit this node",
                 [
                     LogKeys.peer: "\(peer)", LogKeys.part: "\(refusal.part.rawValue)",
-                    LogKeys.reason: "ours is \(refusal.ours), theirs is \(refusal.theirs)",
+                    LogKeys.reason: "\(refusal.reason)",
                 ]
             )
         case .dotReused(let dot, let peer):

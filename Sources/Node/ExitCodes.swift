@@ -35,7 +35,7 @@ extension CoordinatorError: ExitCodeProviding {
         case .outcomeUnknown: 4
         case .storeDamaged: 5
         case .storeInUse: 6
-        case .modelMismatch, .storeLayout: 8
+        case .modelMismatch, .mappingNotInferable, .constraintMigration, .storeLayout: 8
         case .diskFull: 9
         case .queryGenerationExpired: 10
         default: 1

@@ -21,6 +21,10 @@ enum NodeEvent: Sendable {
     case recorded(VersionVector?)
     /// The answer to a request to remember an incarnation, and whether it is on disk.
     case remembered(ActorID, isDurable: Bool)
+    /// Models whose transactions can be applied from now on.
+    case learnt([ModelText])
+    /// What a peer's model has otherwise.
+    case compared(NodeID, hash: [UInt8], difference: String)
     /// A collection is over; nil where it failed.
     case collected(CollectionResult?)
     /// The mesh goes on with other keys.

@@ -81,7 +81,7 @@ final class NodeLoop {
 
     init(
         shared: LoopShared, coordinator: PersistentStoreCoordinator, actor: ActorID,
-        state: StoreState, incarnations: [ActorID], peers: [MeshPeer],
+        state: StoreState, incarnations: [ActorID], models: [ModelText], peers: [MeshPeer],
         transport: any Transport, limits: Limits, logger: Logger,
         queues: (reading: DispatchQueue, maintenance: DispatchQueue)
     ) {
@@ -94,12 +94,14 @@ final class NodeLoop {
         self.peers = peers.map(\.node)
         maintenanceQueue = queues.maintenance
         recoveryAtOpening = coordinator.recovery
-        digestBook = DigestBook(cluster: coordinator.cluster, limits: limits)
+        digestBook = DigestBook(
+            cluster: coordinator.cluster, modelHash: coordinator.model.versionHash, limits: limits)
         replicator = Replicator(
             configuration: .init(
                 cluster: coordinator.cluster, actor: actor,
                 modelHash: coordinator.model.versionHash,
-                recovery: coordinator.recovery.protocolValue, incarnations: incarnations),
+                recovery: coordinator.recovery.protocolValue, incarnations: incarnations,
+                models: models),
             limits: limits, generator: SeededGenerator(seed: actor.incarnation))
         interpreter = EffectInterpreter(
             transport: transport, coordinator: coordinator, handover: shared.handover,
@@ -190,6 +192,10 @@ final class NodeLoop {
                 try feed(.committed([], state: state, now: now))
             case .remembered(let actor, let isDurable):
                 try feed(.remembered(actor, isDurable: isDurable, now: now))
+            case .learnt(let models): try feed(.modelsLearnt(models, now: now))
+            case .compared(let node, let hash, let difference):
+                try feed(
+                    .modelCompared(node, hash: hash, difference: difference, now: now))
             case .collected(let result):
                 isCollecting = false
                 if let result {

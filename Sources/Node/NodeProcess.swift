@@ -172,6 +172,9 @@ public struct NodeProcess: Sendable {
         }
         var options = PersistentStoreCoordinator.Options()
         options.minimumIncarnation = minimumIncarnation
+        // In a mesh others may have migrated already, and rows of theirs come with the same keys.
+        options.migration =
+            configuration.mesh == nil ? .inferred : .inferredGroupingDuplicates
         let coordinator = try PersistentStoreCoordinator(
             storeAt: configuration.store, model: model, cluster: configuration.cluster,
             node: configuration.node, options: options)

@@ -113,8 +113,7 @@ extension PeerStatus {
     /// Why the peer is not listened to, for people; nil where it is.
     fileprivate var refusalText: String? {
         if let refusal {
-            return "Its \(refusal.part.rawValue) differs: here \(refusal.ours), "
-                + "there \(refusal.theirs)."
+            return "Its \(refusal.part.rawValue) differs: \(refusal.reason)."
         }
         return quarantinedUntil == nil
             ? nil : "What it sent could not be decoded; it is ignored for a while."
@@ -144,6 +143,9 @@ extension HeldReason {
         case .timestampInFuture(let timestamp):
             "Its timestamp is far ahead of this node's clock: \(timestamp)."
         case .rejected(let reason): reason
+        case .unknownModel(let hash):
+            "Its model \(ModelText.name(hash)) is not known here; it is applied when this node has "
+                + "migrated to that model, and left with the peers until then."
         }
     }
 }

@@ -166,8 +166,8 @@ public final class NodeService: Sendable {
             loop = NodeLoop(
                 shared: shared, coordinator: coordinator, actor: actor, state: state,
                 incarnations: try coordinator.rememberedIncarnations,
-                peers: settings.peers, transport: transport, limits: settings.limits,
-                logger: settings.logger,
+                models: try coordinator.modelTexts, peers: settings.peers, transport: transport,
+                limits: settings.limits, logger: settings.logger,
                 queues: (readQueue, maintenanceQueue))
         } catch {
             end(.failure(error))

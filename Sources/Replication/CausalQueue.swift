@@ -54,6 +54,8 @@ struct CausalQueue: Sendable {
     private var newHolds: [HeldTransaction] = []
     /// Wall milliseconds; a later timestamp is held.
     var horizon: UInt64 = 0
+    /// The models whose transactions can be applied; empty where all can.
+    var models: Set<[UInt8]> = []
 
     private(set) var waitingCount = 0
     private(set) var waitingBytes = 0
@@ -125,6 +127,14 @@ struct CausalQueue: Sendable {
             if !lanes.isEmpty { drain() }
             return .deliverable
         }
+        // Nothing of that actor can be applied before the first that is held, and none of it in
+        // this run but for a model that is learnt: the rest is left with the peers.
+        if !isModelKnown(transaction), let lane = place.found,
+            lanes[lane].entries.first.map({ $0.dot.sequence < dot.sequence }) ?? false
+        {
+            droppedCount += 1
+            return .waitsForSeen
+        }
         guard put(transaction) else { return .duplicate }
         drain()
         if delivered.contains(dot) { return .deliverable }
@@ -188,9 +198,13 @@ struct CausalQueue: Sendable {
             }
         }
         let horizon = horizon
+        let models = models
         holds.removeAll {
-            if case .timestampInFuture(let time) = $0.reason { return time.milliseconds <= horizon }
-            return false
+            switch $0.reason {
+            case .timestampInFuture(let time): time.milliseconds <= horizon
+            case .unknownModel(let hash): models.isEmpty || models.contains(hash)
+            case .rejected: false
+            }
         }
         drain()
     }
@@ -233,13 +247,24 @@ struct CausalQueue: Sendable {
         return dots
     }
 
+    /// Whether something waits for its model to be known.
+    var holdsForModel: Bool {
+        holds.contains { if case .unknownModel = $0.reason { true } else { false } }
+    }
+
     // MARK: - Delivering
+
+    private func isModelKnown(_ transaction: EncodedTransaction) -> Bool {
+        models.isEmpty || models.contains(transaction.transaction.modelHash)
+    }
 
     private func isDeliverable(_ transaction: EncodedTransaction) -> Bool {
         let dot = transaction.dot
         // A decoded transaction has seen its actor's earlier ones, so `seen` says it all.
         guard delivered.covers(transaction.transaction.seen) else { return false }
-        guard transaction.transaction.timestamp.milliseconds <= horizon else { return false }
+        guard transaction.transaction.timestamp.milliseconds <= horizon,
+            isModelKnown(transaction)
+        else { return false }
         return !holds.contains { $0.dot == dot && !$0.isTrying }
     }
 
@@ -268,6 +293,10 @@ struct CausalQueue: Sendable {
         }
         for lane in lanes {
             guard let first = lane.entries.first else { continue }
+            if !isModelKnown(first), first.dot.sequence == delivered[lane.actor] + 1 {
+                hold(first.dot, .unknownModel(first.transaction.modelHash), retryAt: 0)
+                continue
+            }
             let timestamp = first.transaction.timestamp
             if timestamp.milliseconds > horizon, delivered.covers(first.transaction.seen) {
                 hold(first.dot, .timestampInFuture(timestamp), retryAt: 0)

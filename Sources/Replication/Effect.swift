@@ -60,6 +60,14 @@ public enum Effect: Hashable, Sendable {
     /// and all later ones, and answer with ``Input/remembered(_:isDurable:now:)``.
     case remember(ActorID)
 
+    /// Nodes of this node's model had these before it: let the store learn of those that it can
+    /// apply transactions of, and answer with ``Input/modelsLearnt(_:now:)``.
+    case learnModels([ModelText])
+
+    /// A peer's model is none that this node knows, nor is this node's known there: find what
+    /// differs and answer with ``Input/modelCompared(_:hash:difference:now:)``.
+    case compareModel(ModelText, of: NodeID)
+
     /// Peers know an incarnation of this node that is newer than this one, so they do not listen
     /// to it: close the store and open it with a later one than this. Given at most once.
     case reopen(after: UInt64)
@@ -125,9 +133,12 @@ public struct Refusal: Hashable, Sendable {
     public var ours: String
     /// Theirs, for people.
     public var theirs: String
+    /// What of it differs, where that is known: entities, properties and what both say.
+    public var difference: String?
 
     /// Describes a refusal.
-    public init(part: Part, ours: String, theirs: String) {
+    public init(part: Part, ours: String, theirs: String, difference: String? = nil) {
+        self.difference = difference
         self.part = part
         self.ours = ours
         self.theirs = theirs

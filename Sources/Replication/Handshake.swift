@@ -27,6 +27,7 @@ extension Replicator {
             // Refused or not: so the other side learns what differs as well.
             if isApplyingOfDeparted { return }
             effects.append(.reply(to: envelope.sender, bytes: encoded(.heads(self.heads))))
+        case .models(let list): receiveModels(list, from: index)
         case let message:
             guard peers[index].isAgreed else {
                 // A peer that knows us may ask before we know it. Its pull waits for its heads,
@@ -45,7 +46,7 @@ extension Replicator {
 
     private mutating func receive(_ message: Message, from index: Int) {
         switch message {
-        case .heads, .hello: break
+        case .heads, .hello, .models: break
         case .notification(let transactions): receiveNotification(transactions, from: index)
         case .announcement(let announced): receiveAnnouncement(announced, from: index)
         case .pull(let pull): receivePull(pull, from: index)
@@ -110,7 +111,7 @@ extension Replicator {
         }
     }
 
-    private mutating func refuse(_ index: Int, _ refusal: Refusal) {
+    mutating func refuse(_ index: Int, _ refusal: Refusal) {
         let isNew = peers[index].refusal != refusal
         peers[index].forget()
         peers[index].refusal = refusal
@@ -129,13 +130,7 @@ extension Replicator {
         if channel == .publish { peers[index].lastPublished = now }
         peers[index].clockOffset =
             Int64(clamping: heads.wallMilliseconds) - Int64(clamping: wallMilliseconds)
-        guard heads.modelHash == configuration.modelHash else {
-            return refuse(
-                index,
-                Refusal(
-                    part: .model, ours: hexadecimal(configuration.modelHash),
-                    theirs: hexadecimal(heads.modelHash)))
-        }
+        guard agreesOnModel(heads, from: index) else { return }
         if let refusal = membershipRefusal(of: peers[index].node) {
             return refuse(index, refusal)
         }
@@ -196,7 +191,9 @@ extension Replicator {
     }
 
     private mutating func compareDigest(_ heads: Heads, from index: Int) {
-        guard heads.digest != state.digest, heads.vector == state.vector,
+        // Another model shows other things.
+        guard heads.modelHash == configuration.modelHash,
+            heads.digest != state.digest, heads.vector == state.vector,
             peers[index].mismatch != heads.vector
         else { return }
         peers[index].mismatch = heads.vector
@@ -206,7 +203,7 @@ extension Replicator {
                 theirs: heads.digest))
     }
 
-    private func hexadecimal(_ bytes: [UInt8]) -> String {
+    func hexadecimal(_ bytes: [UInt8]) -> String {
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 }

@@ -89,6 +89,11 @@ public enum Input: Hashable, Sendable {
     /// that failed.
     case remembered(ActorID, isDurable: Bool, now: UInt64)
 
+    /// The answer to an ``Effect/learnModels(_:)``: those whose transactions can be applied now.
+    case modelsLearnt([ModelText], now: UInt64)
+    /// The answer to an ``Effect/compareModel(_:of:)``: what differs, for people.
+    case modelCompared(NodeID, hash: [UInt8], difference: String, now: UInt64)
+
     /// The configured nodes are others now. They are the members as long as no transaction has
     /// told of any.
     case peersChanged([NodeID], now: UInt64)

@@ -22,6 +22,9 @@ public enum Message: Hashable, Sendable {
     case page(Page)
     /// The answer to a pull: a part of a transaction that is longer than a page.
     case piece(Piece)
+    /// The models that the sender has had, where the receiver's is another than its own; asks for
+    /// the receiver's list.
+    case models(ModelList)
 }
 
 /// Where a node stands.

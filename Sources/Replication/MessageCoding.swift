@@ -148,6 +148,7 @@ extension Message {
         case .pull: 4
         case .page: 5
         case .piece: 6
+        case .models: 16
         }
     }
 
@@ -166,6 +167,7 @@ extension Message {
         case .page(let page):
             page.transactions.reduce(64 + 20 * page.vector.entries.count) { $0 + $1.count + 5 }
         case .piece(let piece): 64 + piece.bytes.count
+        case .models(let list): list.models.reduce(16) { $0 + $1.text.count + 48 }
         }
     }
 
@@ -196,6 +198,13 @@ extension Message {
             writer.write(page.reachedEnd)
             writer.write(page.vector)
             writer.write(page.recovery.rawValue)
+        case .models(let list):
+            writer.beginArray(1 + 2 * list.models.count)
+            writer.write(list.isAnswer)
+            for model in list.models {
+                writer.write(model.hash)
+                writer.write(model.text)
+            }
         case .piece(let piece):
             writer.beginArray(6)
             writer.write(piece.id)
@@ -232,6 +241,7 @@ extension Message {
                     id: id, transactions: transactions, reachedEnd: reachedEnd, vector: vector,
                     recovery: try Recovery(from: &reader)))
         case 6: return .piece(try Piece(from: &reader))
+        case 16: return .models(try ModelList(from: &reader))
         default: throw DecodingFailure("unknown kind of message", offset: reader.offset)
         }
     }
@@ -362,6 +372,24 @@ extension Recovery {
             throw DecodingFailure("unknown kind of recovery", offset: reader.offset)
         }
         self = recovery
+    }
+}
+
+extension ModelList {
+    fileprivate init(from reader: inout CBORReader) throws(DecodingFailure) {
+        let count = try reader.array()
+        guard count >= 3, !count.isMultiple(of: 2), count / 2 <= Self.countLimit else {
+            throw DecodingFailure("no models, too many or half of one", offset: reader.offset)
+        }
+        isAnswer = try reader.boolean()
+        models = []
+        for _ in 0..<count / 2 {
+            let hash = try reader.data()
+            guard hash.count == 32 else {
+                throw DecodingFailure("a model hash has 32 bytes", offset: reader.offset)
+            }
+            models.append(ModelText(hash: hash, text: try reader.data()))
+        }
     }
 }
 

@@ -35,6 +35,12 @@ struct PeerProgress: Hashable, Sendable {
         var isOver: Bool
     }
 
+    /// A model that differs from ours.
+    struct ComparedModel: Hashable, Sendable {
+        var hash: [UInt8]
+        var difference: String?
+    }
+
     let node: NodeID
     var isConfigured: Bool
 
@@ -59,6 +65,15 @@ struct PeerProgress: Hashable, Sendable {
     var vector = VersionVector()
     var durable = VersionVector()
     var clockOffset: Int64?
+
+    /// The version hashes of the models that it told of, its own the last.
+    var models: [[UInt8]] = []
+    /// Since when it is heard with a model that is not known, without a list.
+    var strangeSince: UInt64?
+    /// When our list was last sent to it.
+    var lastModels: UInt64?
+    /// Its model that the shell was asked to compare with ours, and what came of it.
+    var compared: ComparedModel?
 
     var pulling: Pulling?
     /// The pull that last ran out of time: its answer may still come, and is welcome.

@@ -31,6 +31,7 @@ extension Replicator {
         pullDue = nil
         guard !queue.isApplyingBehind else { return }
         var coming = queue.possessed()
+        coming.join(blocked)
         var outstanding = 0
         for peer in peers {
             guard let pulling = peer.pulling else { continue }

@@ -6,6 +6,7 @@ extension Replicator {
         var gauges = counts
         gauges.waitingCount = queue.waitingCount
         gauges.waitingBytes = queue.waitingBytes
+        gauges.waitingForModelCount = lag(of: state.vector, behind: blocked)
         gauges.applyingCount = queue.applyingCount
         gauges.applyingBytes = queue.applyingBytes
         gauges.pullsOutstanding = peers.count { $0.pulling != nil }

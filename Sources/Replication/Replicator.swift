@@ -23,12 +23,16 @@ public struct Replicator: Sendable {
         /// The incarnations of other nodes that the store remembers, at most one a node, in any
         /// order: the last that ``Input/remembered(_:isDurable:now:)`` told of.
         public var incarnations: [ActorID]
+        /// The models whose transactions the store can apply, oldest first, the last being its
+        /// own. Empty means that nothing is held for want of its model.
+        public var models: [ModelText]
 
         /// Describes a node.
         public init(
             cluster: String, actor: ActorID, modelHash: [UInt8], recovery: Recovery = .none,
-            incarnations: [ActorID] = []
+            incarnations: [ActorID] = [], models: [ModelText] = []
         ) {
+            self.models = models
             self.cluster = cluster
             self.actor = actor
             self.modelHash = modelHash
@@ -37,7 +41,7 @@ public struct Replicator: Sendable {
         }
     }
 
-    let configuration: Configuration
+    var configuration: Configuration
     let limits: Limits
     var generator: SeededGenerator
 
@@ -82,6 +86,8 @@ public struct Replicator: Sendable {
     var applyAllowedAt: UInt64 = 0
     /// When to look whether something has to be pulled; nil where nothing is known to be missing.
     var pullDue: UInt64?
+    /// Models that the shell was asked to learn of in this run.
+    var considered: [[UInt8]] = []
     var lastID: UInt64 = 0
     var assembly: Assembly?
     var outgoing: Outgoing?
@@ -99,6 +105,7 @@ public struct Replicator: Sendable {
         self.limits = limits
         self.generator = generator
         queue = CausalQueue(limits: limits)
+        queue.models = Set(configuration.models.map(\.hash))
         recovery = configuration.recovery
         toldRecovery = configuration.recovery
     }
@@ -131,6 +138,12 @@ public struct Replicator: Sendable {
         case .remembered(let actor, let isDurable, let now):
             setTime(now)
             finishRemembering(actor, isDurable: isDurable)
+        case .modelsLearnt(let models, let now):
+            setTime(now)
+            takeUp(models)
+        case .modelCompared(let node, let hash, let difference, let now):
+            setTime(now)
+            takeUp(difference: difference, of: hash, node: node)
         case .peersChanged(let nodes, let now):
             setTime(now)
             configured = nodes
@@ -218,6 +231,7 @@ public struct Replicator: Sendable {
         }
         noteGap(isCertain: false)
         judgeClock()
+        askForModels()
     }
 
     // MARK: - The store
@@ -270,6 +284,8 @@ public struct Replicator: Sendable {
             switch held.reason {
             case .timestampInFuture(let time): raise(.timestampInFuture(held.dot, time))
             case .rejected(let reason): raise(.rejected(held.dot, reason: reason))
+            case .unknownModel:
+                raise(.rejected(held.dot, reason: "Its model is not known here yet."))
             }
         }
     }

@@ -99,6 +99,9 @@ public enum HeldReason: Hashable, Sendable {
     case timestampInFuture(HybridTimestamp)
     /// The store could not apply it.
     case rejected(String)
+    /// It was written by a model of that version hash, which the store cannot apply: it goes on
+    /// when the store has migrated.
+    case unknownModel([UInt8])
 }
 
 /// How full the queues are, and what has happened since the start.
@@ -107,6 +110,9 @@ public struct ReplicatorGauges: Hashable, Sendable {
     public var waitingCount = 0
     /// Their bytes.
     public var waitingBytes = 0
+    /// Transactions that peers have and that wait for their model to be known here; all but the
+    /// first of each actor are left with the peers.
+    public var waitingForModelCount: UInt64 = 0
     /// Transactions that are about to be applied or being applied.
     public var applyingCount = 0
     /// Their bytes.

@@ -269,6 +269,7 @@ final class World {
                     .remembered(actor, isDurable: true, now: now)), after: applyMilliseconds)
         case .reopen(let incarnation):
             schedule(.reopen(index, life: nodes[index].life, after: incarnation), after: 1)
+        case .learnModels, .compareModel: break
         }
     }
 

@@ -23,6 +23,10 @@ struct StatusResource: Sendable {
                     "token": .string(token.text),
                     "digest": .string(try reader.digest.description),
                     "modelHash": .string(coordinator.model.versionHashText),
+                    "parked": .array(
+                        try reader.parkedValues().map {
+                            ["place": .string($0.place), "count": .integer(Int64($0.count))]
+                        }),
                     "members": .array(
                         status.members.map { .integer(Int64($0.rawValue)) }),
                     "peers": .array(status.peers.map(Self.peer)),

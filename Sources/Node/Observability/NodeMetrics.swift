@@ -114,6 +114,11 @@ struct NodeMetrics {
             ),
             ("tributary_held_transactions", "Transactions that are held.", status.held.count),
             (
+                "tributary_waiting_for_model_transactions",
+                "Transactions of peers that wait until this node has their model.",
+                Int(clamping: gauges?.waitingForModelCount ?? 0)
+            ),
+            (
                 "tributary_handover_queue_transactions",
                 "Committed transactions that wait to be announced.", handover.transactions
             ),

@@ -245,6 +245,8 @@ final class SimulatedProcess {
         case .reopen(let incarnation):
             met(.incarnationReopened)
             later(0) { $0.world.reopen($0, after: incarnation) }
+        // All nodes of a world have one model.
+        case .learnModels, .compareModel: break
         }
     }
 

@@ -29,7 +29,7 @@ struct ResourceContractTests {
             #expect(
                 status.json.object?.members.map(\.key) == [
                     "node", "actor", "cluster", "vector", "generation", "token", "digest",
-                    "modelHash", "members", "peers", "conflicts", "pins", "store", "held",
+                    "modelHash", "parked", "members", "peers", "conflicts", "pins", "store", "held",
                     "keys",
                 ])
             #expect(status["node"] == .integer(1))

@@ -1,0 +1,151 @@
+import Coordinator
+import Foundation
+import Synchronization
+import Testing
+
+extension EndToEnd {
+    @Suite("Nodes whose models differ")
+    struct UpgradeTests {
+        /// A flag that tasks share.
+        final class Flag: Sendable {
+            let value = Atomic<Bool>(false)
+        }
+
+        static let first = """
+            {"entities": [{"name": "Person", "mergePolicy": "mergeByPropertyObjectTrump",
+              "attributes": [{"name": "name", "type": "string"}]}]}
+            """
+
+        static let second = """
+            {"entities": [{"name": "Person", "mergePolicy": "mergeByPropertyObjectTrump",
+              "attributes": [{"name": "name", "type": "string"}, {"name": "note", "type": "string"}]},
+             {"name": "Pet", "attributes": [{"name": "name", "type": "string"}]}]}
+            """
+
+        static let otherPolicy = first.replacing("ObjectTrump", with: "StoreTrump")
+
+        /// Gives a node that is stopped another model.
+        func setModel(_ model: String, of node: NodeHandle) throws {
+            let name = "model-\(node.number).json"
+            try Data(model.utf8).write(to: node.folder.appendingPathComponent(name))
+            let text = String(decoding: try Data(contentsOf: node.configuration), as: UTF8.self)
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map {
+                $0.hasPrefix("model:") ? "model: \(name)" : String($0)
+            }
+            try Data(lines.joined(separator: "\n").utf8).write(to: node.configuration)
+        }
+
+        func held(_ node: NodeHandle) async throws -> [String] {
+            (try await node.status()["held"]?.array ?? []).compactMap {
+                $0.object?.text("reason")
+            }
+        }
+
+        func refusal(_ node: NodeHandle, of peer: Int) async throws -> String {
+            let peers = try await node.status()["peers"]?.array ?? []
+            let found = peers.compactMap(\.object).first { $0["node"]?.integer == Int64(peer) }
+            return found?.text("refusal") ?? ""
+        }
+
+        /// Saves on a node, whether it is up or not, until told to stop.
+        ///
+        /// - Returns: the names of the persons that were acknowledged.
+        func load(_ node: NodeHandle, until isOver: Flag) async -> [String] {
+            var names: [String] = []
+            var number = 0
+            while !isOver.value.load(ordering: .acquiring) {
+                number += 1
+                let name = "n\(node.number)-\(number)"
+                let operation: JSONValue = ["insert": "Person", "values": ["name": .string(name)]]
+                let answer = try? await node.ask(
+                    "POST", "/v1/save", ["operations": .array([operation])])
+                if answer?.status == 200 { names.append(name) }
+                try? await Task.sleep(for: .milliseconds(5))
+            }
+            return names
+        }
+    }
+}
+
+extension EndToEnd.UpgradeTests {
+    @Test("Three nodes under load get a new model one at a time, and nothing is lost")
+    func upgrades() async throws {
+        try await TestCluster.with(model: Self.first) { cluster in
+            let flag = Flag()
+            var names: [String] = []
+            try await withThrowingTaskGroup(of: [String].self) { group in
+                for node in cluster.nodes {
+                    group.addTask { await load(node, until: flag) }
+                }
+                for number in 1...3 {
+                    let node = cluster.node(number)
+                    #expect(try await node.terminate() == 0)
+                    try setModel(Self.second, of: node)
+                    try await node.start()
+                    try await node.save([
+                        [
+                            "insert": "Person",
+                            "values": ["name": .string("new-\(number)"), "note": "noted"],
+                        ],
+                        ["insert": "Pet", "values": ["name": .string("pet-\(number)")]],
+                    ])
+                    guard number < 3 else { break }
+                    // Who has not migrated holds it, says why, and goes on taking saves.
+                    let old = cluster.node(3)
+                    try await waitUntil {
+                        "node 3 held a transaction for want of its model"
+                    } _: {
+                        try await held(old).contains { $0.contains("model") }
+                    }
+                    try await old.save([["insert": "Person", "values": ["name": "old"]]])
+                }
+                flag.value.store(true, ordering: .releasing)
+                for try await some in group { names += some }
+            }
+            try await cluster.waitForConvergence()
+            for node in cluster.nodes {
+                #expect(try await held(node).isEmpty)
+                #expect(try await node.count("Pet") == 3)
+                #expect(try await node.verify()["ok"]?.boolean == true)
+                let shown = Set(
+                    try await node.objects("Person").compactMap { $0.value("name")?.string })
+                #expect(Set(names).subtracting(shown).isEmpty)
+                #expect(shown.isSuperset(of: ["new-1", "new-2", "new-3", "old"]))
+            }
+        }
+    }
+
+    @Test("A node with another merge policy is refused, and both sides say what differs")
+    func refusesOtherPolicy() async throws {
+        try await TestCluster.with(nodes: 2, starting: [1], model: Self.first) { cluster in
+            let (one, two) = (cluster.node(1), cluster.node(2))
+            try setModel(Self.otherPolicy, of: two)
+            try await two.start()
+            try await one.save([["insert": "Person", "values": ["name": "one"]]])
+            try await two.save([["insert": "Person", "values": ["name": "two"]]])
+            for (node, peer) in [(one, 2), (two, 1)] {
+                try await waitUntil {
+                    "node \(node.number) named the difference"
+                } _: {
+                    try await refusal(node, of: peer).contains("Person mergePolicy")
+                }
+                #expect(try await node.count("Person") == 1)
+            }
+        }
+    }
+
+    @Test("A model that cannot be reached is refused at the start, with the store as it was")
+    func refusesToMigrate() async throws {
+        try await TestCluster.with(nodes: 1, model: Self.first) { cluster in
+            let node = cluster.node(1)
+            try await node.save([["insert": "Person", "values": ["name": "kept"]]])
+            #expect(try await node.terminate() == 0)
+            try setModel(Self.first.replacing("string", with: "binary"), of: node)
+            #expect(try await !node.startUnlessEnded())
+            #expect(node.process?.lastErrors.contains("Person.name") == true)
+            try setModel(Self.first, of: node)
+            try await node.start()
+            #expect(try await node.count("Person") == 1)
+        }
+    }
+}

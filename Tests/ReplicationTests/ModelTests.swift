@@ -1,0 +1,222 @@
+import Merge
+import Replication
+import Testing
+
+/// Peers whose models differ, told to one replicator by hand.
+@Suite struct ModelTests {
+    private static let first = ModelText(hash: [UInt8](repeating: 1, count: 32), text: [1])
+    private static let second = ModelText(hash: [UInt8](repeating: 2, count: 32), text: [2])
+    private static let third = ModelText(hash: [UInt8](repeating: 3, count: 32), text: [3])
+
+    private static func actor(_ node: Int) -> ActorID {
+        guard let node = NodeID(node) else { preconditionFailure("No such node.") }
+        return ActorID(node: node, incarnation: UInt64(node.rawValue) << 32)
+    }
+
+    /// Node 1, which hears nodes 2 and 3.
+    private struct Subject {
+        var replicator: Replicator
+        var now: UInt64 = 0
+        let wall: UInt64 = 1_800_000_000_000
+
+        init(_ models: [ModelText]) {
+            replicator = Replicator(
+                configuration: .init(
+                    cluster: "test", actor: ModelTests.actor(1), modelHash: models.last?.hash ?? [],
+                    models: models), generator: SeededGenerator(seed: 1))
+            _ = replicator.handle(
+                .started(
+                    state: StoreState(vector: VersionVector(), digest: ProjectionDigest()),
+                    peers: [ModelTests.actor(2).node, ModelTests.actor(3).node], now: 0,
+                    wallMilliseconds: wall))
+        }
+
+        mutating func hear(_ message: Message, from node: Int) -> [Effect] {
+            let sender = ModelTests.actor(node).node
+            let envelope = Envelope(cluster: "test", sender: sender, message: message)
+            return replicator.handle(
+                .messageReceived(
+                    bytes: envelope.encoded(), from: sender, over: .exchange, now: now))
+        }
+
+        mutating func hearHeads(
+            _ model: ModelText, _ vector: VersionVector = VersionVector(), from node: Int
+        ) -> [Effect] {
+            hear(
+                .heads(
+                    Heads(
+                        actor: ModelTests.actor(node), vector: vector, durable: vector,
+                        digest: ProjectionDigest(), clock: .zero, wallMilliseconds: wall,
+                        modelHash: model.hash)), from: node)
+        }
+
+        mutating func tick(_ milliseconds: UInt64) -> [Effect] {
+            now += milliseconds
+            return replicator.handle(.tick(now: now, wallMilliseconds: wall + now))
+        }
+
+        func peer(_ node: Int) -> PeerStatus? {
+            replicator.status.peers.first { $0.node == ModelTests.actor(node).node }
+        }
+    }
+
+    private func messages(_ effects: [Effect], to node: Int) throws -> [Message] {
+        try effects.compactMap { effect in
+            guard case .send(let peer, let bytes) = effect, peer == Self.actor(node).node else {
+                return nil
+            }
+            return try Envelope.decode(bytes, cluster: "test").message
+        }
+    }
+
+    private func transaction(
+        _ node: Int, _ sequence: UInt64, _ model: ModelText, seen: VersionVector = VersionVector()
+    ) throws -> EncodedTransaction {
+        let actor = Self.actor(node)
+        var seen = seen
+        if sequence > 1 { seen.advance(actor, to: sequence - 1) }
+        return EncodedTransaction(
+            Transaction(
+                dot: Dot(actor: actor, sequence: sequence),
+                timestamp: try #require(
+                    HybridTimestamp(milliseconds: 1_800_000_000_000, counter: UInt16(sequence))),
+                seen: seen, modelHash: model.hash,
+                shapes: [ChangeShape(entity: "E", assigned: [])],
+                changes: [
+                    Change(
+                        kind: .insert, shape: 0,
+                        row: RowID(Int64(node) << 40 | Int64(sequence)))
+                ]))
+    }
+
+    private func vector(_ entries: (Int, UInt64)...) -> VersionVector {
+        var vector = VersionVector()
+        for (node, sequence) in entries { vector.advance(Self.actor(node), to: sequence) }
+        return vector
+    }
+
+    @Test("A peer whose list has our model is agreed with, and both tell their lists")
+    func newerPeer() throws {
+        var subject = Subject([Self.first])
+        let told = try messages(subject.hearHeads(Self.second, from: 2), to: 2)
+        #expect(told.contains(.models(ModelList(isAnswer: false, models: [Self.first]))))
+        #expect(subject.peer(2)?.isAgreed == false)
+        #expect(subject.peer(2)?.refusal == nil)
+        subject.now += 1_000
+        _ = subject.hear(
+            .models(ModelList(isAnswer: true, models: [Self.first, Self.second])), from: 2)
+        _ = subject.hearHeads(Self.second, from: 2)
+        #expect(subject.peer(2)?.isAgreed == true)
+        // And one whose model is in ours is so at once.
+        var newer = Subject([Self.first, Self.second])
+        _ = newer.hearHeads(Self.first, from: 2)
+        #expect(newer.peer(2)?.isAgreed == true)
+    }
+
+    @Test("A peer of another model is refused, and what differs is named once it is known")
+    func stranger() throws {
+        var subject = Subject([Self.first])
+        _ = subject.hearHeads(Self.third, from: 2)
+        let effects = subject.hear(
+            .models(ModelList(isAnswer: true, models: [Self.third])), from: 2)
+        #expect(
+            effects.contains(.compareModel(Self.third, of: Self.actor(2).node)))
+        #expect(subject.peer(2)?.refusal?.part == .model)
+        let compared = subject.replicator.handle(
+            .modelCompared(
+                Self.actor(2).node, hash: Self.third.hash, difference: "Person mergePolicy",
+                now: subject.now))
+        #expect(subject.peer(2)?.refusal?.difference == "Person mergePolicy")
+        #expect(compared.contains { if case .alarm(.refused) = $0 { true } else { false } })
+        // The difference stays, and so does the refusal, without another alarm.
+        let again = subject.hearHeads(Self.third, from: 2)
+        #expect(!again.contains { if case .alarm = $0 { true } else { false } })
+        #expect(subject.peer(2)?.refusal?.difference == "Person mergePolicy")
+    }
+
+    @Test("A peer that never sends its list is refused after a while")
+    func silence() throws {
+        var subject = Subject([Self.first])
+        _ = subject.hearHeads(Self.third, from: 2)
+        #expect(subject.peer(2)?.refusal == nil)
+        _ = subject.tick(3_000)
+        _ = subject.hearHeads(Self.third, from: 2)
+        #expect(subject.peer(2)?.refusal?.part == .model)
+    }
+
+    @Test("Transactions of a model that is not known are held, and keep nobody else's waiting")
+    func held() throws {
+        var subject = Subject([Self.first])
+        _ = subject.hearHeads(Self.second, from: 2)
+        _ = subject.hear(
+            .models(ModelList(isAnswer: true, models: [Self.first, Self.second])), from: 2)
+        _ = subject.hearHeads(Self.second, vector((2, 3)), from: 2)
+        _ = subject.hearHeads(Self.first, vector((3, 1)), from: 3)
+        let news = try (1...3).map { try transaction(2, $0, Self.second) }
+        let effects = subject.hear(.notification(news.map(\.bytes)), from: 2)
+        #expect(!effects.contains { if case .apply = $0 { true } else { false } })
+        let status = subject.replicator.status
+        #expect(
+            status.held == [
+                HeldTransaction(dot: news[0].dot, reason: .unknownModel(Self.second.hash))
+            ])
+        // One is kept in memory, the others are left where they are and counted.
+        #expect(status.gauges.waitingCount == 1)
+        #expect(status.gauges.waitingForModelCount == 3)
+        let other = try transaction(3, 1, Self.first)
+        let applied = subject.hear(.notification([other.bytes]), from: 3)
+        #expect(applied.contains(.apply([other])))
+        _ = subject.replicator.handle(
+            .applied(
+                state: StoreState(vector: vector((3, 1)), digest: ProjectionDigest()),
+                rejected: [], now: subject.now))
+        // What cannot be applied is not asked for.
+        for _ in 0..<20 {
+            let asked = try messages(subject.tick(500), to: 2)
+            #expect(!asked.contains { if case .pull = $0 { true } else { false } })
+        }
+    }
+
+    @Test("What was held is pulled and applied by a node that has migrated")
+    func migrated() throws {
+        var subject = Subject([Self.first, Self.second])
+        _ = subject.hearHeads(Self.second, vector((2, 1)), from: 2)
+        let transaction = try transaction(2, 1, Self.second)
+        let effects = subject.hear(.notification([transaction.bytes]), from: 2)
+        #expect(effects.contains(.apply([transaction])))
+    }
+
+    @Test("A node of the newest model learns of those before it from one that had them")
+    func learning() throws {
+        var subject = Subject([Self.second])
+        _ = subject.hearHeads(Self.second, vector((2, 1)), from: 2)
+        let old = try transaction(2, 1, Self.first)
+        _ = subject.hear(.notification([old.bytes]), from: 2)
+        #expect(subject.replicator.status.held.count == 1)
+        let asked = try messages(subject.tick(1_000), to: 2)
+        #expect(asked.contains(.models(ModelList(isAnswer: false, models: [Self.second]))))
+        let effects = subject.hear(
+            .models(ModelList(isAnswer: true, models: [Self.first, Self.second])), from: 2)
+        #expect(effects.contains(.learnModels([Self.first])))
+        let learnt = subject.replicator.handle(
+            .modelsLearnt([Self.first], now: subject.now))
+        #expect(learnt.contains(.apply([old])))
+        #expect(subject.replicator.status.held.isEmpty)
+    }
+
+    @Test("A list of models goes there and back as bytes, and is bounded")
+    func coding() throws {
+        let sender = Self.actor(2).node
+        let list = Message.models(ModelList(isAnswer: true, models: [Self.first, Self.second]))
+        let bytes = Envelope(cluster: "test", sender: sender, message: list).encoded()
+        #expect(try Envelope.decode(bytes, cluster: "test").message == list)
+        for models in [[], [ModelText(hash: [1], text: [])]] {
+            let wrong = Message.models(ModelList(isAnswer: true, models: models))
+            #expect(throws: MessageFailure.self) {
+                _ = try Envelope.decode(
+                    Envelope(cluster: "test", sender: sender, message: wrong).encoded(),
+                    cluster: "test")
+            }
+        }
+    }
+}
