@@ -244,10 +244,7 @@ public final class PersistentStoreCoordinator: Sendable {
         }
         guard standing.maySave else {
             if try standing.isDeparted || membership[node]?.departure != nil {
-                throw CoordinatorError(
-                    .memberDeparted,
-                    "Node \(node) is a member of this cluster no more, so it takes no saves. Save "
-                        + "at another node; this machine may join under another number.")
+                throw CoordinatorError.departed(node)
             }
             throw CoordinatorError(
                 .recovering,

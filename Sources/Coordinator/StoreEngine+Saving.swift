@@ -14,6 +14,10 @@ extension StoreEngine {
             }
             if let answer = try savedAnswer(saveID) { return answer }
         }
+        // Checked here, for what follows a departure in its own group would reach nobody.
+        if state.membership[actor.node]?.departure != nil {
+            throw CoordinatorError.departed(actor.node)
+        }
         if !request.membership.isEmpty { return try saveMembership(request) }
         if let result = try saveInserts(request) { return result }
         var plan = SavePlan()

@@ -24,7 +24,7 @@ extension NodeService {
     ///
     /// What it has saved and told nobody of is in its own store only, and stays there.
     ///
-    /// - Parameter isForced: whether also a node that is heard is retired.
+    /// - Parameter isForced: whether also a node that was heard lately is retired.
     /// - Throws: ``CoordinatorError``: `memberUnknown`, `memberDeparted` or `memberConnected`.
     public func retire(
         _ node: NodeID, isForced: Bool = false, author: String? = nil
@@ -35,7 +35,13 @@ extension NodeService {
         }
         try check(node)
         let peers = shared.report.withLock { $0.replicator }?.peers ?? []
-        if !isForced, peers.contains(where: { $0.node == node && $0.isConnected }) {
+        // A connection that was lost a moment ago is no sign that the node will not return.
+        let now = MonotonicClock.milliseconds
+        let patience = settings.limits.connectedMilliseconds
+        let isThere = peers.contains {
+            $0.node == node && $0.heardAt.map { now < $0 + patience } ?? false
+        }
+        if isThere, !isForced {
             throw CoordinatorError(
                 .memberConnected,
                 "Node \(node) is there. Let it leave by itself, or force it: what it has saved and "

@@ -20,6 +20,7 @@ extension Replicator {
             return counts.ignoredCount += 1
         }
         peers[index].lastHeard = now
+        peers[index].heardAt = now
         switch envelope.message {
         case .heads(let heads): receiveHeads(heads, from: index, over: channel)
         case .hello(let heads):

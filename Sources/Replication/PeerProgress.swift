@@ -49,6 +49,8 @@ struct PeerProgress: Hashable, Sendable {
     var quarantine: Quarantine?
 
     var lastHeard: UInt64?
+    /// The same, whatever became of the connection since.
+    var heardAt: UInt64?
     var lastPublished: UInt64?
     var lastHello: UInt64?
     var actor: ActorID?

@@ -37,7 +37,8 @@ extension Replicator {
         PeerStatus(
             node: peer.node, isConfigured: peer.isConfigured,
             isConnected: peer.isConnected(now: now, limits: limits), isAgreed: peer.isAgreed,
-            actor: peer.actor, lastHeard: peer.lastHeard, vector: peer.vector,
+            actor: peer.actor, lastHeard: peer.lastHeard, heardAt: peer.heardAt,
+            vector: peer.vector,
             durable: peer.durable, missingHere: lag(of: state.vector, behind: peer.vector),
             missingThere: lag(of: peer.vector, behind: state.vector),
             clockOffsetMilliseconds: peer.clockOffset, refusal: peer.refusal,

@@ -36,6 +36,8 @@ public struct PeerStatus: Hashable, Sendable {
     public var actor: ActorID?
     /// When it was last heard, in monotonic milliseconds.
     public var lastHeard: UInt64?
+    /// The same, though the connection be lost since.
+    public var heardAt: UInt64?
     /// All that it has applied, as last heard.
     public var vector: VersionVector
     /// What of it is on its disk, as last heard.

@@ -2,6 +2,8 @@ import Coordinator
 import Foundation
 import Testing
 
+@testable import Node
+
 extension EndToEnd {
     @Suite("Members of real clusters")
     struct MembershipTests {
@@ -21,6 +23,11 @@ extension EndToEnd {
                     "publish": .string("tcp://127.0.0.1:\(newcomer.publishPort)"),
                     "exchange": .string("tcp://127.0.0.1:\(newcomer.exchangePort)"),
                 ])
+        }
+
+        /// Runs `tributary member` and gives its exit code.
+        func run(_ arguments: [String], _ node: NodeHandle) async throws -> Int32 {
+            try await TestProcess.run(["member"] + arguments, in: node.folder).code
         }
 
         func save(_ node: NodeHandle, _ name: String) async throws {
@@ -154,6 +161,53 @@ extension EndToEnd.MembershipTests {
             try await cluster.waitForConvergence(among: [1, 2])
             try await Task.sleep(for: .seconds(2))
             #expect(try await stranger.count("Latest") == 0)
+        }
+    }
+
+    @Test("With keys: who joins is let in everywhere, who is retired nowhere any more")
+    func keyed() async throws {
+        try await TestCluster.with(nodes: 4, founders: 3, starting: []) { cluster in
+            let ring = try Keyring(cluster)
+            for number in 1...3 { try await cluster.node(number).start() }
+            let newcomer = cluster.node(4)
+            try await newcomer.start()
+            // Nobody has heard of it yet.
+            try await save(cluster.node(2), "for members")
+            try await cluster.waitForConvergence(among: [1, 2, 3])
+            #expect(try await newcomer.count("Latest") == 0)
+            let joined = try await run(
+                [
+                    "join", "--config", newcomer.configuration.path, "--node", cluster.node(1).url,
+                ], newcomer)
+            #expect(joined == 0)
+            try await saveEventually(newcomer, "the newcomer's")
+            try await cluster.waitForConvergence()
+            #expect(try await cluster.node(3).count("Latest") == 2)
+            let key = try ring.keys(of: 4).publicKey.text
+            try await waitUntil {
+                "all had proven their keys to it"
+            } _: {
+                for number in 1...3 {
+                    let peer = try await newcomer.peer(number)
+                    guard peer.isConnected, peer.handshake == "succeeded" else { return false }
+                }
+                return true
+            }
+            let retire = ["retire", "4", "--node", cluster.node(2).url]
+            #expect(try await run(retire, newcomer) == 3)
+            #expect(try await run(retire + ["--force"], newcomer) == 0)
+            try await waitUntil(timeout: .seconds(5)) {
+                "its key was refused everywhere"
+            } _: {
+                for number in 1...3 {
+                    let entries = try await cluster.node(number).refused()
+                    guard entries.contains(where: { $0.key == key }) else { return false }
+                }
+                return true
+            }
+            try await save(cluster.node(1), "without it")
+            try await cluster.waitForConvergence(among: [1, 2, 3])
+            #expect(try await newcomer.count("Latest") == 2)
         }
     }
 }

@@ -1,5 +1,14 @@
 public import Merge
 
+extension CoordinatorError {
+    static func departed(_ node: NodeID) -> CoordinatorError {
+        CoordinatorError(
+            .memberDeparted,
+            "Node \(node) is a member of this cluster no more, so it takes no saves. Save at another "
+                + "node; this machine may join under another number.")
+    }
+}
+
 extension PersistentStoreCoordinator {
     /// Who is a member of the cluster, as far as transactions tell; empty before the first change
     /// of membership.

@@ -42,7 +42,7 @@ enum StoreLayout {
 
     /// Who joined and who departed, as transactions tell; empty before the first of them.
     private static let memberTable = """
-        CREATE TABLE _member (
+        CREATE TABLE IF NOT EXISTS _member (
             node INTEGER PRIMARY KEY, publish TEXT, exchange TEXT, publicKeys TEXT,
             joined BLOB, departed BLOB, retired INTEGER) STRICT;
         """

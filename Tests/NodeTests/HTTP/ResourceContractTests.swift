@@ -43,6 +43,33 @@ struct ResourceContractTests {
         }
     }
 
+    @Test("Members are listed; a change that makes no sense is refused with what is wrong in it")
+    func members() async throws {
+        try await HTTPTestNode.run { node in
+            let listed = try await node.ask("GET", "/v1/members")
+            #expect(listed.status == 200)
+            #expect(listed["members.0.state"]?.string == "configured")
+            let wrong = [
+                "{}", #"{"node": 0}"#, #"{"node": 32768}"#, #"{"node": 2}"#,
+                #"{"node": 2, "publish": "host:1", "exchange": "tcp://host:2"}"#,
+                #"{"node": 2, "publish": "tcp://h:1", "exchange": "tcp://h:2", "publicKeys": ["x"]}"#,
+                #"{"node": 2, "publish": "tcp://h:1", "exchange": "tcp://h:2", "keys": []}"#,
+            ]
+            for body in wrong {
+                let answer = try await node.ask("POST", "/v1/members", body)
+                #expect(answer.status == 400 && answer.code == "malformed", "\(body)")
+            }
+            for path in ["/v1/members/x/departure", "/v1/members/0/departure"] {
+                #expect(try await node.ask("POST", path, "{}").status == 400)
+            }
+            // This one has no mesh, so nobody could be told.
+            let join = try await node.ask(
+                "POST", "/v1/members",
+                #"{"node": 2, "publish": "tcp://h:1", "exchange": "tcp://h:2"}"#)
+            #expect(join.status == 501 && join.code == "notSupported")
+        }
+    }
+
     @Test("Unknown addresses are 404, wrong methods 405 with what is possible")
     func refusesUnknownRoutes() async throws {
         try await HTTPTestNode.run { node in
@@ -54,8 +81,6 @@ struct ResourceContractTests {
             #expect(wrong.status == 405 && wrong.code == "methodNotAllowed")
             #expect(
                 wrong.headers.contains { $0.0.lowercased() == "allow" && $0.1 == "GET, DELETE" })
-            let members = try await node.ask("POST", "/v1/members", "{}")
-            #expect(members.status == 501 && members.code == "notSupported")
             #expect(try await node.ask("GET", "/v1/%zz").status == 400)
             #expect(try await node.ask("GET", "/v1/%ff").status == 400)
             let before = try node.coordinator.currentToken.text

@@ -23,7 +23,7 @@ import Testing
         ("POST", "/v1/save", .write), ("POST", "/v1/conflicts/x/resolution", .write),
         ("POST", "/v1/conflicts/x/undo", .write), ("DELETE", "/v1/history?before=x", .admin),
         ("POST", "/v1/backup", .admin), ("POST", "/v1/members", .admin),
-        ("DELETE", "/v1/members", .admin), ("POST", "/v1/reload", .admin),
+        ("POST", "/v1/members/2/departure", .admin), ("POST", "/v1/reload", .admin),
     ]
 
     @Test("Every endpoint asks for its scope: 401 without a token, 403 with too small a scope")

@@ -123,7 +123,8 @@ struct CheckerScript {
         CommitNotice(
             token: token(generation, Self.vector(vector)),
             digest: ProjectionDigest(high: digest, low: 0), membership: Membership(),
-            transactions: transactions, isLocal: isLocal, inserted: inserted, updated: [], deleted: deleted)
+            transactions: transactions, isLocal: isLocal, inserted: inserted, updated: [],
+            deleted: deleted)
     }
 
     func started(
