@@ -128,7 +128,7 @@ extension Replicator {
         stability.hear(
             Report(
                 actor: heads.actor, vector: heads.vector, recorded: heads.recorded,
-                met: heads.met, isRecovering: heads.isRecovering))
+                met: heads.met, isRecovering: heads.isRecovering), own: node)
         if heads.recovery != .new { outgrow() }
         guard recovery != .none, heads.met.contains(configuration.actor) else { return }
         // The first, not the latest: of a peer that always writes the latest is never covered.

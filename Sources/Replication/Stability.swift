@@ -14,11 +14,12 @@ struct Report: Hashable, Sendable {
     func met(_ node: NodeID) -> ActorID? { met.first { $0.node == node } }
 
     /// Whether it was made after the other, in one incarnation: all of a report only grows, but that
-    /// those who depart are not among those met any more. Should an older one that had met fewer
-    /// pass for a later one, it would only hold stability up until the next.
-    func isLater(than other: Report) -> Bool {
+    /// those who are members no more are not among those met.
+    func isLater(than other: Report, isMember: (NodeID) -> Bool) -> Bool {
         actor == other.actor && vector.covers(other.vector) && recorded.covers(other.recorded)
-            && other.met.allSatisfy { old in met(old.node).map { $0 >= old } ?? true }
+            && other.met.allSatisfy { old in
+                !isMember(old.node) || met(old.node).map { $0 >= old } ?? false
+            }
             && (other.isRecovering || !isRecovering)
     }
 }
@@ -68,12 +69,18 @@ struct Stability: Sendable {
     }
 
     /// Takes in a report; one that is older than another of its incarnation changes nothing.
-    mutating func hear(_ report: Report) {
+    ///
+    /// - Parameter own: this node.
+    mutating func hear(_ report: Report, own: NodeID) {
         guard let index = members.firstIndex(where: { $0.node == report.actor.node }) else {
             return
         }
         if let latest = members[index].latest {
-            guard latest.actor < report.actor || report.isLater(than: latest) else { return }
+            let members = members
+            let isLater = report.isLater(than: latest) { node in
+                node == own || members.contains { $0.node == node }
+            }
+            guard latest.actor < report.actor || isLater else { return }
         }
         members[index].latest = report
     }
