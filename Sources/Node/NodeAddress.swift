@@ -9,6 +9,9 @@ public struct HostAddress: Hashable, Sendable, CustomStringConvertible {
     /// The port, 0...65535; 0 takes any free one when binding.
     public let port: UInt16
 
+    /// Whether it is every address of a machine: it can be bound, and nobody else reaches it.
+    public var isEverywhere: Bool { ["*", "0.0.0.0", "::"].contains(host) }
+
     /// Joins a host and a port without looking at them.
     public init(host: String, port: UInt16) {
         self.host = host

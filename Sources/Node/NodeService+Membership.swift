@@ -12,7 +12,8 @@ extension NodeService {
     /// for its word before it collects anything. The node itself may be started before or after,
     /// with this or another member among its configured peers.
     ///
-    /// - Throws: ``CoordinatorError``: `memberDeparted` where the number was a member's once;
+    /// - Throws: ``CoordinatorError``: `memberDeparted` where the number was a member's once,
+    ///   `malformed` where this node does not know its own address to tell the others;
     ///   ``NotSupported`` where this node has no mesh.
     public func join(
         _ node: NodeID, at address: MemberAddress, author: String? = nil
@@ -80,6 +81,13 @@ extension NodeService {
         }
         var all: [MembershipChange] = []
         if try coordinator.membership.isEmpty {
+            let endpoints = [own.publish, own.exchange].compactMap { MeshEndpoint($0) }
+            guard endpoints.allSatisfy({ !$0.address.isEverywhere }) else {
+                throw CoordinatorError(
+                    .malformed,
+                    "This node listens on every address of its machine, so others could not be told "
+                        + "where it is: set mesh.advertise in its configuration, and restart it.")
+            }
             all.append(.join(coordinator.node, own))
             for peer in settings.peers {
                 all.append(

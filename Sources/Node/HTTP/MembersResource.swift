@@ -55,6 +55,9 @@ struct MembersResource: Sendable {
         guard let text = try fields.string(key), let endpoint = MeshEndpoint(text) else {
             throw fields.wrong(key, "an address such as tcp://10.0.0.4:7101")
         }
+        guard !endpoint.address.isEverywhere else {
+            throw fields.wrong(key, "where others reach the node: set mesh.advertise there")
+        }
         return endpoint.description
     }
 
