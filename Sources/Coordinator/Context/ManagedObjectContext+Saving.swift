@@ -195,6 +195,9 @@ extension ManagedObjectContext {
         changes.inserted = Set(saved.inserted)
         changes.deleted = Set(saved.deleted)
         var isSurprising = false
+        // Under the rollback policy a delete can be what is given up (CD-23).
+        let kept = Set(
+            saved.deleted.filter { rows[$0.objectID]?.version != nil }.map(\.objectID.row))
         // Objects that the save made one with others are no longer of this context.
         for object in saved.inserted where object.managedObjectContext == nil {
             changes.inserted.remove(object)
@@ -202,13 +205,13 @@ extension ManagedObjectContext {
         }
         for object in saved.inserted + saved.updated where object.managedObjectContext != nil {
             replaceTemporaries(in: object, permanent)
+            if !kept.isEmpty { restoreReferences(in: object, to: kept) }
             let row = rows.removeValue(forKey: object.objectID)
             if object.change == .updated { changes.updated.insert(object) }
             if row?.values != nil { isSurprising = true }
             settle(object, row)
         }
         for object in saved.deleted {
-            // Under the rollback policy a delete can be what is given up (CD-23).
             let row = rows.removeValue(forKey: object.objectID)
             if row?.version != nil {
                 isSurprising = true
@@ -265,6 +268,18 @@ extension ManagedObjectContext {
             if case .reference(let row) = object.values[position], let row = permanent[row] {
                 object.values[position] = .reference(row)
             }
+        }
+    }
+
+    /// Takes back what the deletes of objects that are still there had taken out of another's
+    /// references: the save did not write it, so the store has them as before.
+    private func restoreReferences(in object: ManagedObject, to kept: Set<RowID>) {
+        for position in object.values.indices where object.values[position].isNull {
+            guard case .reference(let row) = object.base(position), kept.contains(row) else {
+                continue
+            }
+            object.values[position] = .reference(row)
+            event.refreshed.insert(object)
         }
     }
 

@@ -291,6 +291,71 @@ import Testing
         #expect(!pair.b.performAndWait { pair.xB.isDeleted })
     }
 
+    @Test("CD-23: what a delete that rollback gave up had taken out of references is back in them")
+    func referencesToWhatWasNotDeleted() throws {
+        let store = try TestStore()
+        let people = try ["Ada", "Bob"].map { try store.insert("Person", ["name": $0]) }
+        let item = try store.insert("Item")
+        let b = store.context(.rollback)
+        let (ada, x) = try b.performAndWait {
+            let (ada, x) = (try b.existingObject(with: people[0]), b.object(with: item))
+            x.setRelatedObject(ada, forKey: "owner")
+            try b.save()
+            return (ada, x)
+        }
+        try store.update(people[0], "name", "Eve")
+        try b.performAndWait {
+            b.delete(ada)
+            try b.save()
+            #expect(!ada.isDeleted && !b.hasChanges)
+            #expect(x["owner"] == .reference(people[0].row))
+            #expect(x.committedValues(forKeys: ["owner"])["owner"] == x["owner"])
+            #expect(ada.relatedObjects(forKey: "items") == [x])
+        }
+        #expect(try store.storedMembers(people[0], "items") == [item])
+        // What B had read of the reference is what the store has, so its change of it stands.
+        try store.update(item, "p", "pA")
+        b.mergePolicy = .mergeByPropertyStoreTrump
+        try b.performAndWait {
+            x.setRelatedObject(b.object(with: people[1]), forKey: "owner")
+            try b.save()
+        }
+        #expect(try store.storedMembers(people[1], "items") == [item])
+    }
+
+    @Test("A context has what its save changed besides, and may go on from it")
+    func changedBesides() throws {
+        let store = try TestStore()
+        let person = try store.insert("Person", ["name": "Ada"])
+        let ids = try ["1", "2"].map { try store.insert("Passport", ["number": $0]) }
+        func give(_ id: ManagedObjectID) throws {
+            let context = store.context()
+            try context.performAndWait {
+                try context.existingObject(with: id)
+                    .setRelatedObject(context.object(with: person), forKey: "holder")
+                try context.save()
+            }
+        }
+        try give(ids[0])
+        let b = store.context(.overwrite)
+        let passports = try ids.map { try b.existing($0) }
+        // Meanwhile the holder and the second number become others.
+        try give(ids[1])
+        try store.update(ids[1], "number", "2A")
+        try b.performAndWait {
+            passports[0]["number"] = "1B"
+            try b.save()
+            // The first has its holder back, so the save took them from the second.
+            #expect(passports[0]["holder"] == .reference(person.row))
+            #expect(passports[1]["holder"] == PropertyValue.null)
+            #expect(passports[1]["number"] == .string("2A"))
+            b.mergePolicy = .error
+            passports[1]["number"] = "2B"
+            try b.save()
+        }
+        #expect(try store.stored(ids[1], "number") == "2B")
+    }
+
     @Test(
         "CD-24: both delete; the save succeeds under every policy but error",
         arguments: byProperty + [.overwrite, .rollback])
