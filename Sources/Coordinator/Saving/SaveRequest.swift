@@ -60,7 +60,8 @@ public struct SaveOperation: Sendable {
     public var version: RowVersion?
     /// The values the caller fetched, in canonical order; nil where it keeps none.
     public var snapshot: [PropertyValue]?
-    /// Whether the write resolves unresolved conflicts of what it writes.
+    /// Whether the write resolves unresolved conflicts of what it writes; of a delete also of
+    /// what its delete rules take along.
     public var resolves: Bool
     /// What the caller calls an inserted object, to find it in the answer; kept with the answer
     /// of a save that has an ID.

@@ -9,12 +9,18 @@ struct ConflictChecker: Checker {
 
     /// What each machine's store may have collapsed.
     private var stable: [Int: VersionVector] = [:]
+    /// What any store that a machine ever had may have collapsed, and so an image of it.
+    private var everStable: [Int: VersionVector] = [:]
     private var findings = Findings()
 
     mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
         switch observation {
-        case .stable(let node, let vector): stable[node, default: VersionVector()].join(vector)
+        case .started(let node, let actor, let vector, _): start(node, actor, vector, run)
+        case .stable(let node, let vector):
+            stable[node, default: VersionVector()].join(vector)
+            everStable[node, default: VersionVector()].join(vector)
         case .ended(let node, .wiped), .ended(let node, .copyRemoved): stable[node] = nil
+        case .ended(let node, .restored): stable[node] = everStable[node]
         case .read(let node, let reading), .pinned(let node, _, let reading):
             check(reading, node, run)
         case .settled(let final, _):
@@ -26,6 +32,17 @@ struct ConflictChecker: Checker {
         default: break
         }
         return findings.take()
+    }
+
+    /// A store has collapsed nothing that it does not hold, and a copy what its original had.
+    private mutating func start(
+        _ node: Int, _ actor: ActorID, _ vector: VersionVector, _ run: RunContext
+    ) {
+        if node >= run.machines, everStable[node] == nil {
+            stable[node] = stable[Int(actor.node.rawValue) - 1]
+            everStable[node] = stable[node] ?? VersionVector()
+        }
+        stable[node] = stable[node]?.meet(vector)
     }
 
     /// Whether a conflict is a link's: its subject ends with a row.

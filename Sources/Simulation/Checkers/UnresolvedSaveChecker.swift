@@ -17,7 +17,7 @@ struct UnresolvedSaveChecker: Checker {
             let dot = result.transaction, let transaction = run.archive.transaction(dot),
             run.archive.covers(transaction.seen)
         else { return [] }
-        let resolved = Set(save.operations.filter(\.resolves).map(\.row))
+        let resolved = Self.resolved(by: save, transaction, run)
         for change in transaction.changes where !resolved.contains(change.row) {
             guard [.update, .delete].contains(change.kind),
                 transaction.shapes.indices.contains(change.shape)
@@ -25,6 +25,34 @@ struct UnresolvedSaveChecker: Checker {
             check(change, transaction.shapes[change.shape], of: transaction, resolved, node, run)
         }
         return findings.take()
+    }
+
+    /// The rows of which a save says that it resolves them: those that it names so, and what
+    /// their delete rules take along without being named.
+    private static func resolved(
+        by save: SaveRequest, _ transaction: Transaction, _ run: RunContext
+    ) -> Set<RowID> {
+        let named = Set(save.operations.map(\.row))
+        var resolved = Set(save.operations.filter(\.resolves).map(\.row))
+        var deleted: [RowID: String] = [:]
+        for change in transaction.changes where change.kind == .delete {
+            guard transaction.shapes.indices.contains(change.shape) else { continue }
+            deleted[change.row] = transaction.shapes[change.shape].entity
+        }
+        var queue = resolved.filter { deleted[$0] != nil }.sorted()
+        if queue.isEmpty || deleted.keys.allSatisfy(named.contains) { return resolved }
+        let oracle = run.archive.oracle(at: transaction.seen)
+        while let row = queue.popLast() {
+            let entity = deleted[row].flatMap { run.model.entity(named: $0) }
+            for relationship in entity?.relationships ?? []
+            where relationship.description.deleteRule == .cascade {
+                for member in oracle.members(row, relationship.name)
+                where deleted[member] != nil && !named.contains(member) {
+                    if resolved.insert(member).inserted { queue.append(member) }
+                }
+            }
+        }
+        return resolved
     }
 
     private mutating func check(

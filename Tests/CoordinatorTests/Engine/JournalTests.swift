@@ -235,6 +235,29 @@ import Testing
         #expect(try b.conflicts().isEmpty)
     }
 
+    @Test("A delete that resolves says so of what its delete rules take along, and no other does")
+    func cascadeOverUnresolved() throws {
+        let folder = try a.insert("Folder")
+        let id = try a.insert("Note", ["folder": .reference(folder.row)])
+        try exchange(a, b)
+        try a.update(id, ["p": .string("one")])
+        try b.delete(id)
+        try exchange(a, b)
+        #expect(try a.onlyConflict().state == .unresolved)
+        #expect(try a.code { try a.delete(folder) } == .unresolvedConflict)
+        #expect(
+            try a.code {
+                try a.save(try a.deletion(folder, resolves: true), try a.deletion(id))
+            } == .unresolvedConflict)
+        #expect(try a.row(id) != nil)
+        try a.delete(folder, resolves: true)
+        try exchange(a, b)
+        for node in [a, b] {
+            #expect(try node.row(id) == nil)
+            #expect(try node.conflicts().isEmpty)
+        }
+    }
+
     @Test("What a context's policy discards is journalled where it happened")
     func discarded() throws {
         let id = try a.insert("Tag")

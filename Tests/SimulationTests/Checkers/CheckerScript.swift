@@ -49,6 +49,15 @@ struct CheckerScript {
                 ]),
             EntityDescription(
                 "Note", mergePolicy: .error, attributes: [AttributeDescription("text", .string)]),
+            EntityDescription(
+                "Book", mergePolicy: .error, attributes: [AttributeDescription("title", .string)],
+                relationships: [
+                    RelationshipDescription(
+                        "pages", to: "Page", inverse: "book", isToMany: true, deleteRule: .cascade)
+                ]),
+            EntityDescription(
+                "Page", mergePolicy: .error, attributes: [AttributeDescription("text", .string)],
+                relationships: [RelationshipDescription("book", to: "Book", inverse: "pages")]),
         ])
     }
 

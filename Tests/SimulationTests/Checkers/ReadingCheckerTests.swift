@@ -322,5 +322,26 @@ struct ReadingCheckerTests {
         checker = ConflictChecker()
         let stable = Observation.stable(node: 0, vector: CheckerScript.vector(vector))
         #expect(script.tell(&checker, stable, read(reading)) == [])
+
+        // An image of a store that has collapsed it, put in the place of a lost one, has it still.
+        let lost: [Observation] = [.ended(node: 0, how: .wiped), script.started(0, 2)]
+        for observation in lost { #expect(script.tell(&checker, observation) == []) }
+        #expect(script.tell(&checker, read(reading)).count == 1)
+        let restored = Observation.ended(node: 0, how: .restored)
+        #expect(
+            script.tell(&checker, restored, script.started(0, 3, vector), read(reading)) == [])
+        // One from before one of the sides came cannot have collapsed it.
+        #expect(
+            script.tell(
+                &checker, restored, script.started(0, 4, [(first, 3)]), read(reading)
+            ).count == 1)
+        // A copy begins with what its original has.
+        checker = ConflictChecker()
+        #expect(script.tell(&checker, script.started(2, 5, vector), read(reading, 2)).count == 1)
+        checker = ConflictChecker()
+        let copied = Observation.started(
+            node: 2, actor: CheckerScript.actor(0, 5), vector: CheckerScript.vector(vector),
+            recovery: .none)
+        #expect(script.tell(&checker, stable, copied, read(reading, 2)) == [])
     }
 }

@@ -1,0 +1,67 @@
+import Merge
+import Testing
+
+@testable import Coordinator
+@testable import Simulation
+
+/// Law 12, of saves over what waits for a decision.
+struct UnresolvedSaveCheckerTests {
+    private let first = CheckerScript.actor(0)
+    private let second = CheckerScript.actor(1)
+    private let book = ManagedObjectID.of("Book", 20)
+    private let page = ManagedObjectID.of("Page", 21)
+
+    /// A book whose page one node has changed and another deleted; then a save with these
+    /// operations deletes both. What the checker makes of that.
+    private func told(_ operations: [(id: ManagedObjectID, resolves: Bool)]) throws -> [String] {
+        var script = try CheckerScript()
+        let transactions = [
+            script.transaction(
+                first, 1, at: 10, .init(kind: .insert, entity: "Book", row: 20),
+                .init(
+                    kind: .insert, entity: "Page", row: 21,
+                    values: ["book": .reference(book.row)])),
+            script.transaction(
+                first, 2, at: 20,
+                .init(
+                    kind: .update, entity: "Page", row: 21, values: ["text": .string("a")])),
+            script.transaction(
+                second, 1, at: 30, seen: [(first, 1)],
+                .init(kind: .delete, entity: "Page", row: 21)),
+            script.transaction(
+                first, 3, at: 40, seen: [(second, 1)],
+                .init(kind: .delete, entity: "Book", row: 20),
+                .init(kind: .delete, entity: "Page", row: 21)),
+        ]
+        var checker = UnresolvedSaveChecker()
+        let vector = [(first, UInt64(3)), (second, UInt64(1))]
+        let save = SaveRequest(
+            operations: try operations.map { id, resolves in
+                SaveOperation(
+                    kind: .delete, entity: try #require(script.model.entity(named: id.entityName)),
+                    row: id.row, resolves: resolves)
+            })
+        let result = SaveResult(
+            transaction: transactions[3].dot, timestamp: transactions[3].transaction.timestamp,
+            seen: transactions[3].transaction.seen,
+            token: script.token(1, CheckerScript.vector(vector)), insertedRows: [], conflicts: [],
+            rows: [])
+        return script.tell(
+            &checker, .committed(node: 0, notice: script.notice(1, vector, transactions)),
+            .acknowledged(node: 0, save: save, result: result))
+    }
+
+    @Test("Law 12: who resolves a row resolves what its delete rules take along")
+    func resolved() throws {
+        #expect(try told([(book, true)]) == [])
+        #expect(try told([(book, false), (page, true)]) == [])
+    }
+
+    @Test("Law 12: a save over an unresolved conflict that does not say so is caught")
+    func overwritten() throws {
+        for operations in [[(book, false)], [(book, true), (page, false)], [(page, false)]] {
+            let told = try told(operations.map { (id: $0.0, resolves: $0.1) })
+            #expect(told.count == 1 && told[0].contains("for Page.p21.object was unresolved"))
+        }
+    }
+}
