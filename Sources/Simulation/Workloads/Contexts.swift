@@ -186,7 +186,8 @@ struct Contexts: Workload {
     private func save(
         _ kept: KeptContext, _ edits: [Edit], _ session: WorkloadSession
     ) -> Outcome {
-        let ids = edits.map(\.fetched.objectID)
+        let edited = edits.map(\.fetched.objectID)
+        let ids = edited + kept.objects.map(\.fetched.objectID).filter { !edited.contains($0) }
         guard let (stored, before) = try? read(ids, session) else { return .notSaved }
         kept.saves += 1
         let hasInserts = kept.context.performAndWait { !kept.context.insertedObjects.isEmpty }
@@ -217,8 +218,16 @@ struct Contexts: Workload {
         }
         switch refusal?.code {
         case nil:
-            kept.settle(Dictionary(zip(ids, after)) { first, _ in first })
-            checkAttributes(kept, ids, session)
+            // What the save changed besides its edits, such as another's claim of a one-to-one,
+            // the context has as it is now.
+            let touched = ids.indices.dropFirst(edited.count).filter { place in
+                stored[place]?.version != after[place]?.version
+                    && after[place]?.objectID ?? ids[place] == ids[place]
+            }
+            let written = Array(edits.indices) + touched
+            kept.settle(
+                Dictionary(written.map { (ids[$0], after[$0]) }) { first, _ in first })
+            checkAttributes(kept, written.map { ids[$0] }, session)
         case .mergeConflict: session.met(.staleSaveRefused)
         case .unresolvedConflict: session.met(.unresolvedSaveRefused)
         default: break

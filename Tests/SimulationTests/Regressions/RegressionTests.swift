@@ -139,6 +139,40 @@ struct RegressionTests {
                 versions that were its own. It lets go of such a context now.
                 """),
         Case(
+            seed: 10_011_945, hasUniqueKeys: true,
+            lesson: """
+                Law 10. The simulator's own client: a context that gave a passport its holder back \
+                took them from another passport it had at hand, and had that one, too, as it was \
+                from then on. The client took what it had fetched long before for what its context \
+                had read. MergePolicyConformanceTests.changedBesides.
+                """),
+        Case(
+            seed: 10_017_591, hasUniqueKeys: true,
+            lesson: """
+                Law 10. The same; the conflict that was thrown later named the newer version.
+                """),
+        Case(
+            seed: 10_024_228, hasUniqueKeys: true,
+            lesson: """
+                Law 10. A context deleted what another of its objects leads to, and rollback gave \
+                the delete up. The object went on without its reference, as though it had been \
+                read so: the next change of it counted as one that the store had made as well, \
+                and was dropped. MergePolicyConformanceTests.referencesToWhatWasNotDeleted.
+                """),
+        Case(
+            seed: 10_009_106, hasUniqueKeys: true,
+            lesson: """
+                Law 12. The checker forgot at a wipe what the lost store had collapsed, and a \
+                backup of that store was put in its place. ReadingCheckerTests.settledConflicts.
+                """),
+        Case(
+            seed: 10_014_853, hasUniqueKeys: true,
+            lesson: """
+                Law 12. The checker asked for a word on each row by itself. Who deletes a folder \
+                and says that it resolves says so of the notes that the folder's delete rule takes \
+                along. UnresolvedSaveCheckerTests, JournalTests.cascadeOverUnresolved.
+                """),
+        Case(
             seed: 621, hasUniqueKeys: true,
             lesson: """
                 Law 12. Constraints were settled after a save had been checked for what is \
