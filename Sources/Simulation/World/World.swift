@@ -12,6 +12,8 @@ final class World {
     static let collectionMilliseconds: UInt64 = 60_000
     /// A node that is told twice within this time of a later incarnation of itself has a double.
     static let doubleMilliseconds: UInt64 = 60_000
+    /// How often it is tried to open a store again whose double alone has something.
+    static let doubleWaitMilliseconds: UInt64 = 500
 
     let plan: RunPlan
     let options: SimulationOptions
@@ -174,6 +176,11 @@ final class World {
 
     func start(_ machine: Machine, minimumIncarnation: UInt64 = 0) {
         guard machine.process == nil, !machine.isOut else { return }
+        guard !hasAloneDouble(machine) else {
+            trace { "node \(machine.number + 1) waits: its double alone has what it saved" }
+            return restart(
+                machine, after: Self.doubleWaitMilliseconds, minimumIncarnation: minimumIncarnation)
+        }
         do {
             let process = try SimulatedProcess(
                 machine: machine, world: self, minimumIncarnation: minimumIncarnation)
@@ -200,6 +207,23 @@ final class World {
         after(milliseconds * 1_000 + 1) { [self] in
             start(machine, minimumIncarnation: minimumIncarnation)
         }
+    }
+
+    /// Whether another live store of the machine's node holds what neither this machine's store nor
+    /// the disk of any other node does.
+    ///
+    /// Nobody opens a store of a node beside that: the cluster would go on with this one, without
+    /// the other's saves, as if both took saves while they are apart (ARCHITECTURE, failure model).
+    private func hasAloneDouble(_ machine: Machine) -> Bool {
+        let doubles = machines.filter {
+            $0 !== machine && $0.node == machine.node && !$0.isOut
+        }
+        guard !doubles.isEmpty else { return false }
+        let elsewhere = machines.reduce(into: machine.held) { vector, other in
+            guard other.node != machine.node, let process = other.process else { return }
+            vector.join(process.state.durable)
+        }
+        return doubles.contains { !elsewhere.covers($0.held) }
     }
 
     /// Ends a process, and does to its disk what the ending means.
@@ -259,11 +283,17 @@ final class World {
         restart(process.machine, after: 500)
     }
 
-    /// A process leaves to its double, until somebody sets things right.
+    /// A process leaves to its double, until somebody sets things right: in a healed world it has
+    /// none any more, it was told of its former lives by one peer after the other, and whoever keeps
+    /// it running starts it again.
     func leave(_ process: SimulatedProcess) {
-        guard process.machine.process === process else { return }
-        process.machine.isOut = true
-        end(process.machine, .stopped(reason: "its number is in use"))
+        let machine = process.machine
+        guard machine.process === process else { return }
+        machine.isOut = !isHealed
+        end(machine, .stopped(reason: "its number is in use"))
+        guard isHealed else { return }
+        machine.reopenedAt = nil
+        restart(machine, after: 500)
     }
 
     /// A process that was told of a later incarnation of itself begins one later still; the second
@@ -509,13 +539,13 @@ extension World {
         _ node: Int, _ workload: Int, _ steps: Int, _ chance: inout SeededGenerator
     ) {
         let workloads = Workloads.all(for: plan.model)
-        // Where a copy runs beside a machine, the clients are with that of the two which was opened
-        // last: two stores of one node that both take saves while they are apart cannot both be kept
-        // (ARCHITECTURE, failure model).
-        guard let original = machine(node), !workloads.isEmpty,
-            let machine = machines.filter({ $0.node == original.node && !$0.isOut })
-                .max(by: { $0.incarnation < $1.incarnation })
-        else { return }
+        guard let original = machine(node), !workloads.isEmpty else { return }
+        // Where a copy runs, the clients have moved to it, and while the original is the later of
+        // the two they wait: two stores of one node that both take saves while they are apart
+        // cannot both be kept (ARCHITECTURE, failure model).
+        let copy = machines.first { $0.isCopy && !$0.isRemoved && $0.node == original.node }
+        if let copy, copy.incarnation < original.incarnation { return }
+        let machine = copy ?? original
         for _ in 0..<steps {
             guard let process = machine.process, process.isAlive else { return }
             let session = WorkloadSession(process: process, memory: machine.memory)
@@ -608,6 +638,7 @@ extension World {
             number: machines.count, node: original.node,
             disk: SimulatedDisk(seed: draw(), image: original.disk.image().withoutSideFiles),
             settings: original.settings, isCopy: true)
+        copy.heldAtEnd = original.held
         machines.append(copy)
         setTime(microseconds)
         if takesAddress { addresses[copy.node] = copy.number }

@@ -204,6 +204,58 @@ struct RegressionTests {
             lesson: """
                 Law 12. The same of what a context's save had discarded of a survivor.
                 """),
+        Case(
+            seed: 6_005_566, hasUniqueKeys: true,
+            lesson: """
+                Law 8. Clients went on saving at a copy whose original was wiped and had begun \
+                a later incarnation. They wait now while the copy is not the later of the two.
+                """),
+        Case(
+            seed: 10_002_865, hasUniqueKeys: true,
+            lesson: """
+                Law 8. Clients that were at the store opened last went from a copy back to its \
+                original, which had begun a later incarnation, and from there to the copy \
+                again: the original's last saves, which nobody else had, came after others had \
+                collected by the copy's reports. Clients stay with the copy while it runs.
+                """),
+        Case(
+            seed: 10_003_146, hasUniqueKeys: true,
+            lesson: """
+                Law 8. The same; the original's saves came when it was put back at the end.
+                """),
+        Case(
+            seed: 10_007_620, hasUniqueKeys: true,
+            lesson: """
+                Law 8. The same; the original's saves were behind a clogged link.
+                """),
+        Case(
+            seed: 10_012_964, hasUniqueKeys: true,
+            lesson: """
+                Law 8. The same, over a slow network that loses much.
+                """),
+        Case(
+            seed: 10_019_238, hasUniqueKeys: true,
+            lesson: """
+                Law 8. Clients went back to an original that had lost power and been started \
+                again, cut off, knowing nothing of its copy: its store counted as vouched for, \
+                and saved without what the copy had saved and others had collected.
+                """),
+        Case(
+            seed: 10_020_380, hasUniqueKeys: true,
+            lesson: """
+                Law 8. A peer that had the saves of a copy was put back to a backup, and \
+                caught up from the original, which the copy had left behind: both went on \
+                without what the copy alone had. No store of a node is opened beside a live \
+                one that alone has something.
+                """),
+        Case(
+            seed: 10_001_312, hasUniqueKeys: true,
+            lesson: """
+                Law 1. Two peers knew different former lives of a wiped node, from when its \
+                clock was far ahead. Told of one after the other, it took that for a double \
+                and left, in a world that had healed: nobody started it again. \
+                IncarnationMemoryTests.reopensAfterEachOneRemembered.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
