@@ -31,6 +31,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         /// The part of the history after a token was purged
         /// (NSPersistentHistoryTokenExpiredError).
         public static let historyTokenExpired = Code(rawValue: "historyTokenExpired")
+        /// There is no consumer of history of that name.
+        public static let consumerUnknown = Code(rawValue: "consumerUnknown")
         /// A token's vector was not covered in time.
         public static let generationTimeout = Code(rawValue: "generationTimeout")
         /// Saved here, but not yet at enough other nodes.

@@ -81,6 +81,7 @@ final class GroupCommit: @unchecked Sendable {
         var token: QueryGenerationToken
         var digest: ProjectionDigest
         var membership: Membership
+        var log: LogStanding
         var durable: VersionVector
         /// The generation whose vector ``durable`` is.
         var durableGeneration: UInt64
@@ -113,7 +114,7 @@ final class GroupCommit: @unchecked Sendable {
         published = Mutex(
             Published(
                 token: engine.token, digest: engine.state.digest,
-                membership: engine.state.membership,
+                membership: engine.state.membership, log: engine.state.log,
                 durable: engine.state.versionVector,
                 durableGeneration: engine.state.generation))
     }
@@ -364,6 +365,7 @@ final class GroupCommit: @unchecked Sendable {
             published.token = engine.token
             published.digest = engine.state.digest
             published.membership = engine.state.membership
+            published.log = engine.state.log
             if isDurable {
                 published.durable = engine.committed.versionVector
                 published.durableGeneration = engine.committed.generation

@@ -186,6 +186,7 @@ extension StoreEngine {
             """)
         statement.bind(8, Int64(bitPattern: state.generation))
         try run(statement, conflict)
+        state.log.closedRecords += 1
         group.closedConflicts.append(
             ConflictID(
                 entity: conflict.id.entity, row: conflict.id.row, subject: conflict.id.subject,

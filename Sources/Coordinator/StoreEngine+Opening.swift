@@ -235,7 +235,8 @@ extension StoreEngine {
             allocator: allocator(
                 of: node, after: former, wallMilliseconds: wall, random: environment.random),
             tombstones: Int(unsigned("tombstones")), eclipsed: Int(unsigned("eclipsed")),
-            recovery: recovery, membership: try StoreLayout.readMembership(in: database))
+            recovery: recovery, membership: try StoreLayout.readMembership(in: database),
+            log: try StoreLayout.readLogStanding(in: database))
         let engine = StoreEngine(
             database: database, model: model,
             history: try StoreModels.history(of: model, in: database, path: beginning.path),

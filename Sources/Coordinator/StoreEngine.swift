@@ -46,6 +46,7 @@ final class StoreEngine {
         var eclipsed: Int
         var recovery: StoreRecovery
         var membership: Membership
+        var log: LogStanding
     }
 
     enum Limits {
@@ -277,6 +278,7 @@ final class StoreEngine {
         statement.bind(4, Int64(bitPattern: Transaction.checksum(encoded.bytes)))
         statement.bind(5, encoded.bytes)
         try statement.run()
+        state.log.append(position: state.position, bytes: encoded.bytes.count)
         state.versionVector.advance(to: transaction.dot)
         state.clock.observe(transaction.timestamp)
         group.actors.insert(transaction.dot.actor)

@@ -9,11 +9,11 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 5
+    static let version: Int32 = 6
 
-    /// Whether opening a store brings its layout up to date: one without eclipsed rows, or
-    /// without members.
-    static func canUpgrade(_ version: Int32) -> Bool { version == 3 || version == 4 }
+    /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
+    /// members, or without consumers of history.
+    static func canUpgrade(_ version: Int32) -> Bool { (3...5).contains(version) }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
     /// the model is adopted.
@@ -25,6 +25,7 @@ enum StoreLayout {
                 PRAGMA user_version = \(self.version);
                 \(version == 3 ? eclipsedTables : "")
                 \(memberTable)
+                \(historyTables)
                 """)
     }
 
@@ -45,6 +46,16 @@ enum StoreLayout {
         CREATE TABLE IF NOT EXISTS _member (
             node INTEGER PRIMARY KEY, publish TEXT, exchange TEXT, publicKeys TEXT,
             joined BLOB, departed BLOB, retired INTEGER) STRICT;
+        """
+
+    /// Who reads history by name, and how purging finds what goes with transactions.
+    private static let historyTables = """
+        CREATE TABLE IF NOT EXISTS _consumer (
+            name TEXT PRIMARY KEY, position INTEGER NOT NULL, token TEXT NOT NULL,
+            told INTEGER NOT NULL) WITHOUT ROWID, STRICT;
+        CREATE INDEX IF NOT EXISTS _saveByPosition ON _save (position);
+        CREATE INDEX IF NOT EXISTS _conflictByClosing ON _conflict (closed, position)
+            WHERE closed > 0;
         """
 
     static let systemTables = """
@@ -87,6 +98,7 @@ enum StoreLayout {
             WITHOUT ROWID, STRICT;
         \(eclipsedTables)
         \(memberTable)
+        \(historyTables)
         """
 
     /// Makes or extends the tables of a model's entities.
@@ -217,6 +229,22 @@ enum StoreLayout {
                 ActorID(node: node, incarnation: UInt64(bitPattern: statement.integer(1))))
         }
         return incarnations
+    }
+
+    /// How much past the store holds, counted by looking at all of it.
+    static func readLogStanding(in database: Database) throws -> LogStanding {
+        // The lengths of blobs are in their rows' heads, so their pages are not read.
+        let log = try database.prepared(
+            "SELECT min(position), sum(length(bytes)) FROM _transaction")
+        _ = try log.step()
+        var standing = LogStanding(
+            first: UInt64(bitPattern: log.integer(0)), bytes: UInt64(clamping: log.integer(1)))
+        log.reset()
+        let records = try database.prepared("SELECT count(*) FROM _conflict WHERE closed > 0")
+        _ = try records.step()
+        standing.closedRecords = Int(clamping: records.integer(0))
+        records.reset()
+        return standing
     }
 
     static func readActors(in database: Database) throws -> (ActorTable, VersionVector) {

@@ -1,0 +1,53 @@
+public import Merge
+
+/// Somebody who reads a store's history, by name, and for whom it is kept.
+public struct HistoryConsumer: Hashable, Sendable {
+    /// Bounds on consumers, so that they and what status lists stay few.
+    public enum Bounds {
+        /// The most consumers of a store.
+        public static let count = 64
+        /// The longest name, in characters.
+        public static let nameLength = 64
+    }
+
+    /// Its name.
+    public var name: String
+    /// How far it has read, as it said last.
+    public var token: QueryGenerationToken
+    /// The same as a position of this store's log.
+    public var position: UInt64
+    /// When it said so, in milliseconds since 1970.
+    public var toldAtMilliseconds: UInt64
+    /// How many transactions are after that.
+    public var behind: UInt64
+    /// When the first of those that are still there was saved; nil where it has read all.
+    public var oldestUnread: HybridTimestamp?
+    /// Whether some of what it has not read was purged. Nothing is kept for it until it says
+    /// from where it goes on.
+    public var isExpired: Bool
+
+    /// Whether text can be a consumer's name: 1...64 of a-z, A-Z, 0-9, `-`, `_`, `.` and `:`.
+    public static func isName(_ text: String) -> Bool {
+        (1...Bounds.nameLength).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x3A, 0x5F: true
+                default: false
+                }
+            }
+    }
+}
+
+/// What a store holds of the past, for status and metrics.
+public struct HistoryStatus: Hashable, Sendable {
+    /// Transactions in the log.
+    public var transactions: UInt64
+    /// Their bytes.
+    public var bytes: UInt64
+    /// When the oldest was saved; nil where there is none.
+    public var oldest: HybridTimestamp?
+    /// Closed entries of the conflict journal.
+    public var closedRecords: Int
+    /// Who reads it, by name.
+    public var consumers: [HistoryConsumer]
+}

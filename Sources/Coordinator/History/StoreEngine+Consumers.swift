@@ -1,0 +1,130 @@
+import GRDB
+import Merge
+
+/// Named consumers of history: rows of `_consumer`, each with how far it has read.
+extension StoreEngine {
+    /// A consumer's name and the position up to which it has read.
+    typealias ConsumerPlace = (name: String, position: UInt64)
+
+    /// All consumers, by name.
+    func consumerPlaces() throws -> [ConsumerPlace] {
+        let statement = try database.prepared(
+            "SELECT name, position FROM _consumer ORDER BY name")
+        var places: [ConsumerPlace] = []
+        while try statement.step() {
+            places.append((statement.text(0), UInt64(bitPattern: statement.integer(1))))
+        }
+        return places
+    }
+
+    /// Whether everything after a position is still in the log.
+    func isKept(after position: UInt64) -> Bool {
+        state.log.first == 0 || position >= state.log.first - 1
+    }
+
+    /// Notes how far a consumer has read; it is a new one where there is none of that name.
+    ///
+    /// - Returns: whether it holds back more than before, so that it must be on disk before
+    ///   anybody relies on it.
+    /// - Throws: ``CoordinatorError``: `historyTokenExpired` where some of what comes after the
+    ///   token was purged, `limitExceeded` where there are too many consumers.
+    func setConsumer(_ name: String, to token: QueryGenerationToken?) throws -> Bool {
+        let token = token ?? self.token
+        let position = try LogSearch(database: database, actors: state.actors).position(
+            of: token, store: store, last: state.position, own: state.versionVector)
+        guard let position, isKept(after: position) else {
+            throw CoordinatorError(
+                .historyTokenExpired,
+                "The history after that token has been purged here; fetch the objects anew, and "
+                    + "go on with the token of that.")
+        }
+        let places = try consumerPlaces()
+        let old = places.first { $0.name == name }
+        guard old != nil || places.count < HistoryConsumer.Bounds.count else {
+            throw CoordinatorError(
+                .limitExceeded,
+                "There are \(places.count) consumers already; remove one that is used no more.")
+        }
+        let statement = try database.prepared(
+            "INSERT OR REPLACE INTO _consumer (name, position, token, told) "
+                + "VALUES (?1, ?2, ?3, ?4)")
+        statement.bind(1, name)
+        statement.bind(2, Int64(bitPattern: position))
+        statement.bind(3, token.text)
+        statement.bind(4, Int64(clamping: environment.wallMilliseconds()))
+        try statement.run()
+        group.wroteApart = true
+        return old.map { position < $0.position || !isKept(after: $0.position) } ?? true
+    }
+
+    /// Forgets a consumer.
+    ///
+    /// - Throws: ``CoordinatorError``: `consumerUnknown`.
+    func removeConsumer(_ name: String) throws {
+        let statement = try database.prepared("DELETE FROM _consumer WHERE name = ?1")
+        statement.bind(1, name)
+        try statement.run()
+        guard database.changesCount > 0 else { throw CoordinatorError.noConsumer(name) }
+        group.wroteApart = true
+    }
+}
+
+/// Looks for places in a log by what a reader has seen.
+struct LogSearch {
+    let database: Database
+    let actors: ActorTable
+
+    /// The position up to which a token's holder has read: everything at or before it is in the
+    /// token's vector; nil where some of the rest was purged.
+    ///
+    /// A token of this store names the position. It is believed only where the log bears it out:
+    /// a store that was put back from a backup may have come to the same position by another way.
+    func position(
+        of token: QueryGenerationToken, store: UInt64, last: UInt64, own: VersionVector
+    ) throws -> UInt64? {
+        if token.store == store, token.position <= last, try isPlace(token, last: last) {
+            return token.position
+        }
+        var first = last + 1
+        for entry in own.entries where token.versionVector[entry.actor] < entry.sequence {
+            let next = Dot(
+                actor: entry.actor, sequence: token.versionVector[entry.actor] + 1)
+            guard let position = try position(of: next) else { return nil }
+            first = min(first, position)
+        }
+        return first - 1
+    }
+
+    /// Whether a token's vector ends at its position.
+    private func isPlace(_ token: QueryGenerationToken, last: UInt64) throws -> Bool {
+        if token.position > 0, let dot = try dot(at: token.position),
+            !token.versionVector.contains(dot)
+        {
+            return false
+        }
+        guard token.position < last, let next = try dot(at: token.position + 1) else { return true }
+        return !token.versionVector.contains(next)
+    }
+
+    private func dot(at position: UInt64) throws -> Dot? {
+        let statement = try database.prepared("SELECT dot FROM _transaction WHERE position = ?1")
+        statement.bind(1, Int64(bitPattern: position))
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        return try actors.dot(statement.integer(0))
+    }
+
+    private func position(of dot: Dot) throws -> UInt64? {
+        let statement = try database.prepared("SELECT position FROM _transaction WHERE dot = ?1")
+        statement.bind(1, actors.integer(dot))
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        return UInt64(bitPattern: statement.integer(0))
+    }
+}
+
+extension CoordinatorError {
+    static func noConsumer(_ name: String) -> CoordinatorError {
+        CoordinatorError(.consumerUnknown, "There is no consumer \(name).")
+    }
+}
