@@ -48,7 +48,8 @@ extension NodeConfiguration {
         let outside = SettingsReader.Outside(overrides: overrides, environment: environment)
         let top = try SettingsReader(
             compose(text, file: file), path: "", origin: file,
-            known: ["cluster", "node", "store", "model", "http", "mesh"], outside: outside)
+            known: ["cluster", "node", "store", "model", "http", "mesh", "history", "journal"],
+            outside: outside)
         let number = try top.required("node")
         guard let node = NodeID(try number.integer(1...Int(NodeID.maximum))) else {
             throw number.failure("is not the number of a node")
@@ -62,6 +63,8 @@ extension NodeConfiguration {
         configuration.http = try readHTTP(top.group("http"), file: file, outside: outside)
         configuration.mesh = try readMesh(
             top.group("mesh"), node: node, file: file, outside: outside)
+        configuration.history = try readHistory(
+            top.group("history"), journal: top.group("journal"), file: file, outside: outside)
         return configuration
     }
 
@@ -130,10 +133,11 @@ extension NodeConfiguration {
             "http.maxConnections", "http.tls.certificateFile", "http.tls.keyFile",
             "mesh.publish", "mesh.exchange", "mesh.source", "mesh.secretKeyFile", "mesh.insecure",
             "mesh.peers", "mesh.advertise.publish", "mesh.advertise.exchange",
+            "history.keep", "history.maximumBytes", "journal.maximumRecords",
         ]
         let known = keys.map(SettingsReader.variable)
-        for name in environment.keys.sorted()
-        where name.hasPrefix("TRIBUTARY_HTTP_") || name.hasPrefix("TRIBUTARY_MESH_") {
+        let groups = ["HTTP", "MESH", "HISTORY", "JOURNAL"].map { "TRIBUTARY_\($0)_" }
+        for name in environment.keys.sorted() where groups.contains(where: name.hasPrefix) {
             guard known.contains(name) else {
                 throw NodeError(
                     .configurationInvalid, "The environment's \(name) is not a setting",

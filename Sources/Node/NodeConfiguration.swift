@@ -2,6 +2,7 @@
 //
 // Values only; may be used from any thread. NodeConfiguration+YAML.swift reads them.
 
+public import Coordinator
 public import Merge
 
 /// The settings of a node.
@@ -96,6 +97,8 @@ public struct NodeConfiguration: Hashable, Sendable {
     public var http = HTTP()
     /// The mesh; nil for a node by itself.
     public var mesh: Mesh?
+    /// How much history and how many closed conflicts are kept.
+    public var history = HistoryLimits()
 
     /// Describes a node by itself.
     public init(cluster: String, node: NodeID, store: String, model: String) {

@@ -16,6 +16,7 @@ struct LoopReport: Sendable {
     var transport = TransportStatistics()
     var keys = MeshKeyReport()
     var digests: [PeerDigest] = []
+    var stability = StabilityReport()
     var startedAt: UInt64 = 0
     var isRunning = false
 }
@@ -26,6 +27,11 @@ final class LoopShared: Sendable {
     let acknowledgements = Acknowledgements()
     let counters = NodeCounters()
     let report = Mutex(LoopReport())
+    let history: HistoryKeeper
+
+    init(history limits: HistoryLimits = HistoryLimits()) {
+        history = HistoryKeeper(limits: limits, counters: counters)
+    }
 }
 
 /// The loop of a node: it owns the transport and the replicator, and blocks on nothing but the
@@ -57,6 +63,7 @@ final class NodeLoop {
     private var interpreter: EffectInterpreter
     private var digestBook: DigestBook
     private var meshWatch = MeshWatch()
+    private var stabilityWatch: StabilityWatch
 
     private let actor: ActorID
     private let peers: [NodeID]
@@ -94,6 +101,7 @@ final class NodeLoop {
         self.peers = peers.map(\.node)
         maintenanceQueue = queues.maintenance
         recoveryAtOpening = coordinator.recovery
+        stabilityWatch = StabilityWatch(startedAt: startedAt)
         digestBook = DigestBook(
             cluster: coordinator.cluster, modelHash: coordinator.model.versionHash, limits: limits)
         replicator = Replicator(
@@ -377,10 +385,15 @@ final class NodeLoop {
 
     private func publishReport(isRunning: Bool) {
         let keys = transport.keyReport
-        meshWatch.note(keys, now: MonotonicClock.milliseconds, logger: logger)
+        let now = MonotonicClock.milliseconds
+        let status = replicator.status
+        meshWatch.note(keys, now: now, logger: logger)
         let report = LoopReport(
-            replicator: replicator.status, transport: transport.statistics, keys: keys,
-            digests: digestBook.digests, startedAt: startedAt, isRunning: isRunning)
+            replicator: status, transport: transport.statistics, keys: keys,
+            digests: digestBook.digests,
+            stability: stabilityWatch.note(status, durable: state.durable, now: now),
+            startedAt: startedAt, isRunning: isRunning)
         shared.report.withLock { $0 = report }
+        if isRunning { shared.history.tend(coordinator, status, now: now, logger: logger) }
     }
 }

@@ -50,6 +50,10 @@ public struct NodeOverview: Sendable {
     public var pins: PinStatus
     /// What the store takes on disk.
     public var store: StoreSizes
+    /// What the store holds of the past, and for whom.
+    public var history: HistoryStatus
+    /// Rows and links that keep something until it is stable.
+    public var uncollected: Int
     /// Saves that wait for their group.
     public var waitingSaves: Int
     /// Saves that wait for acknowledgements.
@@ -58,6 +62,10 @@ public struct NodeOverview: Sendable {
     public var isRunning: Bool
     /// Monotonic milliseconds since the node was started; 0 before.
     public var uptimeMilliseconds: UInt64
+    /// What has gone of history since the start.
+    var purged: HistoryReport
+    /// What is not stable, and for whom it waits.
+    var stability: StabilityReport
 }
 
 extension NodeService {
@@ -79,9 +87,9 @@ extension NodeService {
     public func overviewBlocking() throws -> NodeOverview {
         let report = shared.report.withLock { $0 }
         let durable = coordinator.durableVector
-        let (token, digest, conflicts) = try coordinator.read { reader in
+        let (token, digest, uncollected, conflicts) = try coordinator.read { reader in
             (
-                try reader.token, try reader.digest,
+                try reader.token, try reader.digest, try reader.uncollectedCount,
                 try reader.conflictCounts().map {
                     NodeOverview.ConflictCount(state: $0.state, kind: $0.kind, count: $0.count)
                 }
@@ -95,8 +103,10 @@ extension NodeService {
             held: report.replicator?.held ?? [],
             gauges: report.replicator?.gauges,
             transport: report.transport, conflicts: conflicts, pins: coordinator.pinStatus,
-            store: coordinator.storeSizes(), waitingSaves: coordinator.waitingSaves,
+            store: coordinator.storeSizes(), history: try coordinator.historyStatus(),
+            uncollected: uncollected, waitingSaves: coordinator.waitingSaves,
             waitingAcknowledgements: shared.acknowledgements.count, isRunning: report.isRunning,
-            uptimeMilliseconds: report.startedAt == 0 ? 0 : now - report.startedAt)
+            uptimeMilliseconds: report.startedAt == 0 ? 0 : now - report.startedAt,
+            purged: shared.history.report, stability: report.stability)
     }
 }

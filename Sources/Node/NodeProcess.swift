@@ -186,6 +186,7 @@ public struct NodeProcess: Sendable {
                 exchange: "\(mesh.advertiseExchange ?? mesh.exchange)",
                 publicKeys: secrets.keys.map { [$0.publicKey.text] } ?? [])
         }
+        settings.history = configuration.history
         settings.logger = logger
         guard let transport else {
             return try NodeService(coordinator: coordinator, settings: settings)

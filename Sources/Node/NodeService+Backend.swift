@@ -8,7 +8,9 @@ internal import Synchronization
 extension NodeService: NodeBackend {
     /// What replication knows of itself and its peers, at most a tick (50 ms) old.
     public func status() async -> NodeStatus {
-        let (replicator, keys) = shared.report.withLock { ($0.replicator, $0.keys) }
+        let (replicator, keys, stability) = shared.report.withLock {
+            ($0.replicator, $0.keys, $0.stability)
+        }
         var status = NodeStatus(
             members: members,
             peers: (replicator?.peers ?? []).map { peer in
@@ -22,6 +24,9 @@ extension NodeService: NodeBackend {
                 NodeStatus.Held(transaction: $0.dot, reason: $0.reason.text)
             })
         status.keys = keys
+        status.stability = stability
+        status.history = shared.history.report
+        status.historyLimits = shared.history.limits
         status.lookedAt = MonotonicClock.milliseconds
         guard keys.publicKey != nil else { return status }
         for index in status.peers.indices {
@@ -92,15 +97,11 @@ extension NodeService: NodeBackend {
         ).text
     }
 
-    /// Forgets history that every member has on disk, as far as their heads tell.
+    /// Forgets history that is stable and that all consumers have read.
     public func purgeHistory(before token: QueryGenerationToken) async throws -> Int {
-        var stable = coordinator.durableVector
-        let peers = shared.report.withLock { $0.replicator }?.peers ?? []
-        for member in members where member != coordinator.node {
-            let durable = peers.first { $0.node == member }?.durable ?? VersionVector()
-            stable = stable.meet(durable)
-        }
-        return try await coordinator.purgeHistory(before: token, stable: stable)
+        let status = shared.report.withLock { $0.replicator }
+        guard let status, status.recovery == .none else { return 0 }
+        return try await coordinator.purgeHistory(before: token, stable: status.stable)
     }
 
     /// What each peer last told of its vector and digest, by number.

@@ -32,6 +32,8 @@ public final class NodeService: Sendable {
         public var address: MemberAddress?
         /// The bounds of the protocol. They must fit the transport's: see ``fitted(toFrames:)``.
         public var limits = NodeService.Settings.fitted(toFrames: TransportLimits().frameBytes)
+        /// How much history and how many closed conflicts are kept.
+        public var history = HistoryLimits()
         /// Where log lines go.
         public var logger = Logger(label: "tributary.node")
 
@@ -77,7 +79,7 @@ public final class NodeService: Sendable {
     public var counters: NodeCounters { shared.counters }
 
     let settings: Settings
-    let shared = LoopShared()
+    let shared: LoopShared
     let readQueue = DispatchQueue(label: "tributary.node.log", qos: .userInitiated)
     let maintenanceQueue = DispatchQueue(label: "tributary.node.maintenance", qos: .utility)
     /// Reads the configuration anew; nil where there is none.
@@ -110,6 +112,7 @@ public final class NodeService: Sendable {
         self.coordinator = coordinator
         self.actor = actor
         self.settings = settings
+        shared = LoopShared(history: settings.history)
         configuredMembers = Set(settings.peers.map(\.node) + [coordinator.node]).sorted()
         makeTransport = transport
     }

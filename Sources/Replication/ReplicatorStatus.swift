@@ -62,6 +62,17 @@ public struct MemberStatus: Hashable, Sendable {
     public var node: NodeID
     /// Why its latest report is not in use; nil where it is.
     public var hindrance: StabilityHindrance?
+    /// What it is known to have for certain; nothing before its newest incarnation has told, and
+    /// while its store is not vouched for.
+    public var recorded = VersionVector()
+    /// How many transactions on this node's disk it is not known to have for certain.
+    public var unrecorded: UInt64 = 0
+
+    /// Describes a member that nothing is known of but what hinders it.
+    public init(node: NodeID, hindrance: StabilityHindrance? = nil) {
+        self.node = node
+        self.hindrance = hindrance
+    }
 }
 
 /// Why a member's latest report is not in use.

@@ -162,16 +162,34 @@ struct Stability: Sendable {
     /// Where each of the other members stands, by number.
     func statuses(_ view: View) -> [MemberStatus] {
         members.map { member in
-            guard let latest = member.latest else {
-                return MemberStatus(node: member.node, hindrance: .nothingHeard)
+            var status = MemberStatus(node: member.node, hindrance: .nothingHeard)
+            if let latest = member.latest {
+                let missing = missing(latest, view)
+                status.hindrance =
+                    objection(to: latest, view)
+                    ?? (missing > 0 ? .behind(missing: missing) : nil)
+                switch status.hindrance {
+                // What such a store had once, it may have lost.
+                case .olderIncarnation, .recovering: break
+                default: status.recorded = latest.recorded
+                }
             }
-            if let objection = objection(to: latest, view) {
-                return MemberStatus(node: member.node, hindrance: objection)
-            }
-            let missing = missing(latest, view)
-            return MemberStatus(
-                node: member.node, hindrance: missing > 0 ? .behind(missing: missing) : nil)
+            status.unrecorded = Self.lag(of: status.recorded, behind: view.durable)
+            return status
         }
+    }
+
+    private static func lag(
+        of vector: VersionVector, behind other: VersionVector
+    ) -> UInt64 {
+        var sum: UInt64 = 0
+        for entry in other.entries {
+            let known = vector[entry.actor]
+            guard entry.sequence > known else { continue }
+            let (next, overflow) = sum.addingReportingOverflow(entry.sequence - known)
+            sum = overflow ? .max : next
+        }
+        return sum
     }
 
     /// Whether a dot is lost: every member's report counts, and none holds it.

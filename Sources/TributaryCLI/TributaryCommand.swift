@@ -23,7 +23,8 @@ struct TributaryCommand: AsyncParsableCommand {
         subcommands: [
             ServeCommand.self, SaveCommand.self, FetchCommand.self, CountCommand.self,
             ImportCommand.self, ExportCommand.self, StatusCommand.self, HistoryCommand.self,
-            GenerationsCommand.self, ConflictsCommand.self, VerifyCommand.self,
+            ConsumersCommand.self, GenerationsCommand.self, ConflictsCommand.self,
+            VerifyCommand.self,
             ModelCommand.self, SQLCommand.self, BackupCommand.self, RestoreCommand.self,
             KeygenCommand.self, KeysCommand.self, MemberCommand.self, DemoCommand.self,
             SimulateCommand.self,

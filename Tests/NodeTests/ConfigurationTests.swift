@@ -1,3 +1,4 @@
+import Coordinator
 import Foundation
 import Merge
 import Node
@@ -47,6 +48,42 @@ import Testing
         #expect(mesh.peers[1].publish.description == "tcp://127.0.0.1:7301")
     }
 
+    @Test("The limits of history have defaults, and are read from the file and the environment")
+    func history() throws {
+        let plain = try NodeConfiguration.parse(Self.whole, file: "n.yaml")
+        #expect(plain.history.keepMilliseconds == 30 * 86_400_000)
+        #expect(plain.history.maximumBytes == 4 << 30)
+        #expect(plain.history.maximumRecords == 1_000_000)
+        let read = try NodeConfiguration.parse(
+            Self.whole + """
+
+                history: {keep: 12h, maximumBytes: 1048576}
+                journal:
+                  maximumRecords: 10
+                """, file: "n.yaml", environment: ["TRIBUTARY_HISTORY_KEEP": "90m"])
+        #expect(read.history.keepMilliseconds == 90 * 60_000)
+        #expect(read.history.maximumBytes == 1 << 20)
+        #expect(read.history.maximumRecords == 10)
+    }
+
+    @Test(
+        "A limit of history that makes no sense is refused by its name",
+        arguments: [
+            ("history: {keep: 12}", "history.keep"), ("history: {keep: 5w}", "history.keep"),
+            ("history: {keep: -1d}", "history.keep"), ("history: {keep: d}", "history.keep"),
+            ("history: {keep: 36501d}", "history.keep"),
+            ("history: {keep: 9999999999d}", "history.keep"),
+            ("history: {maximumBytes: 1}", "history.maximumBytes"),
+            ("history: {maximum: 1}", "history.maximum"),
+            ("journal: {maximumRecords: -1}", "journal.maximumRecords"),
+        ])
+    func wrongHistory(line: String, key: String) {
+        #expect(Self.error(Self.whole + "\n" + line).contains(key))
+        #expect(
+            Self.error(Self.whole, environment: ["TRIBUTARY_HISTORY_KEPT": "1d"])
+                .contains("TRIBUTARY_HISTORY_KEPT"))
+    }
+
     @Test("Flags go before the environment, which goes before the file")
     func precedence() throws {
         var overrides = NodeConfiguration.Overrides()
@@ -90,7 +127,7 @@ import Testing
             (
                 "cluster: demo", "clutter: demo",
                 "etc/n.yaml:1: clutter is not a setting; "
-                    + "known here: cluster, http, mesh, model, node, store"
+                    + "known here: cluster, history, http, journal, mesh, model, node, store"
             ),
             ("store: data/n1.sqlite", "", "etc/n.yaml: store is missing"),
             (

@@ -191,6 +191,24 @@ struct StabilityTests {
         #expect(node.hindrance(2) == nil)
     }
 
+    @Test("What a member has for certain is told, but not of a store that nobody vouches for")
+    func recorded() throws {
+        var node = Reporter()
+        let first = node.save(1)
+        let second = node.save(2)
+        func member(_ number: Int) -> MemberStatus? {
+            node.replicator.status.members.first { $0.node == World.id(number) }
+        }
+        #expect(member(2)?.unrecorded == 2 && member(2)?.recorded.isEmpty == true)
+        node.heads(Self.second, [first])
+        #expect(member(2)?.unrecorded == 1)
+        #expect(member(2)?.recorded.contains(first) == true)
+        #expect(member(2)?.recorded.contains(second) == false)
+        node.heads(Self.third, [first, second], recovery: .restored)
+        #expect(member(3)?.hindrance == .recovering)
+        #expect(member(3)?.unrecorded == 2 && member(3)?.recorded.isEmpty == true)
+    }
+
     @Test("What a member has applied but not on its disk is not stable")
     func notDurable() {
         var node = Reporter()

@@ -48,6 +48,8 @@ public struct HistoryTending: Hashable, Sendable {
     /// Transactions that went for the same reason though a member is not known to have them; one
     /// other member has each of them.
     public var purgedUnstable = 0
+    /// The last of those; nil where there is none.
+    public var lastUnstable: Dot?
     /// Closed conflicts that went as there were too many; not those that went with their
     /// transactions.
     public var recordsDropped = 0

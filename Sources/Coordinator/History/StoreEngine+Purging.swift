@@ -62,6 +62,7 @@ extension StoreEngine {
                 }
             } else if isOver, knowledge.elsewhere.contains(candidate.dot) {
                 result.purgedUnstable += 1
+                result.lastUnstable = candidate.dot
             } else {
                 result.hold = isOver ? .onlyHere(candidate.dot) : .notStable(candidate.dot)
                 return false

@@ -24,6 +24,7 @@ struct HTTPRouter: Sendable {
     private let generations: GenerationsResource
     private let history: HistoryResource
     private let changes: ChangesResource
+    private let consumers: ConsumersResource
     private let conflicts: ConflictsResource
     private let verification: VerifyResource
     private let status: StatusResource
@@ -41,6 +42,7 @@ struct HTTPRouter: Sendable {
         generations = GenerationsResource(services: services)
         history = HistoryResource(services: services)
         changes = ChangesResource(services: services)
+        consumers = ConsumersResource(services: services)
         conflicts = ConflictsResource(services: services)
         verification = VerifyResource(services: services)
         status = StatusResource(services: services)
@@ -121,6 +123,7 @@ struct HTTPRouter: Sendable {
                 Endpoint("DELETE", .admin) { try await history.delete($0) },
             ]
         case "changes": return [Endpoint("GET", .read) { try await changes.get($0) }]
+        case "consumers": return [Endpoint("GET", .read) { _ in try await consumers.list() }]
         case "conflicts": return [Endpoint("GET", .read) { try await conflicts.list($0) }]
         case "verify": return [Endpoint("POST", .read) { try await verification.post($0) }]
         case "reload": return [Endpoint("POST", .admin) { try await reloading.post($0) }]
@@ -140,6 +143,12 @@ struct HTTPRouter: Sendable {
         case "generations":
             return [Endpoint("DELETE", .read) { _ in try generations.delete(key) }]
         case "conflicts": return [Endpoint("GET", .read) { _ in try await conflicts.get(key) }]
+        case "consumers":
+            return [
+                Endpoint("GET", .read) { _ in try await consumers.get(key) },
+                Endpoint("PUT", .write) { try await consumers.put(key, $0) },
+                Endpoint("DELETE", .write) { _ in try await consumers.delete(key) },
+            ]
         default: return []
         }
     }

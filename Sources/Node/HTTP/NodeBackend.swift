@@ -33,7 +33,7 @@ public protocol NodeBackend: Sendable {
     func waitForAcknowledgements(
         of dot: Dot, level: Acknowledgement, timeout: Duration
     ) async -> [NodeID]
-    /// Forgets the part of the log that is stable and before a token.
+    /// Forgets the part of the log that is stable, before a token, and read by all consumers.
     ///
     /// - Returns: how many transactions were purged.
     /// - Throws: ``CoordinatorError``, or ``NotSupported`` where the node cannot do it.
@@ -155,6 +155,12 @@ public struct NodeStatus: Hashable, Sendable {
     public var held: [Held]
     /// Where the keys of the mesh stand.
     public var keys = MeshKeyReport()
+    /// What is not stable, and for whom it waits; nil without replication.
+    var stability: StabilityReport?
+    /// What has gone of history; nil where nobody tends it.
+    var history: HistoryReport?
+    /// The limits of history, likewise.
+    var historyLimits: HistoryLimits?
     /// Monotonic milliseconds at which the report on keys was looked at.
     public var lookedAt: UInt64 = 0
 

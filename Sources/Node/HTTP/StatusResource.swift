@@ -11,6 +11,8 @@ struct StatusResource: Sendable {
         let status = await services.backend.status()
         let leases = services.leases.count
         let coordinator = services.coordinator
+        let (now, wall) = (MonotonicClock.milliseconds, MonotonicClock.wallMilliseconds)
+        let past = try await services.blocking { try coordinator.historyStatus() }
         return .json(
             try await services.read { reader in
                 let token = try reader.token
@@ -41,6 +43,10 @@ struct StatusResource: Sendable {
                             ]
                         }),
                     "keys": MeshKeyRenderer.value(status.keys, now: status.lookedAt),
+                    "stability": Self.stability(
+                        status.stability, uncollected: try reader.uncollectedCount,
+                        tombstones: try reader.tombstoneCount, now: now),
+                    "history": Self.history(past, status, now: wall),
                 ])
             })
     }

@@ -23,6 +23,8 @@ enum LogKeys {
     static let part = "part"
     /// An address or an endpoint.
     static let address = "address"
+    /// The names of consumers of history.
+    static let consumer = "consumer"
     /// A count of things.
     static let count = "count"
     /// A count of bytes.

@@ -19,6 +19,7 @@ struct NodeMetrics {
         writeSaves(to: &writer)
         writePeers(to: &writer)
         writeQueues(to: &writer)
+        writeHistory(to: &writer)
         writeProcess(to: &writer)
         return writer.text
     }
@@ -174,6 +175,61 @@ struct NodeMetrics {
             ("tributary_alarms_total", "Alarms raised; see the log.", counters.alarms),
         ]
         for (name, help, value) in totals { writer.write(name, .counter, help, Double(value)) }
+    }
+
+    private func writeHistory(to writer: inout ExpositionWriter) {
+        let history = status.history
+        let levels: [(String, String, Double)] = [
+            (
+                "tributary_history_transactions", "Transactions kept in the log.",
+                Double(history.transactions)
+            ),
+            ("tributary_history_bytes", "Their bytes.", Double(history.bytes)),
+            (
+                "tributary_journal_closed_records", "Closed conflicts kept in the journal.",
+                Double(history.closedRecords)
+            ),
+            (
+                "tributary_unstable_transactions",
+                "Transactions on disk here that not every member is known to have.",
+                Double(status.stability.unstable)
+            ),
+            (
+                "tributary_vector_actors", "Incarnations in the vector; see the limit of 16,384.",
+                Double(status.token.versionVector.entries.count)
+            ),
+            (
+                "tributary_uncollected_rows", "Rows and links that keep what is not stable yet.",
+                Double(status.uncollected)
+            ),
+        ]
+        for (name, help, value) in levels { writer.write(name, .gauge, help, value) }
+        let now = MonotonicClock.milliseconds
+        writer.write(
+            "tributary_stability_held_back_seconds", .gauge,
+            "For how long something has waited for a member to have it.",
+            status.stability.members.map { member in
+                let since = member.waitingSince.map { now > $0 ? now - $0 : 0 } ?? 0
+                return ([("peer", member.status.node.description)], Double(since) / 1000)
+            })
+        let purged = status.purged
+        writer.write(
+            "tributary_history_purged_total", .counter, "Transactions purged, by reason.",
+            [
+                ("age", purged.purgedByAge), ("size", purged.purgedBySize),
+                ("unstable", purged.purgedUnstable),
+            ].map { ([("reason", $0.0)], Double($0.1)) })
+        writer.write(
+            "tributary_journal_dropped_total", .counter,
+            "Closed conflicts dropped since there were too many.", Double(purged.recordsDropped))
+        writer.write(
+            "tributary_consumers_expired_total", .counter,
+            "Consumers that lost history which they had not read.",
+            Double(purged.consumersExpired))
+        writer.write(
+            "tributary_consumer_behind_transactions", .gauge,
+            "Transactions that a consumer has not read.",
+            history.consumers.map { ([("consumer", $0.name)], Double($0.behind)) })
     }
 
     private func writeProcess(to writer: inout ExpositionWriter) {

@@ -30,6 +30,14 @@ struct StatusCommand: AsyncParsableCommand {
             line("conflicts", conflicts(status["conflicts"])),
         ]
         if let store = status["store"] { lines.append(line("store", JSONRendering.brief(store))) }
+        if let stability = status["stability"]?.object {
+            lines.append(line("collection", collection(stability)))
+        }
+        if let history = status["history"]?.object {
+            lines += self.history(history).map { line("history", $0) }
+            let consumers = (history["consumers"]?.array ?? []).compactMap(\.object)
+            lines += consumers.map { line("consumer", consumer($0)) }
+        }
         for held in status["held"]?.array ?? [] {
             lines.append(line("held", JSONRendering.brief(held)))
         }
@@ -53,6 +61,60 @@ struct StatusCommand: AsyncParsableCommand {
             ])
         }
         return lines + [""] + table.lines(terminal)
+    }
+
+    /// Who holds collection back, since when and why, and what waits for it; on one line.
+    static func collection(_ stability: JSONObject) -> String {
+        let waiting = stability["waiting"]?.object
+        func count(_ key: String) -> Int64 { waiting?[key]?.integer ?? 0 }
+        let what =
+            "\(count("transactions")) transactions and \(count("rows")) rows wait, "
+            + "\(count("tombstones")) tombstones are kept"
+        let holders = (stability["heldBackBy"]?.array ?? []).compactMap(\.integer)
+        let members = (stability["members"]?.array ?? []).compactMap(\.object)
+        var parts = holders.compactMap { node -> String? in
+            guard let member = members.first(where: { $0["node"]?.integer == node }) else {
+                return nil
+            }
+            let reason = (member["text"]?.string ?? "").replacing(/\.$/, with: "")
+            let age = JSONRendering.age(member["waitingMilliseconds"])
+            return "held back by node \(node) for \(age) (\(reason))"
+        }
+        if stability["recovering"]?.boolean == true {
+            parts.append("nothing is collected: this node's store is not vouched for")
+        }
+        return (parts.isEmpty ? ["goes on"] : parts).joined(separator: ", ") + "; \(what)"
+    }
+
+    /// How much history there is, and what keeps it.
+    static func history(_ history: JSONObject) -> [String] {
+        var text =
+            "\(JSONRendering.brief(history["transactions"])) transactions, "
+            + "\(JSONRendering.bytes(history["bytes"])), "
+            + "\(JSONRendering.brief(history["closedConflicts"])) closed conflicts"
+        if let oldest = history["oldest"]?.object {
+            text += ", since \(JSONRendering.time(.object(oldest)))"
+        }
+        var lines = [text]
+        if let hold = history["heldBackBy"]?.string { lines.append("is kept: \(hold)") }
+        if let last = history["lastUnstable"]?.object {
+            lines.append(
+                "was purged before these members had it: node "
+                    + (last["members"]?.array ?? []).map(JSONRendering.brief)
+                    .joined(separator: ", "))
+        }
+        return lines
+    }
+
+    private static func consumer(_ consumer: JSONObject) -> String {
+        let name = consumer["name"]?.string ?? ""
+        if consumer["expired"]?.boolean == true {
+            return "\(name): expired; what it had not read was purged"
+        }
+        let behind = consumer["behind"]?.object
+        let age = JSONRendering.age(behind?["ageMilliseconds"])
+        return "\(name): \(JSONRendering.brief(behind?["transactions"])) behind"
+            + (age.isEmpty ? "" : ", the oldest for \(age)")
     }
 
     /// `2 unresolved (update 2), 1 settled (delete 1)`, or `none`.

@@ -20,6 +20,8 @@ import Testing
         ("GET", "/v1/history", .read), ("GET", "/v1/changes?after=x", .read),
         ("GET", "/v1/conflicts", .read), ("GET", "/v1/conflicts/x", .read),
         ("POST", "/v1/verify", .read), ("GET", "/v1/members", .read),
+        ("GET", "/v1/consumers", .read), ("GET", "/v1/consumers/x", .read),
+        ("PUT", "/v1/consumers/x", .write), ("DELETE", "/v1/consumers/x", .write),
         ("POST", "/v1/save", .write), ("POST", "/v1/conflicts/x/resolution", .write),
         ("POST", "/v1/conflicts/x/undo", .write), ("DELETE", "/v1/history?before=x", .admin),
         ("POST", "/v1/backup", .admin), ("POST", "/v1/members", .admin),

@@ -87,11 +87,14 @@ final class TestCluster: Sendable {
     deinit { try? FileManager.default.removeItem(at: directory) }
 
     /// Starts a node, number 1 and up, on its store, which is made where there is none.
-    func start(_ number: Int, link: Link = Link()) async throws -> NodeService {
+    func start(
+        _ number: Int, link: Link = Link(), history: HistoryLimits = HistoryLimits()
+    ) async throws -> NodeService {
         let own = peers[number - 1]
         let coordinator = try await open(number)
         var settings = NodeService.Settings()
         settings.peers = peers.filter { $0.node != own.node }
+        settings.history = history
         settings.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let service = try NodeService(coordinator: coordinator, settings: settings) {
             LinkedTransport(

@@ -1,0 +1,149 @@
+// Keeps history within its limits while a node runs.
+//
+// Threading: told the time by the loop; answers come on the writer's queue; read by all threads.
+
+internal import Coordinator
+internal import Logging
+internal import Merge
+internal import Replication
+internal import Synchronization
+
+/// What has gone of history since the node was started, and what keeps the rest.
+struct HistoryReport: Hashable, Sendable {
+    /// Transactions that went by age, by size while stable, and by size while not.
+    var purgedByAge: UInt64 = 0
+    var purgedBySize: UInt64 = 0
+    var purgedUnstable: UInt64 = 0
+    /// Closed conflicts that went as there were too many.
+    var recordsDropped: UInt64 = 0
+    /// How often a consumer lost what it had not read.
+    var consumersExpired: UInt64 = 0
+    /// What keeps the oldest transaction although it may go.
+    var hold: HistoryHold?
+    /// The last time that something went which was not stable; nil where nothing did.
+    var lastUnstable: Unstable?
+
+    /// Transactions that went before a member was known to have them.
+    struct Unstable: Hashable, Sendable {
+        /// When, in wall milliseconds since 1970.
+        var atMilliseconds: UInt64
+        /// The last of them.
+        var transaction: Dot
+        /// Who was not known to have it, by number.
+        var members: [NodeID]
+    }
+}
+
+/// Takes small steps towards the limits, with room for saves between them.
+final class HistoryKeeper: Sendable {
+    /// How often it is looked whether something may go.
+    static let intervalMilliseconds: UInt64 = 1_000
+    /// How often one alarm of a kind is raised.
+    static let alarmMilliseconds: UInt64 = 60_000
+
+    private struct State {
+        var report = HistoryReport()
+        var isTending = false
+        var nextAt: UInt64 = 0
+        var nextAlarmAt: UInt64 = 0
+        var nextExpiryAt: UInt64 = 0
+    }
+
+    let limits: HistoryLimits
+    private let counters: NodeCounters
+    private let state = Mutex(State())
+
+    init(limits: HistoryLimits, counters: NodeCounters) {
+        self.limits = limits
+        self.counters = counters
+    }
+
+    var report: HistoryReport { state.withLock { $0.report } }
+
+    /// Takes a step where one is due: each tick while there is more to do, else every second.
+    ///
+    /// A store that nobody has vouched for purges nothing: others may need what it has.
+    func tend(
+        _ coordinator: PersistentStoreCoordinator, _ status: ReplicatorStatus, now: UInt64,
+        logger: Logger
+    ) {
+        guard status.recovery == .none else { return }
+        let isDue = state.withLock { state in
+            guard !state.isTending, now >= state.nextAt else { return false }
+            state.isTending = true
+            return true
+        }
+        guard isDue else { return }
+        var knowledge = HistoryKnowledge(stable: status.stable)
+        for member in status.members { knowledge.elsewhere.join(member.recorded) }
+        let members = status.members
+        coordinator.tendHistory(limits, knowledge) { [self] result in
+            switch result {
+            case .success(let tending): finish(tending, members, logger)
+            case .failure(let error):
+                logger.error(
+                    "History could not be purged", metadata: [LogKeys.error: "\(error)"])
+                state.withLock {
+                    $0.isTending = false
+                    $0.nextAt = MonotonicClock.milliseconds + Self.intervalMilliseconds
+                }
+            }
+        }
+    }
+
+    private func finish(
+        _ tending: HistoryTending, _ members: [MemberStatus], _ logger: Logger
+    ) {
+        let now = MonotonicClock.milliseconds
+        let lagging = tending.lastUnstable.map { dot in
+            members.filter { !$0.recorded.contains(dot) || $0.hindrance != nil }.map(\.node)
+        }
+        let (isAlarm, isExpiry, total) = state.withLock { state in
+            state.isTending = false
+            state.nextAt = tending.isDone ? now + Self.intervalMilliseconds : now
+            state.report.purgedByAge += UInt64(tending.purgedByAge)
+            state.report.purgedBySize += UInt64(tending.purgedBySize)
+            state.report.purgedUnstable += UInt64(tending.purgedUnstable)
+            state.report.recordsDropped += UInt64(tending.recordsDropped)
+            state.report.consumersExpired += UInt64(tending.expired.count)
+            state.report.hold = tending.hold
+            var isAlarm = false
+            if let dot = tending.lastUnstable, let lagging {
+                state.report.lastUnstable = .init(
+                    atMilliseconds: MonotonicClock.wallMilliseconds, transaction: dot,
+                    members: lagging)
+                isAlarm = now >= state.nextAlarmAt
+                if isAlarm { state.nextAlarmAt = now + Self.alarmMilliseconds }
+            }
+            let isExpiry = !tending.expired.isEmpty && now >= state.nextExpiryAt
+            if isExpiry { state.nextExpiryAt = now + Self.alarmMilliseconds }
+            return (isAlarm, isExpiry, state.report.purgedUnstable)
+        }
+        if isAlarm, let lagging {
+            counters.countAlarm()
+            logger.critical(
+                "History was purged that a member is not known to have",
+                metadata: [
+                    LogKeys.peer: "\(lagging.map(\.description).joined(separator: ", "))",
+                    LogKeys.count: "\(total)",
+                ])
+        }
+        if isExpiry {
+            logger.warning(
+                "History was purged that a consumer has not read",
+                metadata: [LogKeys.consumer: "\(tending.expired.joined(separator: ", "))"])
+        }
+    }
+}
+
+extension HistoryHold {
+    /// The hold for people.
+    var text: String {
+        switch self {
+        case .notStable(let dot): "\(dot) is not stable: a member is not known to have it."
+        case .consumer(let name): "The consumer \(name) has not read it."
+        case .onlyHere(let dot):
+            "The log is over its limit, but no other member is known to have \(dot)."
+        }
+    }
+}
