@@ -80,6 +80,24 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case groupDissolvedByKey
     /// A person decided over rows that have one unique key.
     case uniquenessResolved
+    /// A node that joined a cluster at work was started.
+    case memberJoined
+    /// A node left by itself.
+    case memberLeft
+    /// A node was retired by another.
+    case memberRetired
+    /// A node that was retired, and did not know, was told so by a member.
+    case departedTold
+    /// A save was refused because its node is a member no more.
+    case departedSaveRefused
+    /// In the end the store of a node that departed alone had what it had saved.
+    case savesDeparted
+    /// A store that held something was opened with the next model.
+    case storeMigrated
+    /// A transaction was held, since its model was not known.
+    case heldForModel
+    /// A store made with the next model learnt of the one before from a peer.
+    case modelLearnt
 }
 
 /// How often each rare path was met.

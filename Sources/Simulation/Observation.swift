@@ -34,8 +34,10 @@ enum Observation {
     case ended(node: Int, how: Ending)
     /// What of a store would survive a power loss from now on.
     case durable(node: Int, vector: VersionVector)
-    /// A replicator declared a vector stable.
-    case stable(node: Int, vector: VersionVector)
+    /// A replicator declared a vector stable, `members` being who was a member to it, this node
+    /// among them or not; nil where no transaction had told it of members, so that the founders
+    /// were.
+    case stable(node: Int, vector: VersionVector, members: [NodeID]? = nil)
     /// A store collapsed and collected what is stable.
     case collected(node: Int, result: CollectionResult)
     /// A replicator raised an alarm.
@@ -44,7 +46,7 @@ enum Observation {
     case gauges(node: Int, gauges: ProcessGauges)
     /// The faults are over; from here on the world only heals.
     case healed
-    /// Every process that lives was read whole. Told twice: after converging, and once more after
+    /// Every member's process was read whole. Told twice: after converging, and once more after
     /// all were closed and opened again.
     case settled(final: [Int: Reading], isReopened: Bool)
 }

@@ -11,6 +11,12 @@ public struct SimulationOptions: Sendable {
     /// Whether about half of the drawn models have uniqueness constraints, and clients work on
     /// unique keys; all else of a seed's plan is the same with them as without.
     public var hasUniqueKeys = true
+    /// Whether in about a quarter of the runs nodes join, leave and are retired; all else of a
+    /// seed's plan is the same with them as without.
+    public var hasMembershipChanges = true
+    /// Whether in about a sixth of the runs with drawn models nodes are opened with the next model,
+    /// one after the other; all else of a seed's plan is the same with that as without.
+    public var hasModelChanges = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

@@ -23,13 +23,17 @@ public struct ReferenceModel: Sendable {
     ///   - vector: which of them count; nil for all.
     ///   - olderModels: models that some of the transactions may name, for a register is settled
     ///     by the policy of the model that its newest sibling names.
+    ///   - former: the same, by the hash that transactions name, where a model is given in the
+    ///     names that the transactions were translated to.
     public init(
         _ model: ManagedObjectModel, _ transactions: [Transaction],
-        at vector: VersionVector? = nil, olderModels: [ManagedObjectModel] = []
+        at vector: VersionVector? = nil, olderModels: [ManagedObjectModel] = [],
+        former: [[UInt8]: ManagedObjectModel] = [:]
     ) {
         self.model = model
         models = Dictionary(
-            (olderModels + [model]).map { ($0.versionHash, $0) }, uniquingKeysWith: { $1 })
+            (olderModels + [model]).map { ($0.versionHash, $0) }, uniquingKeysWith: { $1 }
+        ).merging(former) { $1 }
         let history = History(transactions, at: vector)
         for (row, writes) in history.rows {
             // Of a row whose insert is not there nothing is known.

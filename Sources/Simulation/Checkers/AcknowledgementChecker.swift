@@ -5,7 +5,9 @@ internal import ReferenceModel
 /// Law 2: no acknowledged save is lost.
 ///
 /// Once settled, every acknowledged transaction is everywhere, unless every disk that ever held it
-/// was lost or put back; then it is nowhere. A machine that only went down comes back with all
+/// was lost or put back; then it is nowhere. Everywhere means at every member: what a node that
+/// departed has acknowledged, and what no member's store holds, is excused where the node's own
+/// store still has it, or was lost itself (DESIGN section 8, retirement). A machine that only went down comes back with all
 /// that it has acknowledged and with all that it has called durable. A save that was refused is
 /// never seen, a save with an ID is done once, and every write that is not visible is accounted
 /// for (DESIGN 5.7).
@@ -175,14 +177,18 @@ struct AcknowledgementChecker: Checker {
                     + "found it missing on \(Telling.node(first)) and not on all")
             return
         }
-        // Nowhere: then every disk that held it must be one that was lost since.
-        let holder = disks.keys.sorted().first { disks[$0]?.held.contains(dot) == true }
+        // Nowhere: then every member's disk that held it must be one that was lost since.
+        let holder = nodes.first { disks[$0]?.held.contains(dot) == true }
+        let isDeparted = final[acknowledgement.node] == nil
+        let isTraced = disks[acknowledgement.node]?.held.contains(dot) == true
         if let holder {
             findings.note(
                 "acknowledged",
                 "\(Telling.node(acknowledgement.node)) acknowledged \(dot): expected everywhere, "
                     + "for \(Telling.node(holder)) still held it, found nowhere")
-        } else if disks[acknowledgement.node]?.losses ?? 0 == acknowledgement.losses {
+        } else if disks[acknowledgement.node]?.losses ?? 0 == acknowledgement.losses,
+            !(isDeparted && isTraced)
+        {
             findings.note(
                 "acknowledged",
                 "\(Telling.node(acknowledgement.node)) acknowledged \(dot) and never lost its "

@@ -15,20 +15,26 @@ protocol Checker {
 
 /// What all checkers of a run share.
 final class RunContext {
-    /// The model of the run.
-    let model: ManagedObjectModel
+    /// The model of the node that is observed.
+    var model: ManagedObjectModel { archive.model }
     /// How many machines there are, numbered from 0; node n's NodeID is n + 1. A copy of a machine
     /// has a number from `machines` on.
     let machines: Int
+    /// How many of them were members from the first; the others may join.
+    let founders: Int
     /// Everything that was ever committed anywhere.
     let archive: TransactionArchive
     /// Virtual milliseconds since the run began.
     var now: UInt64 = 0
 
-    init(model: ManagedObjectModel, machines: Int) {
-        self.model = model
+    /// - Parameter succession: the run's two models, where nodes come to have another.
+    init(
+        model: ManagedObjectModel, machines: Int, founders: Int? = nil,
+        succession: SimulationModel.Succession? = nil
+    ) {
         self.machines = machines
-        archive = TransactionArchive(model: model)
+        self.founders = founders ?? machines
+        archive = TransactionArchive(model: model, succession: succession)
     }
 }
 

@@ -16,7 +16,7 @@ struct ConflictChecker: Checker {
     mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
         switch observation {
         case .started(let node, let actor, let vector, _): start(node, actor, vector, run)
-        case .stable(let node, let vector):
+        case .stable(let node, let vector, _):
             stable[node, default: VersionVector()].join(vector)
             everStable[node, default: VersionVector()].join(vector)
         case .ended(let node, .wiped), .ended(let node, .copyRemoved): stable[node] = nil
@@ -157,7 +157,7 @@ struct ConflictChecker: Checker {
             if !isThere { lines.append("expected another change than \(kind), found it told") }
             return lines
         }
-        let written = transaction.values(of: row)
+        let written = run.archive.values(of: row, in: transaction)
         let isDelete = transaction.changes.contains { $0.kind == .delete && $0.row == row }
         if side.isDeleted, !isDelete { lines.append("expected a write, found a delete told") }
         var told: [(String, PropertyValue, Dot?)] = side.row.map {
@@ -169,7 +169,9 @@ struct ConflictChecker: Checker {
         for (name, value, other) in told {
             // A side lists as well what it stands on, each with its own writer.
             let writer = other.map { run.archive.transaction($0) } ?? transaction
-            let values = other == nil ? written : writer?.values(of: row) ?? [:]
+            let values =
+                other == nil
+                ? written : writer.map { run.archive.values(of: row, in: $0) } ?? [:]
             if (values[name] ?? .null) == value { continue }
             // What a survivor showed may have been written to a row that it eclipsed then.
             let mayBeGroups = conflict.kind == .dangling || conflict.kind == .save
@@ -189,7 +191,7 @@ extension Transaction {
     }
 
     /// What a transaction wrote to a row, by property.
-    fileprivate func values(of row: RowID) -> [String: PropertyValue] {
+    func values(of row: RowID) -> [String: PropertyValue] {
         var result: [String: PropertyValue] = [:]
         for change in changes where change.row == row && change.target == nil {
             guard shapes.indices.contains(change.shape) else { continue }

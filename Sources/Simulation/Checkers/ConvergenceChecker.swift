@@ -2,8 +2,8 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// Law 1: equal vectors have equal digests, on every node, in every life, at any time; and when the
-/// world has settled, all show the same.
+/// Law 1: equal vectors have equal digests, on every node of one model, in every life, at any time;
+/// and when the world has settled, all show the same.
 struct ConvergenceChecker: Checker {
     let law = 1
 
@@ -13,10 +13,18 @@ struct ConvergenceChecker: Checker {
         let generation: UInt64
     }
 
-    private var witnesses: [VersionVector: Witness] = [:]
+    private struct State: Hashable {
+        let vector: VersionVector
+        let edition: Int
+    }
+
+    private var witnesses: [State: Witness] = [:]
+    /// By which of the run's models the node shows what it does.
+    private var edition = 0
     private var findings = Findings()
 
     mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
+        edition = run.archive.edition
         switch observation {
         case .committed(let node, let notice):
             compare(notice.token, notice.digest, node)
@@ -37,8 +45,9 @@ struct ConvergenceChecker: Checker {
     private mutating func compare(
         _ token: QueryGenerationToken, _ digest: ProjectionDigest, _ node: Int
     ) {
-        guard let witness = witnesses[token.versionVector] else {
-            witnesses[token.versionVector] = Witness(
+        let state = State(vector: token.versionVector, edition: edition)
+        guard let witness = witnesses[state] else {
+            witnesses[state] = Witness(
                 digest: digest, node: node, generation: token.generation)
             return
         }

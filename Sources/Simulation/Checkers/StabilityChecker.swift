@@ -25,13 +25,13 @@ struct StabilityChecker: Checker {
         var stableInLife = VersionVector()
         /// What was declared stable there since its disk was new.
         var stable = VersionVector()
+        /// What those declared stable to whom it was a member.
+        var declared = VersionVector()
         /// What was stable when the last collection had looked at everything.
         var collected: VersionVector?
     }
 
     private var members: [Int: Member] = [:]
-    /// All that was declared stable anywhere.
-    private var declared = VersionVector()
     private var findings = Findings()
 
     mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
@@ -50,7 +50,7 @@ struct StabilityChecker: Checker {
             member.collected = nil
             member.isExempt = true
             members[node] = member
-        case .stable(let node, let vector): declare(vector, node, run)
+        case .stable(let node, let vector, let members): declare(vector, members, node, run)
         case .collected(let node, let result):
             guard result.isDone, let stable = members[node]?.stable else { break }
             members[node]?.collected = stable
@@ -81,11 +81,11 @@ struct StabilityChecker: Checker {
                 members[other]?.isExempt = true
             }
             member.isExempt = true
-        } else if !member.isExempt, !vector.covers(declared) {
+        } else if !member.isExempt, !vector.covers(member.declared) {
             findings.note(
                 "lost",
                 "\(Telling.node(node)) store after restart: expected all that was declared "
-                    + "stable, found it without \(Telling.surplus(declared, over: vector))")
+                    + "stable, found it without \(Telling.surplus(member.declared, over: vector))")
         }
         members[node] = member
     }
@@ -132,7 +132,9 @@ struct StabilityChecker: Checker {
 
     // MARK: Declarations
 
-    private mutating func declare(_ vector: VersionVector, _ node: Int, _ run: RunContext) {
+    private mutating func declare(
+        _ vector: VersionVector, _ told: [NodeID]?, _ node: Int, _ run: RunContext
+    ) {
         var member = members[node] ?? Member()
         if !vector.covers(member.stableInLife) {
             findings.note(
@@ -144,8 +146,10 @@ struct StabilityChecker: Checker {
         member.stable.join(vector)
         member.collected = nil
         members[node] = member
-        declared.join(vector)
-        for machine in 0..<run.machines { checkHolding(vector, of: machine, declaredBy: node) }
+        for machine in told?.map({ Int($0.rawValue) - 1 }) ?? Array(0..<run.founders) {
+            checkHolding(vector, of: machine, declaredBy: node)
+            members[machine]?.declared.join(vector)
+        }
     }
 
     private mutating func checkHolding(

@@ -5,19 +5,45 @@ internal import ReferenceModel
 /// All transactions that were committed anywhere in a run, by dot; the set of saves from which the
 /// oracle computes what must be.
 final class TransactionArchive {
-    private let model: ManagedObjectModel
-    /// In the order in which they were first seen.
-    private(set) var transactions: [Transaction] = []
+    private let models: [ManagedObjectModel]
+    private let succession: SimulationModel.Succession?
+    /// By which of the run's models all is read: that of the node that is observed.
+    var edition = 0
+    /// In the order in which they were first seen, as they were written, and in the names of the
+    /// next model.
+    private var written: [Transaction] = []
+    private var translated: [Transaction] = []
     /// Of each actor how much is known without a gap.
     private(set) var vector = VersionVector()
     /// Of each actor the highest sequence known.
     private(set) var highest = VersionVector()
     private var places: [Dot: Int] = [:]
     private var bytes: [[UInt8]] = []
-    private var oracles: [(vector: VersionVector, oracle: ReferenceModel)] = []
-    private var slices: [Set<String>: OracleSlice] = [:]
+    private var oracles: [(vector: VersionVector, edition: Int, oracle: ReferenceModel)] = []
+    private var slices: [Subjects: OracleSlice] = [:]
 
-    init(model: ManagedObjectModel) { self.model = model }
+    private struct Subjects: Hashable {
+        var names: Set<String>
+        var edition: Int
+    }
+
+    init(model: ManagedObjectModel, succession: SimulationModel.Succession? = nil) {
+        self.succession = succession
+        models = succession.map { [$0.first, $0.next] } ?? [model]
+    }
+
+    /// The model by which all is read.
+    var model: ManagedObjectModel { models[edition] }
+
+    /// All, in the order in which they were first seen.
+    var transactions: [Transaction] { edition == 0 ? written : translated }
+
+    /// By the hash that transactions name: the model before, in the names of the one by which
+    /// all is read.
+    private var former: [[UInt8]: ManagedObjectModel] {
+        guard edition == 1, let succession else { return [:] }
+        return [succession.first.versionHash: succession.translated]
+    }
 
     /// Adds a transaction.
     ///
@@ -26,8 +52,9 @@ final class TransactionArchive {
     func add(_ transaction: EncodedTransaction) -> Bool {
         let dot = transaction.dot
         if let place = places[dot] { return bytes[place] == transaction.bytes }
-        places[dot] = transactions.count
-        transactions.append(transaction.transaction)
+        places[dot] = written.count
+        written.append(transaction.transaction)
+        if let succession { translated.append(succession.translate(transaction.transaction)) }
         bytes.append(transaction.bytes)
         highest.advance(to: dot)
         while places[Dot(actor: dot.actor, sequence: vector[dot.actor] + 1)] != nil {
@@ -47,11 +74,12 @@ final class TransactionArchive {
     /// - Precondition: ``covers(_:)``; else the answer lacks what is not known.
     func oracle(at vector: VersionVector) -> ReferenceModel {
         let isKnown = covers(vector)
-        if let known = oracles.first(where: { $0.vector == vector }) { return known.oracle }
-        let oracle = ReferenceModel(model, transactions, at: vector)
+        let known = oracles.first { $0.vector == vector && $0.edition == edition }
+        if let known { return known.oracle }
+        let oracle = ReferenceModel(model, transactions, at: vector, former: former)
         guard isKnown else { return oracle }
         if oracles.count >= 8 { oracles.removeFirst() }
-        oracles.append((vector, oracle))
+        oracles.append((vector, edition, oracle))
         return oracle
     }
 
@@ -67,15 +95,37 @@ final class TransactionArchive {
             }.joined(separator: ", ")
     }
 
+    /// What a transaction wrote to a row, by property: also by the names that its own model has,
+    /// as a journal goes on to tell what it told before a migration, and with what stands for
+    /// properties that its model lacks.
+    func values(of row: RowID, in transaction: Transaction) -> [String: PropertyValue] {
+        var result = transaction.values(of: row)
+        guard edition == 1, let succession, let place = places[transaction.dot],
+            transaction.modelHash == succession.first.versionHash
+        else { return result }
+        result.merge(written[place].values(of: row)) { first, _ in first }
+        for change in transaction.changes where change.row == row && change.target == nil {
+            guard transaction.shapes.indices.contains(change.shape) else { continue }
+            let name = transaction.shapes[change.shape].entity
+            let before = succession.translated.entity(named: name)
+            for property in succession.next.entity(named: name)?.properties ?? []
+            where before?.position(of: property.name) == nil && result[property.name] == nil {
+                result[property.name] = property.defaultValue
+            }
+        }
+        return result
+    }
+
     /// What the oracle says of some hierarchies and links alone; cheaper by as much as they are
     /// fewer, and computed anew only where one of them was written to.
     ///
     /// - Parameter subjects: names of root entities and of links. What references of theirs lead
     ///   to must be among them.
     func oracle(at vector: VersionVector, of subjects: Set<String>) -> ReferenceModel {
-        var slice = slices[subjects] ?? OracleSlice(subjects: subjects)
-        let oracle = slice.oracle(at: vector, of: transactions, model)
-        slices[subjects] = slice
+        let key = Subjects(names: subjects, edition: edition)
+        var slice = slices[key] ?? OracleSlice(subjects: subjects)
+        let oracle = slice.oracle(at: vector, of: transactions, model, former: former)
+        slices[key] = slice
         return oracle
     }
 }
@@ -90,7 +140,8 @@ private struct OracleSlice {
     init(subjects: Set<String>) { self.subjects = subjects }
 
     mutating func oracle(
-        at vector: VersionVector, of all: [Transaction], _ model: ManagedObjectModel
+        at vector: VersionVector, of all: [Transaction], _ model: ManagedObjectModel,
+        former: [[UInt8]: ManagedObjectModel]
     ) -> ReferenceModel {
         while count < all.count {
             if let part = part(of: all[count], model) { transactions.append(part) }
@@ -98,7 +149,7 @@ private struct OracleSlice {
         }
         let covered = transactions.indices.filter { vector.contains(transactions[$0].dot) }
         if let known = oracles.first(where: { $0.covered == covered }) { return known.oracle }
-        let oracle = ReferenceModel(model, covered.map { transactions[$0] })
+        let oracle = ReferenceModel(model, covered.map { transactions[$0] }, former: former)
         if oracles.count >= 8 { oracles.removeFirst() }
         oracles.append((covered, oracle))
         return oracle

@@ -25,6 +25,8 @@ enum SimulationModel {
         var isRingOneToOne = true
         /// What there is of entities with uniqueness constraints; nil for none.
         var unique: UniqueChoices?
+        /// What the next model has otherwise; nil for the first.
+        var next: NextChoices?
     }
 
     /// The entities at the roots of their hierarchies, in the order in which policies are given.
@@ -32,13 +34,13 @@ enum SimulationModel {
         "Item", "Member", "Folder", "Note", "Tag", "Person", "Passport", "Animal",
     ]
 
-    /// Draws a model. All six policies occur in each, on entities that chance decides.
+    /// Draws what there is of a model. All six policies occur in each, on entities that chance decides.
     ///
     /// - Parameter unique: the entities with uniqueness constraints, which are drawn apart, so that
     ///   the others are the same with them as without.
     static func draw(
         _ generator: inout SeededGenerator, unique: UniqueChoices? = nil
-    ) -> ManagedObjectModel {
+    ) -> Choices {
         var choices = Choices()
         choices.unique = unique
         choices.policies = generator.some(MergePolicy.allCases, most: MergePolicy.allCases.count)
@@ -54,6 +56,11 @@ enum SimulationModel {
         choices.notes = generator.choice(DeleteRule.allCases) ?? .nullify
         choices.passport = generator.choice(DeleteRule.allCases) ?? .nullify
         choices.isRingOneToOne = generator.chance(in: 2)
+        return choices
+    }
+
+    /// The model of choices that were drawn.
+    static func made(_ choices: Choices) -> ManagedObjectModel {
         do {
             return try build(choices)
         } catch {
@@ -85,6 +92,7 @@ enum SimulationModel {
         }
         override(&entities, choices.overrides)
         if let unique = choices.unique { entities += Self.unique(unique) }
+        if let next = choices.next { advance(&entities, next) }
         return try ManagedObjectModel(entities: entities)
     }
 

@@ -10,7 +10,7 @@ struct PlannedEvent: Hashable, Sendable {
     /// What happens.
     var kind: Kind
 
-    /// What can happen. Machines are numbered from 0.
+    /// What can happen. Machines are numbered from 0; those that join come after the founders.
     enum Kind: Hashable, Sendable {
         /// Clients of a node do some steps of one workload.
         case work(node: Int, workload: Int, steps: Int)
@@ -55,6 +55,16 @@ struct PlannedEvent: Hashable, Sendable {
         case readError(node: Int, afterOperations: UInt64)
         /// A coming fsync fails.
         case syncError(node: Int, afterOperations: UInt64)
+
+        /// A process is closed in order, and its store opened with the next model.
+        case migrate(node: Int, milliseconds: UInt64)
+        /// A machine is made a member through another, and started once a majority knows it.
+        case join(node: Int)
+        /// A node ends its own membership.
+        case leave(node: Int)
+        /// A node is retired by another. Where it is cut off it was so for a time before, and
+        /// stays so for a time after, or until the faults are over.
+        case retire(node: Int, cut: UInt64?, away: UInt64?)
     }
 }
 
@@ -62,7 +72,7 @@ extension PlannedEvent.Kind {
     /// Whether it is a fault, not work.
     var isFault: Bool {
         switch self {
-        case .work, .read, .pin: false
+        case .work, .read, .pin, .join, .leave, .migrate: false
         default: true
         }
     }
@@ -89,6 +99,10 @@ extension PlannedEvent.Kind {
         case .writeError: "write error"
         case .readError: "read error"
         case .syncError: "failed fsync"
+        case .migrate: "next model"
+        case .join: "join"
+        case .leave: "leave"
+        case .retire(_, let cut, _): cut == nil ? "retirement" : "retirement while cut off"
         }
     }
 }

@@ -5,10 +5,14 @@ internal import Replication
 struct RunPlan {
     /// The seed.
     let seed: UInt64
-    /// The model of all nodes.
+    /// The model of all nodes, at first.
     let model: ManagedObjectModel
+    /// What they are opened with later; nil where the model stays.
+    let succession: SimulationModel.Succession?
     /// The machines' settings; their count is the cluster's size.
     var machines: [MachineSettings]
+    /// The settings of machines that may join later; they are numbered after the others.
+    var joiners: [MachineSettings] = []
     /// The network while the faults last.
     var network: NetworkSettings
     /// How long work and faults last, in virtual milliseconds.
@@ -27,7 +31,12 @@ struct RunPlan {
         // What is drawn with a generator of its own leaves all else of a seed's plan as it was.
         var own = SeededGenerator(seed: seed &* 0xD6E8_FEB8_6659_FD93 &+ 5)
         let unique = options.hasUniqueKeys ? SimulationModel.UniqueChoices.draw(&own) : nil
-        model = options.model ?? SimulationModel.draw(&generator, unique: unique)
+        let choices =
+            options.model == nil ? SimulationModel.draw(&generator, unique: unique) : nil
+        var later = SeededGenerator(seed: seed &* 0x8CB9_2BA7_2F3D_8DD7 &+ 17)
+        let changes = options.hasModelChanges && later.chance(in: 6)
+        succession = changes ? choices.map { .init($0, &later) } : nil
+        model = options.model ?? succession?.first ?? SimulationModel.made(choices ?? .init())
         // Small clusters meet most of what large ones do, in a fraction of the time.
         let count = min(
             Int.random(in: options.nodes, using: &generator),
@@ -50,6 +59,8 @@ struct RunPlan {
         drawWork(&generator)
         drawFaults(options, &generator)
         if options.hasUniqueKeys { drawUniqueKeys(&own) }
+        if options.hasMembershipChanges { drawMembers(seed, options) }
+        if succession != nil { drawMigrations(&later) }
         // Sorting is stable by time and then by seed, so no order hangs on how it was drawn.
         events.sort { ($0.milliseconds, $0.seed) < ($1.milliseconds, $1.seed) }
     }
@@ -75,7 +86,7 @@ struct RunPlan {
         return network
     }
 
-    private mutating func add(
+    mutating func add(
         _ kind: PlannedEvent.Kind, at milliseconds: UInt64, _ generator: inout SeededGenerator
     ) {
         events.append(
@@ -135,6 +146,17 @@ struct RunPlan {
                         steps: 1 + generator.number(below: 5)),
                     at: time + UInt64(generator.number(below: 400)), &generator)
             }
+        }
+    }
+
+    /// Nodes are closed and opened with the next model, one after the other; who is left out is
+    /// when the faults are over.
+    private mutating func drawMigrations(_ generator: inout SeededGenerator) {
+        let count = machines.count + joiners.count
+        for node in 0..<count where !generator.chance(in: 4) {
+            let time = UInt64(generator.number(below: Int(chaosMilliseconds)))
+            let length = UInt64(generator.number(below: 1_500))
+            add(.migrate(node: node, milliseconds: length), at: time, &generator)
         }
     }
 

@@ -93,6 +93,14 @@ final class ClientMemory {
         return complaints
     }
 
+    /// Forgets what is in the places and names of a model that is no more.
+    func forgetModel() {
+        fetched = []
+        unanswered = []
+        answered = []
+        conflicts = []
+    }
+
     /// Forgets what lived in the process that ends: its contexts.
     func processEnded() { kept = nil }
 }

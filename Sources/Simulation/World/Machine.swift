@@ -1,4 +1,5 @@
 internal import Merge
+internal import Replication
 
 /// A machine of the virtual world: a disk, a clock, and the process that runs on it, if any.
 final class Machine {
@@ -30,6 +31,20 @@ final class Machine {
     var isRemoved = false
     /// Whether it stays down until the faults are over.
     var isOut = false
+    /// Which of the run's models its store is opened with: 0, or 1 for the next.
+    var edition = 0
+    /// Whether it was opened with the next.
+    var hasMigrated = false
+    /// Whether it may be started: those that join may once a majority of members knows them.
+    var isEnrolled = true
+    /// The nodes that its configuration names besides its own.
+    var configured: [NodeID] = []
+    /// Who is a member, as its store tells.
+    var membership: Membership { process?.state.membership ?? membershipAtEnd }
+    /// What its store told of members when its last process ended.
+    var membershipAtEnd = Membership()
+    /// What the store in ``image`` tells of members.
+    var imageMembership = Membership()
     /// When it was last told of a later incarnation of itself.
     var reopenedAt: UInt64?
 

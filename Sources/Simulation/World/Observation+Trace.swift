@@ -14,7 +14,7 @@ extension Observation {
             return "node \(node + 1) finds [\(dots)] in its store"
         case .durable(let node, let vector):
             return "node \(node + 1) has on disk \(Self.text(vector))"
-        case .stable(let node, let vector):
+        case .stable(let node, let vector, _):
             return "node \(node + 1) calls stable \(Self.text(vector))"
         case .collected(let node, let result):
             return "node \(node + 1) collects \(result)"

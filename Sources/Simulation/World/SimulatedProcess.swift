@@ -30,7 +30,11 @@ final class SimulatedProcess {
     private(set) var isAlive = true
     private(set) var state: StoreState
     private(set) var stable = VersionVector()
-    private var isSavingAllowed = true
+    private(set) var isSavingAllowed = true
+    /// The nodes it has links with.
+    private var links: Set<NodeID>
+    /// Whether a member has told that this node is one no more.
+    private(set) var isToldDeparted = false
     private var pausedFrames: [(SimulatedNetwork.Frame)] = []
     private var isPaused = false
     private var earlyReads: [EarlyRead] = []
@@ -67,6 +71,7 @@ final class SimulatedProcess {
         machine.lives += 1
         life = machine.lives
         startedAt = world.milliseconds
+        links = Set(machine.configured)
         generator = SeededGenerator(seed: world.draw())
         let clock = machine.clock
         let chance = SharedGenerator(seed: world.draw())
@@ -79,8 +84,9 @@ final class SimulatedProcess {
         options.pinLimitMilliseconds = machine.settings.pinLimitMilliseconds
         options.checkpointPages = machine.settings.checkpointPages
         options.minimumIncarnation = minimumIncarnation
+        options.migration = .inferredGroupingDuplicates
         coordinator = try PersistentStoreCoordinator(
-            storeAt: machine.disk.path("store.sqlite"), model: world.plan.model,
+            storeAt: machine.disk.path("store.sqlite"), model: world.model(of: machine),
             cluster: World.cluster, node: machine.node, options: options)
         guard let actor = coordinator.actor else {
             preconditionFailure("A store opened for writing has an actor.")
@@ -94,9 +100,10 @@ final class SimulatedProcess {
         replicator = Replicator(
             configuration: .init(
                 cluster: World.cluster, actor: actor,
-                modelHash: world.plan.model.versionHash,
+                modelHash: coordinator.model.versionHash,
                 recovery: Self.recovery(coordinator.recovery),
-                incarnations: try coordinator.rememberedIncarnations),
+                incarnations: try coordinator.rememberedIncarnations,
+                models: world.plan.succession == nil ? [] : try coordinator.modelTexts),
             limits: machine.settings.limits,
             generator: SeededGenerator(seed: world.draw()))
         observation = coordinator.observeCommits { [mailbox] notice in
@@ -125,10 +132,11 @@ final class SimulatedProcess {
                 node: $0, actor: actor, vector: state.vector, recovery: coordinator.recovery)
         }
         observeFound()
+        noteMigration()
         observe { .durable(node: $0, vector: state.durable) }
         feed(
             .started(
-                state: state, peers: world.peers(of: machine), now: world.milliseconds,
+                state: state, peers: machine.configured, now: world.milliseconds,
                 wallMilliseconds: lookAtClock()))
         scheduleTick()
     }
@@ -154,6 +162,12 @@ final class SimulatedProcess {
         }
         guard case .success(let transactions) = found, !transactions.isEmpty else { return }
         observe { .found(node: $0, transactions: transactions) }
+    }
+
+    private func noteMigration() {
+        guard machine.edition == 1, !machine.hasMigrated else { return }
+        machine.hasMigrated = true
+        if !state.vector.isEmpty { met(.storeMigrated) }
     }
 
     // MARK: Ending
@@ -204,7 +218,7 @@ final class SimulatedProcess {
     private func carryOut(_ effect: Effect) {
         switch effect {
         case .publish(let bytes):
-            for node in world.peers(of: machine) {
+            for node in world.audience(of: machine) {
                 world.send(bytes, from: self, to: world.address(of: node), .publish)
             }
         case .send(let node, let bytes):
@@ -227,7 +241,8 @@ final class SimulatedProcess {
         case .stable(let vector):
             stable = vector
             isCollected = false
-            observe { .stable(node: $0, vector: vector) }
+            let members = state.membership.isEmpty ? nil : state.membership.current
+            observe { .stable(node: $0, vector: vector, members: members) }
         case .setSaving(let allowed):
             isSavingAllowed = allowed
             coordinator.setSaving(allowed: allowed)
@@ -240,14 +255,44 @@ final class SimulatedProcess {
         case .vouched:
             world.trace { "node \(self.name) is vouched for" }
             run { try $0.vouch() }
-        case .connect: break
+        case .connect(let nodes): connect(to: nodes)
         case .remember(let actor): later(handover()) { $0.remember(actor) }
         case .reopen(let incarnation):
             met(.incarnationReopened)
             later(0) { $0.world.reopen($0, after: incarnation) }
-        // All nodes of a world have one model.
-        case .learnModels, .compareModel: break
+        case .learnModels(let texts): later(handover()) { $0.learn(texts) }
+        case .compareModel(let text, let node):
+            later(handover()) {
+                $0.feed(
+                    .modelCompared(
+                        node, hash: text.hash, difference: "differs", now: $0.world.milliseconds))
+            }
         }
+    }
+
+    /// Lets the store learn of models that nodes of its own model had before it.
+    private func learn(_ texts: [ModelText]) {
+        let result = run { try $0.learn(texts.compactMap(\.model)) }
+        guard isAlive, case .success(let known) = result else { return }
+        if !known.isEmpty { met(.modelLearnt) }
+        feed(.modelsLearnt(texts.filter { known.contains($0.hash) }, now: world.milliseconds))
+    }
+
+    /// Links with all members there are, and with none that others have retired: who left by
+    /// itself is still told what others have of it.
+    private func connect(to nodes: [NodeID]) {
+        links.formUnion(nodes)
+        guard let membership = try? coordinator.membership else { return }
+        for member in membership.departed where member.departure?.isRetired ?? false {
+            links.remove(member.node)
+        }
+    }
+
+    /// Whether a frame finds a way in: a subscription only where there is a link, and with keys
+    /// nothing else either, for the others' keys are not listed.
+    private func isLetIn(_ frame: SimulatedNetwork.Frame) -> Bool {
+        guard frame.channel == .publish || world.namesPublisher else { return true }
+        return NodeID(frame.sender).map(links.contains) ?? false
     }
 
     private func remember(_ actor: ActorID) {
@@ -266,6 +311,10 @@ final class SimulatedProcess {
         observe { .alarm(node: $0, alarm: alarm) }
         switch alarm {
         case .timestampInFuture(let dot, _): heldDots.append(dot)
+        case .departed:
+            met(.departedTold)
+            isToldDeparted = true
+            coordinator.setDeparted()
         case .twoNodesWithOneID(machine.node, _):
             met(.doubleMet)
             if world.milliseconds < startedAt + Self.newcomerMilliseconds {
@@ -294,7 +343,7 @@ final class SimulatedProcess {
 
     /// A frame arrives.
     func take(_ frame: SimulatedNetwork.Frame) {
-        guard isAlive else { return }
+        guard isAlive, isLetIn(frame) else { return }
         if isPaused {
             if pausedFrames.count < Self.pausedFrames { pausedFrames.append(frame) }
             return
@@ -572,6 +621,11 @@ final class SimulatedProcess {
             // Also where the machine died right after: the answer may have gone out before.
             world.statistics.saves += 1
             observe { .acknowledged(node: $0, save: save, result: result) }
+            guard isFenced, let dot = result.transaction, dot.actor == actor else { return }
+            world.violate(
+                2,
+                "\(Telling.node(machine.number)) acknowledged \(dot): expected refused, for it "
+                    + "knows that it is a member no more")
         case .failure(let error):
             let error = error as? CoordinatorError ?? CoordinatorError(.inputOutput, "\(error)")
             if !isAlive || error.code == .outcomeUnknown {
@@ -586,15 +640,41 @@ final class SimulatedProcess {
                 case .clockDrift: met(.clockDriftRefused)
                 case .mergeConflict: met(.staleSaveRefused)
                 case .unresolvedConflict: met(.unresolvedSaveRefused)
+                case .memberDeparted: met(.departedSaveRefused)
                 default: break
                 }
                 // A store that is recovering may have done a save with an ID and lost it, and one
-                // with its clock off may have done it before: its client is to try again, and has
-                // not been told that nothing was saved.
-                let isPassing = error.code == .recovering || error.code == .clockDrift
+                // with its clock off, or of a node that departed, may have done it before: its
+                // client is to try again, and has not been told that nothing was saved.
+                let isPassing = [.recovering, .clockDrift, .memberDeparted].contains(error.code)
                 if isPassing, save.saveID != nil { return }
                 observe { .refused(node: $0, save: save, error: error) }
             }
+        }
+    }
+
+    /// Whether it knows that its node is a member no more.
+    var isFenced: Bool {
+        isToldDeparted || state.membership[machine.node]?.departure != nil
+    }
+
+    /// Saves a change of membership as the product does: the first of a cluster tells of all
+    /// members there are.
+    ///
+    /// - Returns: its transaction; nil where it was refused or its outcome is unknown.
+    func change(_ change: MembershipChange) -> Dot? {
+        var changes = [change]
+        let known = try? coordinator.membership
+        if known?.isEmpty ?? true {
+            let all = [machine.node] + machine.configured
+            changes = all.map { .join($0, World.address(of: $0)) } + changes
+        }
+        let result = perform { try $0.changeMembership(changes) }
+        switch result {
+        case .success(let saved): return saved.transaction
+        case .failure(let error):
+            world.trace { "node \(self.name) does not change members: \(error)" }
+            return nil
         }
     }
 
@@ -616,12 +696,12 @@ final class SimulatedProcess {
 
     /// Reads the rows of an entity, heirs included.
     func fetch(_ entity: String) -> [RowSnapshot] {
-        guard let described = world.plan.model.entity(named: entity) else { return [] }
+        guard let described = coordinator.model.entity(named: entity) else { return [] }
         let result = run { coordinator in
             try coordinator.read { reader in
                 let rows = try reader.fetch(FetchRequest(entity))
                 var reading = Reading(token: try reader.token, digest: try reader.digest)
-                reading.entities = Reading.sort(rows, family: described, world.plan.model)
+                reading.entities = Reading.sort(rows, family: described, coordinator.model)
                 return (rows, reading)
             }
         }
@@ -637,7 +717,7 @@ final class SimulatedProcess {
     /// Reads everything, from the newest generation or a pinned one; nil where that failed.
     func readWhole(_ pin: GenerationPin? = nil) -> Reading? {
         let result = run { coordinator in
-            try coordinator.read(pin) { try Reading.whole($0, world.plan.model) }
+            try coordinator.read(pin) { try Reading.whole($0, coordinator.model) }
         }
         noteReadFailure(result)
         return try? result.get()
@@ -670,7 +750,7 @@ final class SimulatedProcess {
     func unpin(_ number: Int) {
         guard isAlive, let (pin, first) = pins[number] else { return }
         let result = run { coordinator in
-            try coordinator.read(pin) { try Reading.whole($0, world.plan.model) }
+            try coordinator.read(pin) { try Reading.whole($0, coordinator.model) }
         }
         guard isAlive else { return }
         pins[number] = nil
@@ -697,6 +777,7 @@ final class SimulatedProcess {
         if gauges.pullCount > 0, gauges.deliveredCount > 0 { met(.gapRepairedByPull) }
         if gauges.piecesBytes > 0 { met(.sentInPieces) }
         if !replicator.status.orphaned.isEmpty { met(.orphanFound) }
+        if world.plan.succession != nil { noteHeldForModel() }
         let sizes = coordinator.storeSizes()
         observe {
             .gauges(
@@ -708,7 +789,36 @@ final class SimulatedProcess {
         }
     }
 
+    private func noteHeldForModel() {
+        let isHeld = replicator.status.held.contains {
+            if case .unknownModel = $0.reason { true } else { false }
+        }
+        if isHeld { met(.heldForModel) }
+    }
+
     var replicatorStatus: ReplicatorStatus { replicator.status }
+}
+
+extension PersistentStoreCoordinator {
+    /// The models whose transactions can be applied, oldest first, the store's own the last.
+    fileprivate var modelTexts: [ModelText] {
+        get throws { (try formerModels + [model]).map { ModelText($0) } }
+    }
+}
+
+extension ModelText {
+    fileprivate init(_ model: ManagedObjectModel) {
+        self.init(
+            hash: model.versionHash, text: Array(JSONWriter.text(of: model.jsonValue()).utf8))
+    }
+
+    /// The model; nil where the text is none, or is that of another hash.
+    fileprivate var model: ManagedObjectModel? {
+        guard let model = try? ManagedObjectModel(json: text), model.versionHash == hash else {
+            return nil
+        }
+        return model
+    }
 }
 
 /// Chance for the coordinator's door, which is Sendable; everything runs on one thread.

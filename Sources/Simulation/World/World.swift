@@ -19,21 +19,23 @@ final class World {
     let options: SimulationOptions
     let context: RunContext
     private(set) var report: RunReport
-    private(set) var machines: [Machine] = []
+    var machines: [Machine] = []
     private var checkers: [any Checker]
     private var groups: GroupWatcher
     private var queue = EventQueue()
-    private var network: SimulatedNetwork
+    var network: SimulatedNetwork
     private var generator: SeededGenerator
     private var microseconds: UInt64 = 0
     /// How far the world's wall time is ahead of the time it has lived through.
     private var wallAdvance: UInt64 = 0
     /// The machine that answers at a node's address.
-    private var addresses: [NodeID: Int] = [:]
+    var addresses: [NodeID: Int] = [:]
     /// The machine that last asked a machine in a node's name.
     private var routes: [Int: [NodeID: Int]] = [:]
     private var pinCount = 0
-    private var isHealed = false
+    private(set) var isHealed = false
+    /// Every change of membership that was ever made, also those that every disk has lost since.
+    var everChanged = Membership()
 
     init(plan: RunPlan, options: SimulationOptions) {
         self.plan = plan
@@ -42,7 +44,10 @@ final class World {
         report.eventCount = plan.events.count
         network = SimulatedNetwork(settings: plan.network)
         generator = SeededGenerator(seed: plan.seed &* 0x9FB2_1C65_1E98_DF25 &+ 1)
-        context = RunContext(model: plan.model, machines: plan.machines.count)
+        let founders = plan.machines.count
+        context = RunContext(
+            model: plan.model, machines: founders + plan.joiners.count, founders: founders,
+            succession: plan.succession)
         checkers = Checkers.all()
         groups = GroupWatcher(plan.model)
         for (number, settings) in plan.machines.enumerated() {
@@ -53,8 +58,12 @@ final class World {
                     number: number, node: node, disk: SimulatedDisk(seed: generator.next()),
                     settings: settings))
         }
+        for machine in machines {
+            machine.configured = machines.map(\.node).filter { $0 != machine.node }
+        }
+        addJoiners()
         report.statistics.runs = 1
-        report.statistics.nodes = UInt64(machines.count)
+        report.statistics.nodes = UInt64(founders)
     }
 
     // MARK: Time and chance
@@ -96,6 +105,7 @@ final class World {
     func met(_ beacon: Beacon) { report.beacons[beacon] += 1 }
 
     func observe(_ observation: Observation) {
+        if plan.succession != nil { context.archive.edition = edition(of: observation) }
         if options.isTraced, let line = observation.traceLine { trace { line } }
         for place in checkers.indices {
             for text in checkers[place].observe(observation, context) {
@@ -122,9 +132,9 @@ final class World {
 
     var namesPublisher: Bool { network.settings.namesPublisher }
 
-    /// The other nodes of the cluster.
-    func peers(of machine: Machine) -> [NodeID] {
-        machines.filter { !$0.isCopy && $0.node != machine.node }.map(\.node)
+    /// The other nodes there are, which may have subscribed to one.
+    func audience(of machine: Machine) -> [NodeID] {
+        machines.filter { !$0.isCopy && $0.isEnrolled && $0.node != machine.node }.map(\.node)
     }
 
     func address(of node: NodeID) -> Int { addresses[node] ?? 0 }
@@ -175,7 +185,7 @@ final class World {
     // MARK: Lives
 
     func start(_ machine: Machine, minimumIncarnation: UInt64 = 0) {
-        guard machine.process == nil, !machine.isOut else { return }
+        guard machine.process == nil, !machine.isOut, machine.isEnrolled else { return }
         guard !hasAloneDouble(machine) else {
             trace { "node \(machine.number + 1) waits: its double alone has what it saved" }
             return restart(
@@ -227,9 +237,10 @@ final class World {
     }
 
     /// Ends a process, and does to its disk what the ending means.
-    private func end(_ machine: Machine, _ how: Ending) {
+    func end(_ machine: Machine, _ how: Ending) {
         let process = machine.process
         machine.heldAtEnd = machine.held
+        machine.membershipAtEnd = machine.membership
         machine.process = nil
         let isOrderly: Bool
         switch how {
@@ -344,6 +355,7 @@ final class World {
         settleAndObserve(isReopened: true)
         for machine in machines where machine.process != nil { end(machine, .closed) }
         // The very bytes: an order of changes that is by chance shows nowhere else.
+        context.archive.edition = 0
         for transaction in context.archive.transactions {
             mix(Transaction.checksum(transaction.encoded()))
         }
@@ -367,6 +379,7 @@ final class World {
         let wall = SimulatedClock.beginning + milliseconds + wallAdvance
         if latest > wall { wallAdvance += latest - wall + 1_000 }
         for machine in machines where !machine.isCopy {
+            if plan.succession != nil, machine.edition == 0 { takeUpNextModel(machine) }
             machine.clock.offset = 0
             machine.disk.disarm()
             machine.disk.capacity = nil
@@ -393,15 +406,9 @@ final class World {
         live(until: milliseconds + 2_000)
     }
 
-    private var processes: [SimulatedProcess] {
-        machines.filter { !$0.isCopy }.compactMap(\.process)
-    }
-
     private var hasConverged: Bool {
-        let processes = processes
-        guard processes.count == context.machines, let first = processes.first else {
-            return false
-        }
+        let processes = memberProcesses
+        guard let first = processes.first else { return false }
         // By the stores: a process that was paused may not have heard of its own commits yet.
         return processes.allSatisfy {
             $0.state.vector == first.state.vector && $0.state.durable == $0.state.vector
@@ -410,13 +417,15 @@ final class World {
     }
 
     private var hasCollected: Bool {
-        processes.allSatisfy { $0.stable == $0.state.vector }
+        memberProcesses.allSatisfy { $0.stable == $0.state.vector }
     }
 
     /// Where each node stands, against the first, for a person to see what is amiss.
     private var standings: String {
-        guard let first = processes.first else { return "no node is up" }
-        return machines.filter { !$0.isCopy }.map { machine in
+        guard let first = memberProcesses.first ?? machines.lazy.compactMap(\.process).first else {
+            return "no node is up"
+        }
+        return machines.filter { !$0.isCopy && $0.isEnrolled }.map { machine in
             guard let process = machine.process else { return "node \(machine.number + 1) is down" }
             return standing(of: process, against: first)
         }.joined(separator: "; ")
@@ -440,12 +449,13 @@ final class World {
             + "\(process.state.durable == own), unstable "
             + "[\(text(own, beyond: process.stable))], held \(status.held.map(\.dot)), waiting "
             + "\(status.gauges.waitingCount), ignored \(status.gauges.ignoredCount) of "
-            + "\(status.gauges.receivedCount), hindered by \(hindrances)"
+            + "\(status.gauges.receivedCount), hindered by \(hindrances), members "
+            + "\(process.state.membership.current)"
     }
 
     private func settleAndObserve(isReopened: Bool) {
         var final: [Int: Reading] = [:]
-        for process in processes {
+        for process in memberProcesses {
             guard let reading = process.readWhole() else {
                 violate(0, "node \(process.name) cannot be read at the end")
                 continue
@@ -454,6 +464,7 @@ final class World {
             if isReopened { note(reading, of: process.machine) }
         }
         observe(.settled(final: final, isReopened: isReopened))
+        checkFences()
     }
 
     /// FNV-1a over what must be the same whenever this seed runs.
@@ -485,7 +496,7 @@ final class World {
 // MARK: - What a plan makes happen
 
 extension World {
-    private func machine(_ number: Int) -> Machine? {
+    func machine(_ number: Int) -> Machine? {
         number < context.machines ? machines[number] : nil
     }
 
@@ -539,6 +550,7 @@ extension World {
         _ node: Int, _ workload: Int, _ steps: Int, _ chance: inout SeededGenerator
     ) {
         let workloads = Workloads.all(for: plan.model)
+        // The same ones suit the next model.
         guard let original = machine(node), !workloads.isEmpty else { return }
         // Where a copy runs, the clients have moved to it, and while the original is the later of
         // the two they wait: two stores of one node that both take saves while they are apart
@@ -573,14 +585,27 @@ extension World {
             guard let machine = machine(node) else { return }
             machine.image = machine.disk.image()
             machine.imageVector = machine.held
+            machine.imageMembership = machine.membership
         case .wipe(let node, let time):
             take(down: node, .wiped, for: time) {
                 $0.disk.wipe()
                 $0.heldAtEnd = VersionVector()
+                $0.membershipAtEnd = Membership()
+                self.configureAnew($0)
             }
         case .restore(let node, let time): restore(node, for: time)
         case .copy(let node, let takesAddress, let time): copy(node, takesAddress, time)
         case .clockStep(let node, let step): machine(node)?.clock.offset += step
+        case .migrate(let node, let time):
+            guard plan.succession != nil, let machine = machine(node), machine.edition == 0 else {
+                return
+            }
+            takeUpNextModel(machine)
+            restart(machine, after: time)
+        case .join(let node): join(node, &chance)
+        case .leave(let node): leave(node)
+        case .retire(let node, let cut, let away):
+            retire(node, cut: cut, away: away, &chance)
         case .diskFull(let node, let time):
             guard let machine = machine(node) else { return }
             machine.disk.capacity = 0
@@ -622,16 +647,21 @@ extension World {
         guard held.covers(machine.imageVector) else {
             return trace { "node \(node + 1) is not restored: only its image knows all it holds" }
         }
+        guard !hasForgottenDepartures(machine) else {
+            return trace { "node \(node + 1) is not restored: its image lacks a departure" }
+        }
         take(down: node, .restored, for: time) { machine in
             let beside = machine.disk.image().onlySideFiles
             machine.disk.restore(DiskImage(files: image.withoutSideFiles.files + beside.files))
             machine.heldAtEnd = machine.imageVector
+            machine.membershipAtEnd = machine.imageMembership
         }
     }
 
     /// Starts a copy of a machine beside it.
     private func copy(_ node: Int, _ takesAddress: Bool, _ time: UInt64) {
-        guard let original = machine(node), original.process != nil,
+        // Whoever goes back from a copy would forget a departure that only the copy has applied.
+        guard !plan.hasDepartures, let original = machine(node), original.process != nil,
             !machines.contains(where: { $0.isCopy && $0.node == original.node })
         else { return }
         let copy = Machine(
@@ -639,6 +669,9 @@ extension World {
             disk: SimulatedDisk(seed: draw(), image: original.disk.image().withoutSideFiles),
             settings: original.settings, isCopy: true)
         copy.heldAtEnd = original.held
+        copy.membershipAtEnd = original.membership
+        copy.configured = original.configured
+        copy.edition = original.edition
         machines.append(copy)
         setTime(microseconds)
         if takesAddress { addresses[copy.node] = copy.number }

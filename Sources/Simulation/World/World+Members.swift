@@ -1,0 +1,257 @@
+internal import Coordinator
+internal import Merge
+internal import Replication
+
+/// Members that come and go, as operators of the product make them do.
+extension World {
+    /// How often an operator looks whether a majority has a join on disk.
+    private static let patienceMilliseconds: UInt64 = 250
+    /// How often an operator tries again where no node takes a change.
+    private static let retryMilliseconds: UInt64 = 500
+    /// How often.
+    private static let attempts = 20
+
+    static func address(of node: NodeID) -> MemberAddress {
+        MemberAddress(publish: "tcp://n\(node):1", exchange: "tcp://n\(node):2")
+    }
+
+    /// Prepares the machines that may join. Their chance is apart from the others'.
+    func addJoiners() {
+        for (place, settings) in plan.joiners.enumerated() {
+            let number = plan.machines.count + place
+            guard let node = NodeID(number + 1) else { continue }
+            let machine = Machine(
+                number: number, node: node,
+                disk: SimulatedDisk(seed: plan.seed &* 0x9E6C_63D0_876A_3F35 &+ UInt64(number)),
+                settings: settings)
+            machine.isEnrolled = false
+            addresses[node] = number
+            machines.append(machine)
+        }
+    }
+
+    // MARK: Who is a member
+
+    /// The members' processes, once they agree: the greatest set of nodes of which each, by its
+    /// own store, takes exactly that set for the members. Empty where there is none yet, or where
+    /// one of them is down.
+    ///
+    /// Who departed, or joined by the word of one whom nobody hears, agrees with nobody.
+    var memberProcesses: [SimulatedProcess] {
+        guard !plan.joiners.isEmpty || plan.hasDepartures else {
+            let all = machines.filter { !$0.isCopy }.compactMap(\.process)
+            return all.count == context.machines ? all : []
+        }
+        let founders = machines.prefix(context.founders).map(\.node)
+        let sets = machines.prefix(context.machines).map { machine -> [NodeID]? in
+            guard let process = machine.process else { return nil }
+            let membership = process.state.membership
+            return membership.isEmpty ? founders : membership.current
+        }
+        var best: [NodeID] = []
+        for case let set? in sets where set.count > best.count {
+            let isAgreed = set.allSatisfy { node in
+                let place = Int(node.rawValue) - 1
+                return sets.indices.contains(place) && sets[place] == set
+            }
+            if isAgreed { best = set }
+        }
+        return best.compactMap { machines[Int($0.rawValue) - 1].process }
+    }
+
+    /// All that any store tells of members: what an operator knows.
+    private var knownMembership: Membership {
+        machines.filter { !$0.isRemoved }.reduce(into: Membership()) { $0.join($1.membership) }
+    }
+
+    /// A machine that begins anew is configured with the members there are: else it might believe
+    /// one that departed (ARCHITECTURE, failure model).
+    func configureAnew(_ machine: Machine) {
+        let known = knownMembership
+        guard !known.isEmpty else { return }
+        machine.configured = known.current.filter { $0 != machine.node }
+    }
+
+    /// Whether a machine's image is older than a departure that its store has applied: what it has
+    /// reported since would not hold any more (ARCHITECTURE, failure model).
+    func hasForgottenDepartures(_ machine: Machine) -> Bool {
+        machine.membership.departed.contains { machine.imageMembership[$0.node]?.departure == nil }
+    }
+
+    /// The members that were ever started, of all there are by what is told.
+    private func started(by membership: Membership) -> [Machine] {
+        machines.prefix(context.machines).filter { machine in
+            machine.isEnrolled
+                && (membership.isEmpty || membership[machine.node]?.isCurrent ?? false)
+        }
+    }
+
+    /// Whether a node may go: the others are two at least, whatever of the changes is lost.
+    private func isDispensable(_ node: NodeID) -> Bool {
+        let members = started(by: everChanged)
+        return members.count > 2 && members.contains { $0.node == node }
+    }
+
+    /// The processes that may change members other than themselves.
+    private func sponsors(against node: NodeID) -> [SimulatedProcess] {
+        machines.prefix(context.machines).compactMap(\.process).filter {
+            $0.machine.node != node && $0.isSavingAllowed && !$0.isFenced && $0.isAlive
+        }
+    }
+
+    private func members(knownTo process: SimulatedProcess) -> [NodeID] {
+        let membership = process.state.membership
+        return membership.isEmpty
+            ? [process.machine.node] + process.machine.configured : membership.current
+    }
+
+    /// Saves a change at a process, and takes note of it.
+    private func change(_ change: MembershipChange, at process: SimulatedProcess) -> Dot? {
+        guard let dot = process.change(change) else { return nil }
+        guard let transaction = context.archive.transaction(dot) else { return dot }
+        for told in transaction.changes where transaction.shapes.indices.contains(told.shape) {
+            if let told = MembershipChange(told, shape: transaction.shapes[told.shape]) {
+                everChanged.apply(told, stamp: transaction.stamp)
+            }
+        }
+        return dot
+    }
+
+    // MARK: Joining
+
+    /// Makes a machine a member through another, and starts it once a majority has that on disk.
+    func join(_ number: Int, _ chance: inout SeededGenerator) {
+        join(number, attempts: Self.attempts, chance)
+    }
+
+    private func join(_ number: Int, attempts: Int, _ chance: SeededGenerator) {
+        var chance = chance
+        guard let machine = machine(number), !machine.isEnrolled, attempts > 0, !isHealed else {
+            return
+        }
+        if let sponsor = chance.choice(sponsors(against: machine.node)),
+            let dot = change(.join(machine.node, Self.address(of: machine.node)), at: sponsor)
+        {
+            trace { "node \(number + 1) joins through node \(sponsor.name)" }
+            // Its configuration names one member at least.
+            let others = members(knownTo: sponsor).filter { $0 != machine.node }
+            machine.configured =
+                chance.chance(in: 2)
+                ? others : [sponsor.machine.node] + others.filter { _ in chance.chance(in: 2) }
+            machine.configured = Set(machine.configured).sorted()
+            return enrol(machine, by: dot)
+        }
+        after(Self.retryMilliseconds * 1_000) { [self] in
+            join(number, attempts: attempts - 1, chance)
+        }
+    }
+
+    private func enrol(_ machine: Machine, by dot: Dot) {
+        let members = started(by: knownMembership)
+        let holders = members.filter { $0.process?.state.durable.contains(dot) ?? false }
+        guard holders.count <= members.count / 2 else {
+            machine.isEnrolled = true
+            // It is installed like one of the others.
+            machine.edition = members.map(\.edition).max() ?? 0
+            statistics.nodes += 1
+            met(.memberJoined)
+            trace { "node \(machine.number + 1) is known to a majority" }
+            return start(machine)
+        }
+        after(Self.patienceMilliseconds * 1_000) { [self] in enrol(machine, by: dot) }
+    }
+
+    // MARK: Departing
+
+    /// A node ends its own membership. It runs on, so that others get all of its saves.
+    func leave(_ number: Int) {
+        guard let process = machine(number)?.process, !process.isFenced,
+            process.isSavingAllowed, isDispensable(process.machine.node)
+        else { return }
+        if change(.depart(process.machine.node, isRetired: false), at: process) != nil {
+            met(.memberLeft)
+        }
+    }
+
+    /// Retires a node through another: while it is cut off for a time, or while it is there.
+    func retire(
+        _ number: Int, cut: UInt64?, away: UInt64?, _ chance: inout SeededGenerator
+    ) {
+        guard let machine = machine(number), machine.isEnrolled else { return }
+        let seed = chance.next()
+        guard let cut else {
+            return retire(machine, isForced: true, attempts: Self.attempts, seed)
+        }
+        let links = (0..<context.machines).filter { $0 != number }.flatMap { other in
+            [
+                SimulatedNetwork.Link(from: number, to: other),
+                SimulatedNetwork.Link(from: other, to: number),
+            ]
+        }
+        for link in links { network.setCut(link, true) }
+        after(cut * 1_000) { [self] in
+            retire(machine, isForced: seed & 1 == 0, attempts: Self.attempts, seed)
+        }
+        guard let away else { return }
+        after((cut + away) * 1_000) { [self] in
+            for link in links { network.setCut(link, false) }
+        }
+    }
+
+    private func retire(_ machine: Machine, isForced: Bool, attempts: Int, _ seed: UInt64) {
+        guard attempts > 0, !isHealed, isDispensable(machine.node) else { return }
+        var chance = SeededGenerator(seed: seed &+ UInt64(attempts))
+        if let sponsor = chance.choice(sponsors(against: machine.node)),
+            members(knownTo: sponsor).contains(machine.node),
+            isForced || !isHeard(machine.node, by: sponsor),
+            change(.depart(machine.node, isRetired: true), at: sponsor) != nil
+        {
+            trace { "node \(machine.number + 1) is retired by node \(sponsor.name)" }
+            return met(.memberRetired)
+        }
+        after(Self.retryMilliseconds * 1_000) { [self] in
+            retire(machine, isForced: isForced, attempts: attempts - 1, seed)
+        }
+    }
+
+    /// Whether a process has heard a node lately: then it retires it only where it is forced to.
+    private func isHeard(_ node: NodeID, by process: SimulatedProcess) -> Bool {
+        let patience = process.machine.settings.limits.connectedMilliseconds
+        return process.replicatorStatus.peers.contains {
+            $0.node == node && $0.heardAt.map { milliseconds < $0 + patience } ?? false
+        }
+    }
+
+    /// In a healed world every node that departed knows it, and takes no saves: members hear of it
+    /// over the exchange, but where keys keep it out.
+    func checkFences() {
+        guard plan.hasDepartures else { return }
+        let members = memberProcesses
+        guard let known = members.first?.state.membership, !known.isEmpty else { return }
+        for machine in machines.prefix(context.machines) {
+            guard known[machine.node]?.departure != nil, let process = machine.process else {
+                continue
+            }
+            if !members[0].state.vector.covers(process.state.vector) { met(.savesDeparted) }
+            guard !namesPublisher, !process.isFenced || process.isSavingAllowed else { continue }
+            violate(
+                2,
+                "\(Telling.node(machine.number)) is a member no more: expected that it knows, and "
+                    + "takes no saves, found that it goes on")
+        }
+    }
+}
+
+extension Membership {
+    /// Takes in all that another tells.
+    fileprivate mutating func join(_ other: Membership) {
+        for member in other.members {
+            if let address = member.address, let joined = member.joined {
+                apply(.join(member.node, address), stamp: joined)
+            }
+            if let departure = member.departure {
+                apply(.depart(member.node, isRetired: departure.isRetired), stamp: departure.stamp)
+            }
+        }
+    }
+}
