@@ -153,6 +153,7 @@ actor NodeReloader {
         if new.http.maxConnections != current.http.maxConnections {
             result.append("http.maxConnections")
         }
+        if new.history != current.history { result.append("history and journal") }
         if new.mesh?.publish != current.mesh?.publish { result.append("mesh.publish") }
         if new.mesh?.exchange != current.mesh?.exchange { result.append("mesh.exchange") }
         if new.mesh?.source != current.mesh?.source { result.append("mesh.source") }
