@@ -57,11 +57,16 @@ extension Replicator {
                 : .reply(to: peers[index].node, bytes: bytes))
     }
 
-    /// Our list, with as many texts as a page has room for; the newest are told first.
+    /// Our list, with as many texts as a frame has room for; the newest are told first.
+    ///
+    /// Not as a page has: where pages are small, no text would ever be told, and a store made with
+    /// the newest model would wait for ever for those before it.
     private var listed: [ModelText] {
-        var left = limits.pageBytes - 64 * ModelList.countLimit
+        let models = configuration.models.suffix(ModelList.countLimit)
+        // The envelope has the cluster's name, and each model its hash.
+        var left = limits.frameBytes - 512 - 64 * models.count
         return Array(
-            configuration.models.suffix(ModelList.countLimit).reversed().map { model in
+            models.reversed().map { model in
                 left -= model.text.count
                 return left >= 0 ? model : ModelText(hash: model.hash, text: [])
             }.reversed())

@@ -19,11 +19,11 @@ import Testing
         var now: UInt64 = 0
         let wall: UInt64 = 1_800_000_000_000
 
-        init(_ models: [ModelText]) {
+        init(_ models: [ModelText], limits: Limits = Limits()) {
             replicator = Replicator(
                 configuration: .init(
                     cluster: "test", actor: ModelTests.actor(1), modelHash: models.last?.hash ?? [],
-                    models: models), generator: SeededGenerator(seed: 1))
+                    models: models), limits: limits, generator: SeededGenerator(seed: 1))
             _ = replicator.handle(
                 .started(
                     state: StoreState(vector: VersionVector(), digest: ProjectionDigest()),
@@ -111,6 +111,16 @@ import Testing
         var newer = Subject([Self.first, Self.second])
         _ = newer.hearHeads(Self.first, from: 2)
         #expect(newer.peer(2)?.isAgreed == true)
+    }
+
+    @Test("Texts of models are told where pages are small: a frame has room for them")
+    func smallPages() throws {
+        var limits = Limits()
+        limits.pageBytes = 256
+        var subject = Subject([Self.first, Self.second], limits: limits)
+        let told = try messages(subject.hearHeads(Self.third, from: 2), to: 2)
+        let list = ModelList(isAnswer: false, models: [Self.first, Self.second])
+        #expect(told.contains(.models(list)))
     }
 
     @Test("A peer of another model is refused, and what differs is named once it is known")
