@@ -250,7 +250,9 @@ extension StoreEngine {
                 recovery.rawValue,
             ])
         if let plan = beginning.plan { try engine.finish(plan) }
-        try engine.adoptConstraints()
+        let hasOtherPolicies = beginning.plan?.hasOtherPolicies ?? false
+        try engine.adoptConstraints(isPolicyNew: hasOtherPolicies)
+        if hasOtherPolicies { try engine.settleAllClaims() }
         engine.adoptOpenedState()
         return engine
     }

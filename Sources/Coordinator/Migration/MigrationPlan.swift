@@ -209,6 +209,13 @@ struct MigrationPlan {
             .map { ($0.target, $0.substitutes) }.sorted { $0.entity.name < $1.entity.name }
     }
 
+    /// Whether an entity that stays has another policy: what is no register's, but that of several
+    /// rows together (groups, claims of one-to-ones), never collapses and follows the present
+    /// model, so it is to be settled anew (MODEL.md, P14).
+    var hasOtherPolicies: Bool {
+        mapping.byTarget.values.contains { $0.policies != $0.target.policies }
+    }
+
     /// Whether the digest changes though no transaction is applied. A column that is added and
     /// shows nothing changes none, but in row-grained entities, whose writes are of all columns.
     var changesDigest: Bool {

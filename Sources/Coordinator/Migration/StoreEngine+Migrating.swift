@@ -23,6 +23,38 @@ extension StoreEngine {
         knownEclipsed.removeAll()
     }
 
+    /// Settles the claims of one-to-ones anew, after the policy has changed that chooses who
+    /// stands. A claim that others contest is listed in `_dangling` but for the one that stood, so
+    /// those rows name all there are. To be called while opening, once groups are settled.
+    func settleAllClaims() throws {
+        var contested = Set<Claim>()
+        var newest: Stamp?
+        let tables = Dictionary(
+            self.tables.values.map { ($0.code, $0) }, uniquingKeysWith: { first, _ in first })
+        var rows: [(row: RowID, entity: Int64)] = []
+        let statement = try database.prepared(
+            "SELECT DISTINCT row, entity FROM _dangling ORDER BY row")
+        while try statement.step() {
+            rows.append((RowID(statement.integer(0)), statement.integer(1)))
+        }
+        for (row, entity) in rows {
+            guard let table = tables[entity], !table.exclusive.isEmpty,
+                let loaded = try load(table, row)
+            else { continue }
+            contested.formUnion(try claims(loaded))
+            guard let stamp = loaded.state.existence.siblings.last?.stamp else { continue }
+            newest = max(newest ?? stamp, stamp)
+        }
+        guard !contested.isEmpty, let newest else { return }
+        group = GroupChanges()
+        state.generation += 1
+        try settleClaims(contested, by: newest)
+        try writeState()
+        group = GroupChanges()
+        knownAlive.removeAll()
+        knownEclipsed.removeAll()
+    }
+
     // MARK: Values in the place of null
 
     private func substitute(_ values: [Int: PropertyValue], in table: EntityTable) throws {

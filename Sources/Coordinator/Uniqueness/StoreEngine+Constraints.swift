@@ -10,7 +10,10 @@ extension StoreEngine {
     ///
     /// Rows that share a key of a constraint that is new form groups first: there are conflicts
     /// to resolve, and never a store that does not open. To be called while opening.
-    func adoptConstraints() throws {
+    ///
+    /// - Parameter isPolicyNew: whether entities have another policy than before, by which groups
+    ///   are combined.
+    func adoptConstraints(isPolicyNew: Bool = false) throws {
         var wanted: [String: String] = [:]
         for entity in model.entities {
             let table = table(entity.name)
@@ -19,7 +22,7 @@ extension StoreEngine {
             }
         }
         let found = try indexes()
-        if found == Set(wanted.keys) { return }
+        if found == Set(wanted.keys), !isPolicyNew || state.eclipsed == 0 { return }
         for name in found.sorted() {
             try database.execute(sql: "DROP INDEX \(EntityTable.quote(name))")
         }

@@ -106,6 +106,52 @@ import Testing
         for node in nodes { #expect(try node.value(person, "name") == later) }
     }
 
+    /// Badges that have one holder each, and one name for one badge.
+    private func badges(_ policy: MergePolicyChoice) throws -> ManagedObjectModel {
+        try MigrationModels.model(
+            EntityDescription(
+                "Badge", mergePolicy: policy.policy,
+                attributes: [
+                    AttributeDescription("name", .string), AttributeDescription("size", .integer64),
+                ],
+                relationships: [RelationshipDescription("holder", to: "Owner", inverse: "badge")],
+                uniquenessConstraints: [["name"]]),
+            EntityDescription(
+                "Owner", attributes: [AttributeDescription("name", .string)],
+                relationships: [RelationshipDescription("badge", to: "Badge", inverse: "holder")]))
+    }
+
+    @Test("What several rows decide together follows the present model: claims and groups")
+    func policyOfSeveralRows() throws {
+        let (first, second) = (try badges(.storeTrump), try badges(.objectTrump))
+        let nodes = try (1...3).map { try EngineNode(first, node: $0) }
+        let owner = try nodes[0].insert("Owner")
+        let badges = try (0..<2).map { _ in try nodes[0].insert("Badge") }
+        try exchange(nodes[0], nodes[1], nodes[2])
+        // Two badges claim one holder, and two have one name.
+        var named: [ManagedObjectID] = []
+        for place in 0..<2 {
+            try nodes[place].update(badges[place], ["holder": .reference(owner.row)])
+            named.append(
+                try nodes[place].insert(
+                    "Badge", ["name": .string("n"), "size": .integer(Int64(place))]))
+        }
+        try exchange(nodes[0], nodes[1])
+        #expect(try nodes[0].value(badges[0], "holder") == .reference(owner.row))
+        #expect(try nodes[0].value(named[0], "size") == .integer(0))
+        // One node has migrated before it hears of them.
+        try nodes[2].migrate(to: second)
+        try nodes[2].take(from: nodes[0])
+        try nodes[0].migrate(to: second)
+        try nodes[1].migrate(to: second)
+        try exchange(nodes[0], nodes[1], nodes[2])
+        for node in nodes {
+            #expect(try node.value(badges[0], "holder") == .null)
+            #expect(try node.value(badges[1], "holder") == .reference(owner.row))
+            #expect(try node.value(named[0], "size") == .integer(1))
+        }
+    }
+
     @Test("A transaction of a model that is not known is not applied, and is after migrating")
     func unknown() throws {
         let (first, second) = (try MigrationModels.first(), try MigrationModels.second())
