@@ -11,6 +11,8 @@ struct RegressionTests {
         var seed: UInt64
         /// Whether plans had unique keys when it failed.
         var hasUniqueKeys = false
+        /// Whether nodes came and went in plans, and came to have the next model.
+        var hasChanges = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -256,12 +258,28 @@ struct RegressionTests {
                 and left, in a world that had healed: nobody started it again. \
                 IncarnationMemoryTests.reopensAfterEachOneRemembered.
                 """),
+        Case(
+            seed: 267, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1. A node with small pages told the names of its former models without their \
+                texts, so a store made anew with the newest model waited for ever for those \
+                before it. ModelTests.smallPages.
+                """),
+        Case(
+            seed: 357, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1. Two rows had claimed one target of a one-to-one, and the policy that \
+                chooses between them changed with the model: who had merged them before migrating \
+                went on with the former choice. MixedModelTests.policyOfSeveralRows.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
     func run(_ regression: Case) {
         var options = SimulationOptions()
         options.hasUniqueKeys = regression.hasUniqueKeys
+        options.hasMembershipChanges = regression.hasChanges
+        options.hasModelChanges = regression.hasChanges
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
