@@ -82,6 +82,7 @@ final class GroupCommit: @unchecked Sendable {
         var digest: ProjectionDigest
         var membership: Membership
         var log: LogStanding
+        var tombstones: Int
         var durable: VersionVector
         /// The generation whose vector ``durable`` is.
         var durableGeneration: UInt64
@@ -115,6 +116,7 @@ final class GroupCommit: @unchecked Sendable {
             Published(
                 token: engine.token, digest: engine.state.digest,
                 membership: engine.state.membership, log: engine.state.log,
+                tombstones: engine.state.tombstones,
                 durable: engine.state.versionVector,
                 durableGeneration: engine.state.generation))
     }
@@ -366,6 +368,7 @@ final class GroupCommit: @unchecked Sendable {
             published.digest = engine.state.digest
             published.membership = engine.state.membership
             published.log = engine.state.log
+            published.tombstones = engine.state.tombstones
             if isDurable {
                 published.durable = engine.committed.versionVector
                 published.durableGeneration = engine.committed.generation

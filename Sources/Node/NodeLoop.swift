@@ -64,6 +64,7 @@ final class NodeLoop {
     private var digestBook: DigestBook
     private var meshWatch = MeshWatch()
     private var stabilityWatch: StabilityWatch
+    private var stabilityReport = StabilityReport()
 
     private let actor: ActorID
     private let peers: [NodeID]
@@ -290,6 +291,8 @@ final class NodeLoop {
         }
         if now >= nextSecondAt {
             nextSecondAt = now + Self.secondMilliseconds
+            stabilityReport = stabilityWatch.note(
+                replicator.status, durable: state.durable, now: now)
             tendStore()
             collectIfDue()
             recordIfDue(now)
@@ -391,7 +394,7 @@ final class NodeLoop {
         let report = LoopReport(
             replicator: status, transport: transport.statistics, keys: keys,
             digests: digestBook.digests,
-            stability: stabilityWatch.note(status, durable: state.durable, now: now),
+            stability: stabilityReport,
             startedAt: startedAt, isRunning: isRunning)
         shared.report.withLock { $0 = report }
         if isRunning { shared.history.tend(coordinator, status, now: now, logger: logger) }

@@ -65,6 +65,10 @@ extension PersistentStoreCoordinator {
         }
     }
 
+    /// How many deleted rows are kept until all members have seen the delete; 0 where the store
+    /// is open for reading only.
+    public var tombstoneCount: Int { writer?.current.tombstones ?? 0 }
+
     // MARK: Limits
 
     /// Takes one step towards the limits: purges some of what may go.

@@ -45,7 +45,7 @@ struct StatusResource: Sendable {
                     "keys": MeshKeyRenderer.value(status.keys, now: status.lookedAt),
                     "stability": Self.stability(
                         status.stability, uncollected: try reader.uncollectedCount,
-                        tombstones: try reader.tombstoneCount, now: now),
+                        tombstones: coordinator.tombstoneCount, now: now),
                     "history": Self.history(past, status, now: wall),
                 ])
             })

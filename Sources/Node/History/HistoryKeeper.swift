@@ -38,6 +38,8 @@ struct HistoryReport: Hashable, Sendable {
 final class HistoryKeeper: Sendable {
     /// How often it is looked whether something may go.
     static let intervalMilliseconds: UInt64 = 1_000
+    /// How soon it is tried again after a failure, such as a full disk.
+    static let retryMilliseconds: UInt64 = 10_000
     /// How often one alarm of a kind is raised.
     static let alarmMilliseconds: UInt64 = 60_000
 
@@ -81,12 +83,14 @@ final class HistoryKeeper: Sendable {
             switch result {
             case .success(let tending): finish(tending, members, logger)
             case .failure(let error):
-                logger.error(
-                    "History could not be purged", metadata: [LogKeys.error: "\(error)"])
                 state.withLock {
                     $0.isTending = false
-                    $0.nextAt = MonotonicClock.milliseconds + Self.intervalMilliseconds
+                    $0.nextAt = MonotonicClock.milliseconds + Self.retryMilliseconds
                 }
+                // A store that was closed, with the node, is no failure.
+                if (error as? CoordinatorError)?.code == .notWritable { return }
+                logger.error(
+                    "History could not be purged", metadata: [LogKeys.error: "\(error)"])
             }
         }
     }
