@@ -17,6 +17,7 @@ struct EffectInterpreter {
     let logger: Logger
     /// Reads of the log are made here, so that the loop never waits for the disk.
     let readQueue: DispatchQueue
+    let transfers: StoreTransfers
 
     /// Peers that the last frame for them did not reach, because no connection was up.
     private(set) var unreached: Set<NodeID> = []
@@ -33,8 +34,9 @@ struct EffectInterpreter {
     init(
         transport: any Transport, coordinator: PersistentStoreCoordinator,
         handover: HandoverQueue, counters: NodeCounters, logger: Logger, readQueue: DispatchQueue,
-        configured: [MeshPeer]
+        transfers: StoreTransfers, configured: [MeshPeer]
     ) {
+        self.transfers = transfers
         self.transport = transport
         self.coordinator = coordinator
         self.handover = handover
@@ -75,6 +77,11 @@ struct EffectInterpreter {
             case .learnModels(let models): learn(models)
             case .compareModel(let model, let node): compare(model, of: node)
             case .reopen(let incarnation): laterIncarnation = incarnation
+            case .readTransfer(let id, let number, let offset, let byteLimit, let node):
+                transfers.read(id, number, from: offset, byteLimit: byteLimit, for: node)
+            case .takeTransfer(let copy, let donor, let offset, let bytes):
+                transfers.take(copy, donor: donor, offset: offset, bytes: bytes)
+            case .installTransfer: transfers.check()
             }
         }
     }
@@ -332,9 +339,14 @@ extension Alarm {
                 .critical, "A save is too long to be carried to other nodes",
                 [LogKeys.transaction: "\(dot)", LogKeys.bytes: "\(bytes)"]
             )
+        case .transferFailed(let donor, let reason):
+            (
+                .error, "A copy of a member's store could not be taken over",
+                [LogKeys.peer: "\(donor)", LogKeys.reason: "\(reason)"]
+            )
         case .historyTooShort(let peer, let missing):
             (
-                .error, "A peer's history does not reach back far enough",
+                .warning, "A peer's history does not reach back far enough",
                 [LogKeys.peer: "\(peer)", LogKeys.count: "\(missing)"]
             )
         case .departed(let peer):

@@ -54,6 +54,11 @@ extension NodeError.Code {
     /// The cluster knows a later incarnation of this node than the one that runs; the context's
     /// `incarnation` names it. The store must be opened anew, with a later one still.
     public static let incarnationOutdated = Self("incarnationOutdated")
+    /// A whole and sound copy of a member's store lies beside this one, whose log or the members'
+    /// logs do not reach: close the store, let
+    /// ``PersistentStoreCoordinator/installTransfer(at:model:cluster:node:options:)`` make one of
+    /// the two, and start the node again.
+    public static let transferReady = Self("transferReady")
     /// Saved here, but not yet on enough other nodes; the context says who is missing.
     public static let acknowledgementTimeout = Self("acknowledgementTimeout")
     /// More nodes are to acknowledge than there are.

@@ -25,6 +25,12 @@ enum NodeEvent: Sendable {
     case learnt([ModelText])
     /// What a peer's model has otherwise.
     case compared(NodeID, hash: [UInt8], difference: String)
+    /// A part of this store's copy; nil where none can be given.
+    case transferRead(id: UInt64, TransferCopy?, offset: UInt64, bytes: [UInt8])
+    /// How much of another's copy is on disk; nil where that failed.
+    case transferTaken(UInt64?)
+    /// Why another's copy will not do; nil where it will.
+    case transferChecked(refusal: String?)
     /// A collection is over; nil where it failed.
     case collected(CollectionResult?)
     /// The mesh goes on with other keys.
@@ -51,7 +57,7 @@ struct LogRead: Sendable {
 ///
 /// Commits that do not fit are left out, their states are not: peers hear of the vector with the
 /// next heads and pull what they were not told. Answers are never left out; there is at most one
-/// of each kind outstanding, and one log read a peer.
+/// of each kind outstanding, and one log read and one part of a copy a peer.
 final class HandoverQueue: Sendable {
     /// How much of what was committed may wait for the loop.
     struct Bounds: Hashable, Sendable {

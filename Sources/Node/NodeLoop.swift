@@ -61,6 +61,7 @@ final class NodeLoop {
     private let maintenanceQueue: DispatchQueue
     private var replicator: Replicator
     private var interpreter: EffectInterpreter
+    private let transfers: StoreTransfers
     private var digestBook: DigestBook
     private var meshWatch = MeshWatch()
     private var stabilityWatch: StabilityWatch
@@ -105,17 +106,19 @@ final class NodeLoop {
         stabilityWatch = StabilityWatch(startedAt: startedAt)
         digestBook = DigestBook(
             cluster: coordinator.cluster, modelHash: coordinator.model.versionHash, limits: limits)
+        transfers = StoreTransfers(
+            coordinator: coordinator, handover: shared.handover, logger: logger)
         replicator = Replicator(
             configuration: .init(
                 cluster: coordinator.cluster, actor: actor,
                 modelHash: coordinator.model.versionHash,
                 recovery: coordinator.recovery.protocolValue, incarnations: incarnations,
-                models: models),
+                models: models, transfer: transfers.begun),
             limits: limits, generator: SeededGenerator(seed: actor.incarnation))
         interpreter = EffectInterpreter(
             transport: transport, coordinator: coordinator, handover: shared.handover,
             counters: shared.counters, logger: logger, readQueue: queues.reading,
-            configured: peers)
+            transfers: transfers, configured: peers)
     }
 
     /// Runs until told to stop.
@@ -123,6 +126,7 @@ final class NodeLoop {
     /// - Throws: what made it end otherwise: a broken transport or store, or a number in use.
     func run() throws {
         shared.handover.attach(transport.wakeup)
+        transfers.tend(now: nil)
         let now = MonotonicClock.milliseconds
         try feed(
             .started(
@@ -205,6 +209,17 @@ final class NodeLoop {
             case .compared(let node, let hash, let difference):
                 try feed(
                     .modelCompared(node, hash: hash, difference: difference, now: now))
+            case .transferRead(let id, let copy, let offset, let bytes):
+                try feed(
+                    .transferRead(id: id, copy: copy, offset: offset, bytes: bytes, now: now))
+            case .transferTaken(let offset): try feed(.transferTaken(offset: offset, now: now))
+            case .transferChecked(let refusal):
+                guard let refusal else {
+                    throw NodeError(
+                        .transferReady,
+                        "A copy of a member's store is to take this store's place")
+                }
+                try feed(.transferRefused(refusal, now: now))
             case .collected(let result):
                 isCollecting = false
                 if let result {
@@ -294,6 +309,7 @@ final class NodeLoop {
             stabilityReport = stabilityWatch.note(
                 replicator.status, durable: state.durable, now: now)
             tendStore()
+            transfers.tend(now: now)
             collectIfDue()
             recordIfDue(now)
         }

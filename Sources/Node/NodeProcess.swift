@@ -70,7 +70,8 @@ public struct NodeProcess: Sendable {
     ///
     /// Where the cluster knows a later incarnation of this node (a clock was set back, or a backup
     /// restored), the store is opened once more with a later one still. The second time within a
-    /// minute there is another live process of this number, and this one goes.
+    /// minute there is another live process of this number, and this one goes. Where a copy of a
+    /// member's store was taken in, it is put in the store's place, and the node goes on with that.
     func runUntilShutdown() async throws {
         var minimum: UInt64 = 0
         var lastOutdated: ContinuousClock.Instant?
@@ -89,7 +90,31 @@ public struct NodeProcess: Sendable {
                 lastOutdated = now
                 minimum = error.detail("incarnation").flatMap { UInt64($0) } ?? 0
                 logger.notice("A later incarnation is known; the store is opened anew")
+            } catch let error as NodeError where error.code == .transferReady {
+                try installTransfer()
             }
+        }
+    }
+
+    /// Puts the copy that was taken in in the store's place. Where that fails the node goes on with
+    /// the store it had, and asks for another copy.
+    private func installTransfer() throws {
+        let model = try Self.readModel(configuration.model)
+        do {
+            let installed = try PersistentStoreCoordinator.installTransfer(
+                at: configuration.store, model: model, cluster: configuration.cluster,
+                node: configuration.node)
+            logger.notice(
+                "A copy of a member's store has taken this store's place",
+                metadata: [
+                    LogKeys.peer: "\(installed.donor)",
+                    LogKeys.count: "\(installed.carriedCount)",
+                ])
+        } catch {
+            logger.error(
+                "A copy of a member's store could not take this store's place",
+                metadata: [LogKeys.error: "\(error)"])
+            try PersistentStoreCoordinator.discardTransfer(at: configuration.store)
         }
     }
 

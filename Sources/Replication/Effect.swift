@@ -72,6 +72,23 @@ public enum Effect: Hashable, Sendable {
     /// to it: close the store and open it with a later one than this. Given at most once.
     case reopen(after: UInt64)
 
+    /// Read a part of the copy of this store that a member asks for, make the copy where there is
+    /// none that will do, and answer with ``Input/transferRead(id:copy:offset:bytes:now:)``. At
+    /// most one per peer is outstanding. The copy must be one in which the member is one (MODEL
+    /// P17), and from which this store's log goes on; it may be given to others too.
+    case readTransfer(
+        id: UInt64, number: UInt64, offset: UInt64, byteLimit: Int, for: NodeID)
+
+    /// Write a part of a member's copy, which is to become this store's: at 0 instead of what
+    /// there is of one. Answer with ``Input/transferTaken(offset:now:)`` once it is on disk. At
+    /// most one is outstanding.
+    case takeTransfer(TransferCopy, donor: NodeID, offset: UInt64, bytes: [UInt8])
+
+    /// The copy is there whole: check it, and answer with ``Input/transferRefused(_:now:)`` where
+    /// it is not sound. Where it is, end this run, make one of the copy and of what this store
+    /// has besides, and start again with that.
+    case installTransfer(TransferCopy, donor: NodeID)
+
     /// Something a person should know; each is raised once.
     case alarm(Alarm)
 }
@@ -104,7 +121,10 @@ public enum Alarm: Hashable, Sendable {
     case clocksApart(milliseconds: Int64)
     /// A local transaction is too long to be carried to other nodes.
     case transactionTooLarge(Dot, bytes: Int)
-    /// A peer's vector has transactions that its log does not give: its history was purged.
+    /// A copy of a peer's store could not take this one's place; another is asked for in a minute.
+    case transferFailed(donor: NodeID, reason: String)
+    /// A peer's vector has transactions that its log does not give: its history was purged. Where
+    /// no other member's log has them, the node takes over a copy of a member's store.
     case historyTooShort(peer: NodeID, missing: UInt64)
     /// This node's number is a member's no more: nobody takes its saves, and it takes none. It may
     /// come back under another number.

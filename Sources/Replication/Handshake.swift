@@ -48,6 +48,8 @@ extension Replicator {
     private mutating func receive(_ message: Message, from index: Int) {
         switch message {
         case .heads, .hello, .models: break
+        case .transferPull(let pull): receiveTransferPull(pull, from: index)
+        case .transferPart(let part): receivePart(part, from: index)
         case .notification(let transactions): receiveNotification(transactions, from: index)
         case .announcement(let announced): receiveAnnouncement(announced, from: index)
         case .pull(let pull): receivePull(pull, from: index)

@@ -94,6 +94,16 @@ public enum Input: Hashable, Sendable {
     /// The answer to an ``Effect/compareModel(_:of:)``: what differs, for people.
     case modelCompared(NodeID, hash: [UInt8], difference: String, now: UInt64)
 
+    /// The answer to an ``Effect/readTransfer(id:number:offset:byteLimit:for:)``; without a copy
+    /// none can be given.
+    case transferRead(
+        id: UInt64, copy: TransferCopy?, offset: UInt64, bytes: [UInt8], now: UInt64)
+    /// The answer to an ``Effect/takeTransfer(_:donor:offset:bytes:)``: how much is on disk; nil
+    /// where that failed.
+    case transferTaken(offset: UInt64?, now: UInt64)
+    /// The answer to an ``Effect/installTransfer(_:donor:)`` where the copy will not do, and why.
+    case transferRefused(String, now: UInt64)
+
     /// The configured nodes are others now. They are the members as long as no transaction has
     /// told of any.
     case peersChanged([NodeID], now: UInt64)

@@ -60,6 +60,17 @@ public struct Limits: Hashable, Sendable {
     /// A large transaction that is being sent in pieces is forgotten this long after its last use.
     public var outgoingMilliseconds: UInt64 = 30_000
 
+    /// A node that has nothing of the others is given a copy of a member's store where that holds
+    /// so many transactions: it costs the time of the bytes alone. Fewer are applied as quickly.
+    public var transferTransactions: UInt64 = 1_000
+    /// How long a part of a copy may take; before the first the donor makes the copy, at the
+    /// speed of its disk: 20 GB at 100 MB a second.
+    public var transferTimeoutMilliseconds: UInt64 = 200_000
+    /// How long a donor may be gone before another is asked for a copy from its beginning.
+    public var transferPatienceMilliseconds: UInt64 = 60_000
+    /// How long no copy is asked for after one that could not be taken in.
+    public var transferRetryMilliseconds: UInt64 = 60_000
+
     /// The first quarantine of a link; doubled with each.
     public var quarantineMilliseconds: UInt64 = 60_000
     /// The longest quarantine; after as long without an offence the next is the first again.

@@ -3,10 +3,11 @@ public import Merge
 /// What nodes say to each other. One message is one frame.
 ///
 /// Over PUB go ``heads(_:)``, ``notification(_:)`` and ``announcement(_:)``; over the exchange
-/// ``hello(_:)`` and ``pull(_:)`` ask, ``heads(_:)``, ``page(_:)`` and ``piece(_:)`` answer.
+/// ``hello(_:)``, ``pull(_:)`` and ``transferPull(_:)`` ask; ``heads(_:)``, ``page(_:)``, ``piece(_:)``
+/// and ``transferPart(_:)`` answer.
 public enum Message: Hashable, Sendable {
     /// The revision of the protocol that this is.
-    public static let revision: UInt64 = 4
+    public static let revision: UInt64 = 5
 
     /// Where the sender stands.
     case heads(Heads)
@@ -25,6 +26,10 @@ public enum Message: Hashable, Sendable {
     /// The models that the sender has had, where the receiver's is another than its own; asks for
     /// the receiver's list.
     case models(ModelList)
+    /// A wish for a part of a copy of the receiver's store.
+    case transferPull(TransferPull)
+    /// The answer to it.
+    case transferPart(TransferPart)
 }
 
 /// Where a node stands.

@@ -149,6 +149,8 @@ extension Message {
         case .page: 5
         case .piece: 6
         case .models: 16
+        case .transferPull: 17
+        case .transferPart: 18
         }
     }
 
@@ -168,6 +170,8 @@ extension Message {
             page.transactions.reduce(64 + 20 * page.vector.entries.count) { $0 + $1.count + 5 }
         case .piece(let piece): 64 + piece.bytes.count
         case .models(let list): list.models.reduce(16) { $0 + $1.text.count + 48 }
+        case .transferPull: 64
+        case .transferPart(let part): 96 + part.bytes.count
         }
     }
 
@@ -213,6 +217,22 @@ extension Message {
             writer.write(piece.total)
             writer.write(piece.bytes)
             writer.write(piece.recovery.rawValue)
+        case .transferPull(let pull):
+            writer.beginArray(4)
+            writer.write(pull.id)
+            writer.write(pull.number)
+            writer.write(pull.offset)
+            writer.write(pull.credit)
+        case .transferPart(let part):
+            writer.beginArray(part.copy == nil ? 1 : 6)
+            writer.write(part.id)
+            if let copy = part.copy {
+                writer.write(copy.number)
+                writer.write(copy.total)
+                writer.write(copy.digest)
+                writer.write(part.offset)
+                writer.write(part.bytes)
+            }
         }
     }
 
@@ -242,6 +262,8 @@ extension Message {
                     recovery: try Recovery(from: &reader)))
         case 6: return .piece(try Piece(from: &reader))
         case 16: return .models(try ModelList(from: &reader))
+        case 17: return .transferPull(try TransferPull(from: &reader))
+        case 18: return .transferPart(try TransferPart(from: &reader))
         default: throw DecodingFailure("unknown kind of message", offset: reader.offset)
         }
     }
@@ -422,5 +444,43 @@ extension Piece {
         guard !bytes.isEmpty, offset < total, UInt64(bytes.count) <= total - offset else {
             throw DecodingFailure("a piece does not lie in its whole", offset: reader.offset)
         }
+    }
+}
+
+extension TransferPull {
+    fileprivate init(from reader: inout CBORReader) throws(DecodingFailure) {
+        try reader.array(exactly: 4)
+        id = try reader.unsigned()
+        number = try reader.unsigned()
+        offset = try reader.unsigned()
+        credit = try reader.unsigned()
+    }
+}
+
+extension TransferPart {
+    fileprivate init(from reader: inout CBORReader) throws(DecodingFailure) {
+        let count = try reader.array()
+        guard count == 1 || count == 6 else {
+            throw DecodingFailure("a part of a copy has 1 or 6 parts", offset: reader.offset)
+        }
+        id = try reader.unsigned()
+        copy = nil
+        offset = 0
+        bytes = []
+        guard count == 6 else { return }
+        let number = try reader.unsigned()
+        let total = try reader.unsigned()
+        let digest = try reader.data()
+        offset = try reader.unsigned()
+        bytes = try reader.data()
+        guard number > 0, digest.count == 16 else {
+            throw DecodingFailure("a copy has no number or no digest", offset: reader.offset)
+        }
+        guard offset <= total, UInt64(bytes.count) <= total - offset,
+            !bytes.isEmpty || offset == total
+        else {
+            throw DecodingFailure("a part does not lie in its copy", offset: reader.offset)
+        }
+        copy = TransferCopy(number: number, total: total, digest: digest)
     }
 }

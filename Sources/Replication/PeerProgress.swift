@@ -28,6 +28,15 @@ struct PeerProgress: Hashable, Sendable {
         var pull: Pull
     }
 
+    /// A reading of the copy of our store under way for the peer.
+    struct Giving: Hashable, Sendable {
+        var readID: UInt64
+        /// The latest wish.
+        var pull: TransferPull
+        /// Whether it is that wish that is being read.
+        var isAsked = false
+    }
+
     /// When and for how long the link was last ignored.
     struct Quarantine: Hashable, Sendable {
         var until: UInt64
@@ -92,6 +101,13 @@ struct PeerProgress: Hashable, Sendable {
     var mismatch: VersionVector?
     var isReuseRaised = false
     var isHistoryRaised = false
+    /// Whether its log was found not to reach back to what this node has.
+    var isHistoryShort = false
+    /// Whether somebody must vouch for its store, and the model it is written with.
+    var recovery = Recovery.none
+    var modelHash: [UInt8] = []
+    /// What it was promised of a copy of our store.
+    var giving: Giving?
 
     init(node: NodeID, isConfigured: Bool) {
         self.node = node

@@ -29,7 +29,7 @@ extension Replicator {
     /// for counts as coming. Writers are preferred, for they have their own for certain.
     mutating func pullWhatIsMissing() {
         pullDue = nil
-        guard !queue.isApplyingBehind else { return }
+        guard !queue.isApplyingBehind, !beginTransferIfNeeded() else { return }
         var coming = queue.possessed()
         coming.join(blocked)
         var outstanding = 0
@@ -60,7 +60,7 @@ extension Replicator {
 
     /// The peers from the one after us on, so that nodes do not all ask the first; those that
     /// answered lately before those that did not.
-    private func pullOrder() -> [Int] {
+    func pullOrder() -> [Int] {
         let first = peers.firstIndex { $0.node > node } ?? peers.endIndex
         let around = Array(first..<peers.endIndex) + Array(0..<first)
         return around.enumerated().sorted {
@@ -149,7 +149,8 @@ extension Replicator {
         noteIncarnations(page.vector.entries.map(\.actor))
         guard peers[index].isAgreed else { return }
         learn(page.vector, durable: VersionVector(), from: index)
-        if page.reachedEnd, !peers[index].isHistoryRaised, !reached.covers(pulling.durable) {
+        if page.reachedEnd { peers[index].isHistoryShort = !reached.covers(pulling.durable) }
+        if peers[index].isHistoryShort, !peers[index].isHistoryRaised {
             peers[index].isHistoryRaised = true
             let missing = lag(of: reached, behind: pulling.durable)
             raise(.historyTooShort(peer: peers[index].node, missing: missing))

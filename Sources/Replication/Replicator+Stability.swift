@@ -129,6 +129,8 @@ extension Replicator {
             Report(
                 actor: heads.actor, vector: heads.vector, recorded: heads.recorded,
                 met: heads.met, isRecovering: heads.isRecovering), own: node)
+        peers[index].recovery = heads.recovery
+        peers[index].modelHash = heads.modelHash
         if heads.recovery != .new { outgrow() }
         guard recovery != .none, heads.met.contains(configuration.actor) else { return }
         // The first, not the latest: of a peer that always writes the latest is never covered.

@@ -19,7 +19,9 @@ extension Replicator {
             held: queue.holds.map { HeldTransaction(dot: $0.dot, reason: $0.reason) },
             stable: stability.vector, members: stability.statuses(stabilityView),
             recovery: recovery, isSaving: isSaving && !isClockOff, orphaned: orphaned,
-            gauges: gauges)
+            transfer: transfer.map {
+                TransferStatus(donor: $0.donor, offset: $0.offset, total: $0.copy?.total)
+            }, gauges: gauges)
     }
 
     /// What was dropped as its actor was closed and cannot be pulled, for a transaction before it

@@ -27,11 +27,33 @@ public struct Replicator: Sendable {
         /// own. Empty means that nothing is held for want of its model.
         public var models: [ModelText]
 
+        /// A copy of a member's store of which an earlier run has taken in a part.
+        public var transfer: BegunTransfer?
+
+        /// Where an earlier run has left a transfer.
+        public struct BegunTransfer: Hashable, Sendable {
+            /// Whose copy.
+            public var donor: NodeID
+            /// Which.
+            public var copy: TransferCopy
+            /// How much of it is on disk.
+            public var offset: UInt64
+
+            /// Describes a place.
+            public init(donor: NodeID, copy: TransferCopy, offset: UInt64) {
+                self.donor = donor
+                self.copy = copy
+                self.offset = offset
+            }
+        }
+
         /// Describes a node.
         public init(
             cluster: String, actor: ActorID, modelHash: [UInt8], recovery: Recovery = .none,
-            incarnations: [ActorID] = [], models: [ModelText] = []
+            incarnations: [ActorID] = [], models: [ModelText] = [],
+            transfer: BegunTransfer? = nil
         ) {
+            self.transfer = transfer
             self.models = models
             self.cluster = cluster
             self.actor = actor
@@ -82,6 +104,7 @@ public struct Replicator: Sendable {
     var areClocksApart = false
 
     var isStarted = false
+    var startedAt: UInt64 = 0
     var nextHeadsAt: UInt64 = 0
     var applyAllowedAt: UInt64 = 0
     /// When to look whether something has to be pulled; nil where nothing is known to be missing.
@@ -91,6 +114,9 @@ public struct Replicator: Sendable {
     var lastID: UInt64 = 0
     var assembly: Assembly?
     var outgoing: Outgoing?
+    /// A copy of a member's store that is being taken in.
+    var transfer: TransferProgress?
+    var transferAllowedAt: UInt64 = 0
     var isUndecodableRaised = false
     /// Alarms that are raised once a run, by what they are about; bounded by the peers.
     var raised: [Alarm] = []
@@ -144,6 +170,15 @@ public struct Replicator: Sendable {
         case .modelCompared(let node, let hash, let difference, let now):
             setTime(now)
             takeUp(difference: difference, of: hash, node: node)
+        case .transferRead(let id, let copy, let offset, let bytes, let now):
+            setTime(now)
+            giveTransfer(id, copy: copy, offset: offset, bytes: bytes)
+        case .transferTaken(let offset, let now):
+            setTime(now)
+            finishTaking(offset)
+        case .transferRefused(let reason, let now):
+            setTime(now)
+            refuseTransfer(reason)
         case .peersChanged(let nodes, let now):
             setTime(now)
             configured = nodes
@@ -196,6 +231,7 @@ public struct Replicator: Sendable {
     private mutating func start(_ state: StoreState, peers nodes: [NodeID]) {
         guard !isStarted else { return }
         isStarted = true
+        startedAt = now
         self.state = state
         queue.join(state.vector)
         incarnations.depart(state.membership.departed.map(\.node))
@@ -230,6 +266,7 @@ public struct Replicator: Sendable {
             }
         }
         noteGap(isCertain: false)
+        tendTransfer()
         judgeClock()
         askForModels()
     }

@@ -18,8 +18,20 @@ public struct ReplicatorStatus: Hashable, Sendable {
     /// Transactions that came here once and wait for one that no member has, sorted; at most
     /// ``Limits/orphans`` are listed.
     public var orphaned: [Dot]
+    /// The copy of a member's store that is being taken in, if one is.
+    public var transfer: TransferStatus?
     /// The queues.
     public var gauges: ReplicatorGauges
+}
+
+/// How far a store transfer has come.
+public struct TransferStatus: Hashable, Sendable {
+    /// Whose store is taken over.
+    public var donor: NodeID
+    /// How many bytes of the copy are on disk.
+    public var offset: UInt64
+    /// How many it has; nil before the donor has told.
+    public var total: UInt64?
 }
 
 /// Where a peer stands, as far as is known here.

@@ -67,8 +67,26 @@ struct FakeStore {
         return rejected
     }
 
-    /// Reads what is on disk.
+    /// How much of the log was purged, from its beginning: it is not read out any more.
+    var purgedCount = 0
+    /// A copy of another's store that is coming in, and which.
+    var incoming: (copy: TransferCopy, bytes: [UInt8])?
+
+    /// Becomes a copy of another's store with what it has besides.
+    mutating func take(_ other: FakeStore) {
+        let own = log.filter { !other.vector.contains($0.dot) }
+        let purged = log[..<purgedCount].filter { !other.vector.contains($0.dot) }
+        if let lost = purged.first { violations.append(lost.dot) }
+        (vector, digest, membership) = (other.vector, other.digest, other.membership)
+        log = other.log
+        purgedCount = other.purgedCount
+        for transaction in own { append(transaction) }
+        sync()
+    }
+
+    /// Reads what is on disk; nothing where it does not reach back far enough.
     func read(after: VersionVector, byteLimit: Int) -> ([[UInt8]], Bool) {
+        if log[..<purgedCount].contains(where: { !after.contains($0.dot) }) { return ([], true) }
         var result: [[UInt8]] = []
         var bytes = 0
         for transaction in log[..<durableCount] where !after.contains(transaction.dot) {

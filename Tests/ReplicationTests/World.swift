@@ -1,5 +1,6 @@
 import Merge
 import Replication
+import Testing
 
 /// One node of a pretend cluster.
 struct FakeNode {
@@ -19,6 +20,8 @@ struct FakeNode {
     /// What was declared stable in this run, in order.
     var stable: [VersionVector] = []
     var effects: [Effect] = []
+    /// How often it took over a copy of another's store.
+    var installed = 0
 }
 
 /// A cluster over a network that loses, repeats and reorders by a seed. One thread, no real time.
@@ -37,6 +40,7 @@ final class World {
         case input(Int, life: Int, Input)
         case sync(Int)
         case reopen(Int, life: Int, after: UInt64)
+        case install(Int, life: Int, TransferCopy)
     }
 
     static let wallStart: UInt64 = 1_800_000_000_000
@@ -86,12 +90,19 @@ final class World {
 
     func makeReplicator(
         _ actor: ActorID, cluster: String, model: [UInt8], recovery: Recovery = .none,
-        incarnations: [ActorID] = []
+        incarnations: [ActorID] = [], incoming: (copy: TransferCopy, bytes: [UInt8])? = nil
     ) -> Replicator {
         Replicator(
             configuration: .init(
                 cluster: cluster, actor: actor, modelHash: model, recovery: recovery,
-                incarnations: incarnations),
+                incarnations: incarnations,
+                transfer: incoming.flatMap { incoming in
+                    copies[incoming.copy.number].map {
+                        .init(
+                            donor: $0.node, copy: incoming.copy,
+                            offset: UInt64(incoming.bytes.count))
+                    }
+                }),
             limits: limits, generator: SeededGenerator(seed: UInt64(actor.node.rawValue)))
     }
 
@@ -139,7 +150,8 @@ final class World {
         nodes[index].effects = []
         nodes[index].replicator = makeReplicator(
             actor, cluster: "test", model: model, recovery: nodes[index].store.recovery,
-            incarnations: nodes[index].store.incarnations)
+            incarnations: nodes[index].store.incarnations,
+            incoming: nodes[index].store.incoming)
         start(index)
     }
 
@@ -210,6 +222,9 @@ final class World {
                 guard nodes[index].isUp, nodes[index].life == life else { continue }
                 stop(index)
                 restart(index, incarnation: incarnation + 1_000)
+            case .install(let index, let life, let copy):
+                guard nodes[index].isUp, nodes[index].life == life else { continue }
+                install(copy, at: index)
             }
         }
         now = end
@@ -222,7 +237,7 @@ final class World {
     private func carryOut(_ effect: Effect, of index: Int) {
         let node = nodes[index].actor.node
         switch effect {
-        case .publish, .send, .reply, .readLog, .remember: break
+        case .publish, .send, .reply, .readLog, .remember, .takeTransfer: break
         default: nodes[index].effects.append(effect)
         }
         switch effect {
@@ -270,7 +285,59 @@ final class World {
         case .reopen(let incarnation):
             schedule(.reopen(index, life: nodes[index].life, after: incarnation), after: 1)
         case .learnModels, .compareModel: break
+        case .readTransfer(let id, let number, let offset, let byteLimit, _):
+            schedule(
+                .input(
+                    index, life: nodes[index].life,
+                    readCopy(id, number, offset, byteLimit, of: index)), after: 5)
+        case .takeTransfer(let copy, _, let offset, let bytes):
+            let before = offset == 0 ? [] : nodes[index].store.incoming?.bytes ?? []
+            #expect(before.count == Int(offset))
+            nodes[index].store.incoming = (copy, before + bytes)
+            schedule(
+                .input(
+                    index, life: nodes[index].life,
+                    .transferTaken(offset: offset + UInt64(bytes.count), now: now)), after: 2)
+        case .installTransfer(let copy, _):
+            schedule(.install(index, life: nodes[index].life, copy), after: 10)
         }
+    }
+
+    /// Copies of stores that are given away, by number; a copy's bytes are nothing but its length.
+    private(set) var copies: [UInt64: (node: NodeID, store: FakeStore, bytes: [UInt8])] = [:]
+
+    private func readCopy(
+        _ id: UInt64, _ number: UInt64, _ offset: UInt64, _ byteLimit: Int, of index: Int
+    ) -> Input {
+        var number = number
+        var start = Int(offset)
+        if copies[number]?.node != nodes[index].actor.node {
+            (number, start) = (UInt64(copies.count + 1), 0)
+            var generator = SeededGenerator(seed: number)
+            let count = nodes[index].store.log.reduce(1) { $0 + $1.bytes.count }
+            copies[number] = (
+                nodes[index].actor.node, nodes[index].store,
+                (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
+            )
+        }
+        let bytes = copies[number]?.bytes ?? []
+        let copy = TransferCopy(
+            number: number, total: UInt64(bytes.count),
+            digest: Array(repeating: UInt8(number), count: 16))
+        return .transferRead(
+            id: id, copy: copy, offset: UInt64(start),
+            bytes: Array(bytes[start..<min(bytes.count, start + byteLimit)]), now: now)
+    }
+
+    private func install(_ copy: TransferCopy, at index: Int) {
+        guard let given = copies[copy.number], let taken = nodes[index].store.incoming,
+            taken.copy == copy, taken.bytes == given.bytes
+        else { return give(index, .transferRefused("It is not the same.", now: now)) }
+        stop(index)
+        nodes[index].store.take(given.store)
+        nodes[index].store.incoming = nil
+        nodes[index].installed += 1
+        restart(index)
     }
 
     private func deliver(

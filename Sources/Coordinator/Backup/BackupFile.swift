@@ -7,6 +7,7 @@ import Merge
 /// nothing half copied is ever found under its name.
 struct BackupFile {
     let path: String
+    let files: any StoreFiles
 
     /// Pages copied at a time; in between, others come to the source.
     private static let pagesInStep: CInt = 1_000
@@ -21,8 +22,8 @@ struct BackupFile {
         do {
             try discard()
             var backup = try copy(source)
-            backup.bytes = SystemFiles().size(of: unfinished) ?? 0
-            try SystemFiles().move(unfinished, to: path)
+            backup.bytes = files.size(of: unfinished) ?? 0
+            try files.move(unfinished, to: path)
             return backup
         } catch {
             try? discard()
@@ -32,7 +33,7 @@ struct BackupFile {
 
     private func discard() throws {
         for suffix in ["", "-journal", "-wal", "-shm"] {
-            try SystemFiles().remove(unfinished + suffix)
+            try files.remove(unfinished + suffix)
         }
     }
 
@@ -67,6 +68,7 @@ struct BackupFile {
         return StoreBackup(
             path: path, bytes: 0, cluster: row["cluster"], node: node,
             generation: UInt64(bitPattern: row["generation"] as Int64),
-            versionVector: try StoreLayout.readActors(in: database).1)
+            versionVector: try StoreLayout.readActors(in: database).1,
+            membership: try StoreLayout.readMembership(in: database))
     }
 }

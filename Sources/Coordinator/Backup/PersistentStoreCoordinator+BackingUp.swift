@@ -14,11 +14,11 @@ extension PersistentStoreCoordinator {
     /// - Throws: ``CoordinatorError``: `fileExists`, `diskFull`, `inputOutput`, or `storeDamaged`
     ///   where the copy is found to be. Then there is no file.
     public func backUp(to path: String) throws -> StoreBackup {
-        guard SystemFiles().size(of: path) == nil else {
+        guard options.files.size(of: path) == nil else {
             throw CoordinatorError(
                 .fileExists, "\(path) exists already; a backup never replaces a file.")
         }
-        return try BackupFile(path: path).write(from: pool)
+        return try BackupFile(path: path, files: options.files).write(from: pool)
     }
 
     /// Puts a backup in a store's place. The store that was there is kept beside it, as
@@ -59,7 +59,7 @@ extension PersistentStoreCoordinator {
         let source = try open(backup: backup, cluster: cluster, node: node)
         defer { try? source.close() }
         let copy = path + "-restored"
-        var restored = try BackupFile(path: copy).write(from: source)
+        var restored = try BackupFile(path: copy, files: files).write(from: source)
         if isThere {
             // So that it is one file. A damaged one keeps its log under the new name.
             try? emptyLog(of: path)
@@ -76,7 +76,7 @@ extension PersistentStoreCoordinator {
         return restored
     }
 
-    private static func emptyLog(of path: String) throws {
+    static func emptyLog(of path: String) throws {
         let store = try DatabaseQueue(path: path)
         try store.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
         try store.close()

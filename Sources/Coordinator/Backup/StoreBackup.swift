@@ -14,6 +14,8 @@ public struct StoreBackup: Hashable, Sendable {
     public var generation: UInt64
     /// All that is applied in it.
     public var versionVector: VersionVector
+    /// Who is a member in it.
+    var membership = Membership()
 }
 
 extension StoreBackup {

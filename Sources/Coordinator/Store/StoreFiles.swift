@@ -30,6 +30,22 @@ package protocol StoreFiles: Sendable {
     /// - Throws: ``CoordinatorError``: `diskFull` or `inputOutput`; its bytes are the same.
     func rewrite(_ path: String) throws
 
+    /// Writes a part of a file, makes the file where there is none, and waits until it is on disk.
+    ///
+    /// - Throws: ``CoordinatorError``: `diskFull` or `inputOutput`; then any of it may be written.
+    func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws
+
+    /// Gives a file another name in the same folder, durably; a file of that name is replaced.
+    ///
+    /// - Throws: ``CoordinatorError``: `diskFull` or `inputOutput`; it has the one name or the
+    ///   other.
+    func move(_ path: String, to other: String) throws
+
+    /// Gives a file a second name in the same folder, durably.
+    ///
+    /// - Throws: ``CoordinatorError``: `diskFull` or `inputOutput`, also where that name is taken.
+    func link(_ path: String, as other: String) throws
+
     /// Removes a file durably; that it is not there is no failure.
     ///
     /// - Throws: ``CoordinatorError``: `inputOutput`.

@@ -71,7 +71,8 @@ extension StoreReader {
     /// which is a causal order.
     ///
     /// - Parameter byteLimit: no more are read once so many bytes have been; the first always is.
-    /// - Returns: the transactions, and whether that is all there are.
+    /// - Returns: the transactions, and whether that is all there are. Where the log does not
+    ///   reach back to what the vector covers, that is none and all.
     public func transactions(
         notCoveredBy vector: VersionVector, byteLimit: Int
     ) throws -> (transactions: [[UInt8]], reachedEnd: Bool) {
@@ -82,8 +83,11 @@ extension StoreReader {
             let next = Dot(actor: entry.actor, sequence: vector[entry.actor] + 1)
             let look = try database.prepared("SELECT position FROM _transaction WHERE dot = ?1")
             look.bind(1, actors.integer(next))
-            if try look.step() { first = min(first, look.integer(0)) }
+            let position = try look.step() ? look.integer(0) : nil
             look.reset()
+            // Purged: what comes after it is of no use to one that lacks it.
+            guard let position else { return ([], true) }
+            first = min(first, position)
         }
         guard first < .max else { return ([], true) }
         let statement = try database.prepared(

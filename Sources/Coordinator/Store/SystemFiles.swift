@@ -83,18 +83,25 @@ package struct SystemFiles: StoreFiles {
         try Self.syncFolder(of: path)
     }
 
-    /// Gives a file another name in the same folder, durably; a file of that name is replaced.
-    ///
-    /// - Throws: ``CoordinatorError``: `diskFull` or `inputOutput`.
-    func move(_ path: String, to other: String) throws {
+    package func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws {
+        let isNew = size(of: path) == nil
+        let descriptor = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Self.failure("open", path) }
+        defer { close(descriptor) }
+        guard let start = Int(exactly: offset), lseek(descriptor, start, SEEK_SET) == start else {
+            throw Self.failure("seek in", path)
+        }
+        try Self.write(bytes, to: descriptor, path)
+        guard fsync(descriptor) == 0 else { throw Self.failure("sync", path) }
+        if isNew { try Self.syncFolder(of: path) }
+    }
+
+    package func move(_ path: String, to other: String) throws {
         guard rename(path, other) == 0 else { throw Self.failure("rename", path) }
         try Self.syncFolder(of: other)
     }
 
-    /// Gives a file a second name in the same folder, durably.
-    ///
-    /// - Throws: ``CoordinatorError``: `diskFull` or `inputOutput`, also where that name is taken.
-    func link(_ path: String, as other: String) throws {
+    package func link(_ path: String, as other: String) throws {
         guard Glibc.link(path, other) == 0 else { throw Self.failure("link", path) }
         try Self.syncFolder(of: other)
     }

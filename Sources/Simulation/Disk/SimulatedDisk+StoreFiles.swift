@@ -97,6 +97,67 @@ extension SimulatedDisk: StoreFiles {
         }
     }
 
+    /// As ``SystemFiles`` has it, in two operations: a write and a sync.
+    package func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws {
+        guard let name = name(path), let start = Int(exactly: offset) else {
+            throw Self.failure("write", path)
+        }
+        try guarded {
+            if isOut { throw Self.failure("write", path) }
+            guard let file = find(name) ?? create(name) else {
+                throw Self.failure("create", path)
+            }
+            switch bytes.withUnsafeBytes({ write($0, to: file, at: start) }) {
+            case SQLITE_OK: break
+            case SQLITE_FULL:
+                throw CoordinatorError(.diskFull, "The disk is full: cannot write \(path).")
+            default: throw Self.failure("write", path)
+            }
+            guard sync(file, name: name, withFolder: true) == SQLITE_OK else {
+                throw Self.failure("sync", path)
+            }
+        }
+    }
+
+    /// As ``SystemFiles`` has it; one operation that is done or not, as a system's is.
+    package func move(_ path: String, to other: String) throws {
+        guard let name = name(path), let newName = self.name(other) else {
+            throw Self.failure("rename", path)
+        }
+        try rename("rename", path) {
+            guard let file = find(name) else { return false }
+            entries.removeAll { $0.name == newName || $0.name == name }
+            entries.append(Entry(name: newName, file: file))
+            return true
+        }
+    }
+
+    /// As ``SystemFiles`` has it, likewise.
+    package func link(_ path: String, as other: String) throws {
+        guard let name = name(path), let newName = self.name(other) else {
+            throw Self.failure("link", path)
+        }
+        try rename("link", path) {
+            guard let file = find(name), find(newName) == nil else { return false }
+            entries.append(Entry(name: newName, file: file))
+            return true
+        }
+    }
+
+    private func rename(_ verb: String, _ path: String, _ change: () -> Bool) throws {
+        try guarded {
+            if isOut { throw Self.failure(verb, path) }
+            counters.writes += 1
+            counters.syncs += 1
+            let fault = beginOperation { $0 != .readError }
+            let isDone =
+                fault == nil || (fault != .writeError && generator.next().isMultiple(of: 2))
+            guard isDone, change() else { throw Self.failure(verb, path) }
+            syncFolder()
+            if fault != nil { throw Self.failure(verb, path) }
+        }
+    }
+
     /// As ``SystemFiles`` has it, in one operation.
     package func remove(_ path: String) throws {
         guard let name = name(path) else { throw Self.failure("remove", path) }

@@ -32,6 +32,13 @@ import Testing
         func rewrite(_ path: String) throws { try system.rewrite(path) }
         func remove(_ path: String) throws { try system.remove(path) }
 
+        func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws {
+            try system.write(bytes, to: path, at: offset)
+        }
+
+        func move(_ path: String, to other: String) throws { try system.move(path, to: other) }
+        func link(_ path: String, as other: String) throws { try system.link(path, as: other) }
+
         func replace(_ path: String, with bytes: [UInt8]) throws {
             let fails = left.withLock { left in
                 left -= 1

@@ -29,6 +29,11 @@ struct StoreOwnershipTests {
         }
         func rewrite(_ path: String) throws { try files.rewrite(path) }
         func remove(_ path: String) throws { try files.remove(path) }
+        func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws {
+            try files.write(bytes, to: path, at: offset)
+        }
+        func move(_ path: String, to other: String) throws { try files.move(path, to: other) }
+        func link(_ path: String, as other: String) throws { try files.link(path, as: other) }
     }
 
     /// To close any descriptor of a file drops all locks that the process has on it, SQLite's too.

@@ -1,0 +1,113 @@
+package import Merge
+import Synchronization
+
+/// What has come of another node's copy, beside the store as `STORE-transfer`, with a small file
+/// `STORE-transfer-offer` that says which copy it is: so it is gone on with after a restart.
+///
+/// Every part is on disk before the next is asked for, so no more than one is in memory.
+/// Thread-safe; calls block on the disk.
+package final class IncomingTransfer: Sendable {
+    private let storePath: String
+    private let files: any StoreFiles
+    private let guarding = Mutex(())
+
+    /// Prepares; touches nothing.
+    package init(storeAt path: String, files: any StoreFiles) {
+        storePath = path
+        self.files = files
+    }
+
+    /// The same for a coordinator's store.
+    package convenience init(for coordinator: PersistentStoreCoordinator) {
+        self.init(storeAt: coordinator.storePath, files: coordinator.options.files)
+    }
+
+    /// Where the copy is.
+    package var path: String { storePath + "-transfer" }
+    private var offerPath: String { storePath + "-transfer-offer" }
+
+    /// What an earlier run has taken in, and how many bytes of it; nil where there is nothing to
+    /// go on with.
+    package func begun() -> (offer: TransferOffer, offset: UInt64)? {
+        guarding.withLock { _ in
+            guard let size = files.size(of: offerPath), size <= 1024,
+                let bytes = files.read(offerPath, from: 0, count: Int(size)),
+                let offer = TransferOffer(bytes)
+            else { return nil }
+            let offset = files.size(of: path) ?? 0
+            return offset <= offer.total ? (offer, offset) : nil
+        }
+    }
+
+    /// Takes in a part. One at the beginning replaces what there was.
+    ///
+    /// - Returns: how many bytes of the copy are on disk.
+    /// - Throws: ``CoordinatorError``: `diskFull`, `inputOutput`, or `malformed` where the part
+    ///   does not follow what is there.
+    package func write(
+        _ bytes: [UInt8], of offer: TransferOffer, at offset: UInt64
+    ) throws -> UInt64 {
+        try guarding.withLock { _ in
+            if offset == 0 {
+                try remove()
+                try files.replace(offerPath, with: offer.bytes)
+            }
+            let size = files.size(of: path) ?? 0
+            guard size == offset, UInt64(bytes.count) <= offer.total - min(offset, offer.total)
+            else {
+                throw CoordinatorError(
+                    .malformed,
+                    "A part of a copy begins at byte \(offset), but \(size) are there.")
+            }
+            try files.write(bytes, to: path, at: offset)
+            return offset + UInt64(bytes.count)
+        }
+    }
+
+    /// Checks that the copy is whole and sound: its hash, SQLite's own check, its cluster, and
+    /// the digest of everything it shows computed anew.
+    ///
+    /// - Returns: what it holds.
+    /// - Throws: ``CoordinatorError``: `storeDamaged` where it is not, `storeOwner` where it is of
+    ///   another cluster, `modelMismatch`, `inputOutput`.
+    package func check(cluster: String, model: ManagedObjectModel) throws -> VersionVector {
+        guard let (offer, size) = begun(), size == offer.total else {
+            throw CoordinatorError(.storeDamaged, "The copy is not there whole.")
+        }
+        guard try TransferOffer.digest(of: path, files) == offer.digest else {
+            throw CoordinatorError(
+                .storeDamaged, "The copy has other bytes than node \(offer.donor) sent.")
+        }
+        var options = PersistentStoreCoordinator.Options()
+        options.files = files
+        let copy = try PersistentStoreCoordinator(readingStoreAt: path, options: options)
+        defer { copy.close() }
+        guard copy.cluster == cluster else {
+            throw CoordinatorError(
+                .storeOwner, "The copy is of cluster \(copy.cluster), not of \(cluster).")
+        }
+        guard copy.model.versionHash == model.versionHash else {
+            throw CoordinatorError(
+                .modelMismatch, "The copy was written with another model than this node's.")
+        }
+        let report = try copy.verify()
+        guard report.isOK else {
+            throw CoordinatorError(
+                .storeDamaged,
+                "The copy of node \(offer.donor) does not have the digest it was given: "
+                    + report.differences.prefix(3).joined(separator: "; "))
+        }
+        return report.versionVector
+    }
+
+    /// Removes what has come.
+    package func discard() throws { try guarding.withLock { _ in try remove() } }
+
+    private func remove() throws {
+        // The offer first: without it the rest is nothing.
+        try files.remove(offerPath)
+        for suffix in ["", "-wal", "-shm", "-journal", "-incarnation", "-lock"] {
+            try files.remove(path + suffix)
+        }
+    }
+}

@@ -1,0 +1,255 @@
+import GRDB
+public import Merge
+
+/// What putting a copy in a store's place came to.
+public struct TransferInstallation: Hashable, Sendable {
+    /// The node whose store was copied.
+    public var donor: NodeID
+    /// All that is applied now.
+    public var versionVector: VersionVector
+    /// How many transactions the former store had that the copy had not: they were applied to it,
+    /// and others get them from its log.
+    public var carriedCount: Int
+}
+
+/// A *store transfer* is taken in like one large apply: afterwards the store has all that the copy
+/// has and all that it had itself, and it is the same node's. So there is nothing that anybody
+/// would have to vouch for, and nothing that is lost:
+///
+/// - transactions that the copy lacks, the node's own unsent saves among them, are applied to it;
+/// - incarnations that were met, and what is known of them, are the later of both;
+/// - outcomes of saves with an ID, and saves' conflicts, which only their node has, are carried
+///   over.
+///
+/// The former store is kept as `STORE-before-transfer`, the latest only: its journal may tell of
+/// what the donor never witnessed. Tokens of the former store are of another store from then on,
+/// for places in the log are others.
+extension PersistentStoreCoordinator {
+    /// Puts a received copy, which ``IncomingTransfer/check(cluster:model:)`` has found sound, in
+    /// the place of a store that nobody has open.
+    ///
+    /// Until the last step the store is as it was; a crash in the midst leaves it, or the new one.
+    /// Blocks; not for the threads of tasks.
+    ///
+    /// - Parameters:
+    ///   - path: the store.
+    ///   - model: the store's model, which must be the copy's.
+    ///   - cluster: the cluster.
+    ///   - node: the node whose store it is.
+    ///   - options: as for opening the store.
+    /// - Throws: ``CoordinatorError``: `storeInUse`; `storeDamaged` where there is no whole copy;
+    ///   `limitExceeded` where the copy does not reach back to what this store's log still has;
+    ///   `storeOwner`, `diskFull` or `inputOutput`.
+    public static func installTransfer(
+        at path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
+        options: Options = Options()
+    ) throws -> TransferInstallation {
+        let files = options.files
+        let incoming = IncomingTransfer(storeAt: path, files: files)
+        guard let (offer, size) = incoming.begun(), size == offer.total else {
+            throw CoordinatorError(.storeDamaged, "There is no whole copy beside \(path).")
+        }
+        let lock = try files.lock(storePath: path)
+        defer { lock.release() }
+        do {
+            try files.rewrite(path + "-wal")
+            try emptyLog(of: path)
+            let former = try DatabaseQueue(path: path)
+            defer { try? former.close() }
+            let identity = try former.read { database in
+                try StoreEngine.check(database, path: path, mayUpgrade: true)
+                return try StoreIdentity(of: database, path: path)
+            }
+            guard identity.cluster == cluster, identity.node == node else {
+                throw CoordinatorError(.storeOwner, "\(path) is not node \(node)'s of \(cluster).")
+            }
+            let record = try relabel(incoming.path, as: identity, options)
+            try record.write(incoming.path, files)
+            let (vector, count) = try carry(
+                from: former, identity, to: incoming.path, model: model, options)
+            try former.close()
+            try replace(path, by: incoming.path, keepsFormer: !identity.vector.isEmpty, files)
+            try incoming.discard()
+            return TransferInstallation(
+                donor: offer.donor, versionVector: vector, carriedCount: count)
+        } catch {
+            throw CoordinatorError(mapping: error).naming(path)
+        }
+    }
+
+    /// Removes a copy that was taken in, whole or in part; the store is as it was.
+    ///
+    /// - Throws: ``CoordinatorError`` (`inputOutput`).
+    public static func discardTransfer(at path: String) throws {
+        try IncomingTransfer(storeAt: path, files: SystemFiles()).discard()
+    }
+
+    /// Makes a copy the node's own, in one commit.
+    ///
+    /// - Returns: what the file beside it is to say.
+    private static func relabel(
+        _ copy: String, as identity: StoreIdentity, _ options: Options
+    ) throws -> IncarnationRecord {
+        let queue = try DatabaseQueue(path: copy)
+        defer { try? queue.close() }
+        // Places in its log are not those of the former store's.
+        let store = options.random()
+        try queue.writeWithoutTransaction { try identity.take($0, store: store) }
+        let generation = try queue.read {
+            try Int64.fetchOne($0, sql: "SELECT generation FROM _state") ?? 0
+        }
+        return IncarnationRecord(
+            store: store, incarnation: identity.incarnation,
+            generation: UInt64(bitPattern: generation))
+    }
+
+    /// Applies to the copy what the former store has and it has not.
+    private static func carry(
+        from former: DatabaseQueue, _ identity: StoreIdentity, to copy: String,
+        model: ManagedObjectModel, _ options: Options
+    ) throws -> (VersionVector, Int) {
+        let coordinator = try PersistentStoreCoordinator(
+            storeAt: copy, model: model, cluster: identity.cluster, node: identity.node,
+            options: options)
+        defer { coordinator.close() }
+        var count = 0
+        var position: Int64 = 0
+        while true {
+            let known = try coordinator.currentToken.versionVector
+            let page = try former.read {
+                try identity.transactions(of: $0, after: &position, beyond: known)
+            }
+            if page.isEmpty { break }
+            _ = try coordinator.apply(page)
+            count += page.count
+        }
+        try coordinator.makeDurable()
+        let vector = try coordinator.currentToken.versionVector
+        guard vector.covers(identity.vector) else {
+            throw CoordinatorError(
+                .limitExceeded,
+                "The copy lacks transactions that this store has had and whose log it has no "
+                    + "more; it cannot take this store's place.")
+        }
+        return (vector, count)
+    }
+
+    private static func replace(
+        _ path: String, by copy: String, keepsFormer: Bool, _ files: any StoreFiles
+    ) throws {
+        try emptyLog(of: copy)
+        let record = try IncarnationRecord.read(copy, files)
+        let aside = path + "-before-transfer"
+        try files.remove(aside)
+        if keepsFormer { try files.link(path, as: aside) }
+        // Another store's log would be taken for this one's; both are empty.
+        for suffix in ["-wal", "-shm"] {
+            try files.remove(path + suffix)
+            try files.remove(copy + suffix)
+        }
+        try files.move(copy, to: path)
+        // Between the two the store would be taken for one that somebody put there, which must be
+        // vouched for before it saves: slower, and right.
+        try record?.write(path, files)
+    }
+}
+
+/// Whose a store is, and what only its own node can know.
+struct StoreIdentity {
+    let path: String
+    let cluster: String
+    let node: NodeID
+    let incarnation: UInt64
+    let generation: Int64
+    let clock: Int64
+    let block: Int64
+    let recovery: Int
+    let actors: ActorTable
+    let vector: VersionVector
+
+    /// Reads it of a store's file.
+    init(of database: Database, path: String) throws {
+        self.path = path
+        guard let row = try Row.fetchOne(database, sql: "SELECT * FROM _state"),
+            let node = NodeID(row["node"] as Int64)
+        else { throw CoordinatorError(.storeDamaged, "\(path) has lost its state.") }
+        self.node = node
+        cluster = row["cluster"]
+        incarnation = UInt64(bitPattern: row["incarnation"])
+        generation = row["generation"]
+        clock = row["clock"]
+        block = row["block"]
+        recovery = row["recovery"]
+        (actors, vector) = try StoreLayout.readActors(in: database)
+    }
+
+    /// Gives it to a copy of another node's store, in one commit.
+    func take(_ database: Database, store: UInt64) throws {
+        try database.execute(sql: "PRAGMA synchronous = FULL")
+        try database.execute(sql: "ATTACH ? AS former", arguments: [path])
+        defer { try? database.execute(sql: "DETACH former") }
+        try database.inTransaction {
+            try database.execute(
+                sql: """
+                    UPDATE main._state SET store = ?, node = ?, incarnation = ?, block = ?,
+                        recovery = ?, clock = max(clock, ?),
+                        generation = max(generation, ?) + 1, syncs = 0
+                    """,
+                arguments: [
+                    Int64(bitPattern: store), Int64(node.rawValue),
+                    Int64(bitPattern: incarnation), block, recovery, clock, generation,
+                ])
+            try database.execute(sql: Self.whatOnlyItsNodeKnows)
+            try database.execute(
+                sql: "DELETE FROM main._incarnation WHERE node = ?",
+                arguments: [Int64(node.rawValue)])
+            return .commit
+        }
+    }
+
+    /// Numbers of incarnations are compared as unsigned, by their halves: SQLite's are signed.
+    private static let whatOnlyItsNodeKnows = """
+        INSERT INTO main._incarnation (node, incarnation)
+            SELECT node, incarnation FROM former._incarnation WHERE true
+            ON CONFLICT (node) DO UPDATE SET incarnation = excluded.incarnation
+                WHERE (excluded.incarnation < 0) > (incarnation < 0)
+                    OR ((excluded.incarnation < 0) = (incarnation < 0)
+                        AND excluded.incarnation > incarnation);
+        INSERT OR IGNORE INTO main._save (saveID, position, answer)
+            SELECT saveID, (SELECT coalesce(max(position), 0) FROM main._transaction), answer
+            FROM former._save;
+        INSERT OR IGNORE INTO main._conflict
+            (id, closed, entity, row, kind, state, opened, record)
+            SELECT id, closed, entity, row, kind, state, opened, record
+            FROM former._conflict WHERE kind = 'save' AND closed > 0 ORDER BY position;
+        """
+
+    /// The next transactions of the log that a vector does not cover, in the order applied there.
+    ///
+    /// - Parameter position: where the last call ended; 0 at first.
+    func transactions(
+        of database: Database, after position: inout Int64, beyond vector: VersionVector
+    ) throws -> [EncodedTransaction] {
+        let statement = try database.prepared(
+            "SELECT position, dot, checksum, bytes FROM _transaction WHERE position > ?1 "
+                + "ORDER BY position")
+        statement.bind(1, position)
+        defer { statement.reset() }
+        var found: [EncodedTransaction] = []
+        var bytesFound = 0
+        while try statement.step() {
+            position = statement.integer(0)
+            if vector.contains(try actors.dot(statement.integer(1))) { continue }
+            let bytes = statement.bytes(3)
+            guard Transaction.checksum(bytes) == UInt64(bitPattern: statement.integer(2)),
+                let encoded = try? EncodedTransaction(decoding: bytes)
+            else {
+                throw CoordinatorError(.storeDamaged, "The log of \(path) is damaged.")
+            }
+            found.append(encoded)
+            bytesFound += bytes.count
+            if found.count == 1_000 || bytesFound >= 4 << 20 { break }
+        }
+        return found
+    }
+}

@@ -1,0 +1,185 @@
+import Merge
+
+/// Taking a donor's store over as a copy, and giving one (DESIGN section 8, *store transfer*).
+///
+/// A node needs a copy where no peer's log reaches back to what it has, and wants one where it has
+/// nothing of the others yet and their logs are long. Meanwhile it pulls nothing. The parts are asked for one
+/// by one, so a part is in memory on either side, and a donor gives each joiner one at a time.
+///
+/// What is put together is a matter of the shell: the copy and what this store has besides become
+/// one, and the node starts again with it (``Effect/installTransfer(_:donor:)``).
+extension Replicator {
+    // MARK: - Taking one
+
+    /// Begins a transfer where one is needed, or goes on with it.
+    ///
+    /// - Returns: whether one is under way, so that nothing is pulled.
+    mutating func beginTransferIfNeeded() -> Bool {
+        if transfer != nil { return true }
+        guard isStarted, isMember, !isOutdated, now >= transferAllowedAt else { return false }
+        let ahead = pullOrder().filter {
+            peers[$0].isConfigured && peers[$0].isAgreed && !peers[$0].isQuarantined(now: now)
+                && peers[$0].isConnected(now: now, limits: limits)
+                && !queue.delivered.covers(peers[$0].vector)
+        }
+        let hasNothing = state.vector.entries.allSatisfy { $0.actor.node == node }
+        let isNewcomer =
+            hasNothing
+            && ahead.contains {
+                lag(of: state.vector, behind: peers[$0].vector) >= limits.transferTransactions
+            }
+        guard isNewcomer || (!ahead.isEmpty && ahead.allSatisfy { peers[$0].isHistoryShort })
+        else { return false }
+        // Its copy must be of a store that nobody has to vouch for, and fit this node's model.
+        let donors = ahead.filter {
+            peers[$0].recovery == .none && peers[$0].modelHash == configuration.modelHash
+        }
+        let begun = configuration.transfer.flatMap { begun in
+            donors.first { peers[$0].node == begun.donor }
+        }
+        // One that was begun with is given the time to be heard.
+        if begun == nil, configuration.transfer != nil,
+            now < startedAt + limits.connectedMilliseconds
+        {
+            return true
+        }
+        guard let index = begun ?? donors.first else { return false }
+        var progress = TransferProgress(
+            donor: peers[index].node, phase: .pausing(until: now), progressedAt: now)
+        if begun != nil, let place = configuration.transfer {
+            progress.copy = place.copy
+            progress.offset = place.offset
+        }
+        configuration.transfer = nil
+        transfer = progress
+        tendTransfer()
+        return true
+    }
+
+    /// Asks for the next part, or for one again, where it is time.
+    mutating func tendTransfer() {
+        guard var progress = transfer else { return }
+        switch progress.phase {
+        case .taking, .checking: return
+        case .asking(_, let deadline):
+            guard now >= deadline else { return }
+            progress.phase = .pausing(until: now)
+        case .pausing(let until): guard now >= until else { return }
+        }
+        guard let index = peerIndex(progress.donor), peers[index].isConfigured else {
+            return giveUpTransfer(for: 0)
+        }
+        let isHeard = peers[index].isAgreed && peers[index].isConnected(now: now, limits: limits)
+        guard isHeard else {
+            // What has come is gone on with, if it comes back soon; else another is asked.
+            if now >= progress.progressedAt + limits.transferPatienceMilliseconds {
+                peers[index].failures += 1
+                return giveUpTransfer(for: 0)
+            }
+            progress.phase = .pausing(until: now + limits.headsMilliseconds)
+            return transfer = progress
+        }
+        let id = makeID()
+        let pull = TransferPull(
+            id: id, number: progress.copy?.number ?? 0, offset: progress.offset,
+            credit: UInt64(limits.pageBytes))
+        // Before the first part the copy has to be made.
+        progress.phase = .asking(
+            id: id, deadline: now + limits.transferTimeoutMilliseconds)
+        transfer = progress
+        effects.append(.send(to: progress.donor, bytes: encoded(.transferPull(pull))))
+    }
+
+    /// Gives the transfer up, and asks for none for some time.
+    private mutating func giveUpTransfer(for milliseconds: UInt64) {
+        transfer = nil
+        transferAllowedAt = now + milliseconds
+        noteGap(isCertain: true)
+    }
+
+    mutating func receivePart(_ part: TransferPart, from index: Int) {
+        guard var progress = transfer, progress.donor == peers[index].node,
+            case .asking(let id, _) = progress.phase, id == part.id
+        else { return counts.ignoredCount += 1 }
+        guard let copy = part.copy else {
+            peers[index].failures += 1
+            return giveUpTransfer(for: limits.headsMilliseconds)
+        }
+        if copy != progress.copy || part.offset != progress.offset {
+            // Another copy begins anew; anything else does not follow what is there.
+            guard part.offset == 0, copy.total > 0 else {
+                return quarantine(index, reason: "a part of a copy is out of place")
+            }
+        }
+        progress.copy = copy
+        progress.offset = part.offset
+        progress.progressedAt = now
+        if part.bytes.isEmpty, part.offset == copy.total {
+            progress.phase = .checking
+            effects.append(.installTransfer(copy, donor: progress.donor))
+        } else {
+            progress.phase = .taking
+            effects.append(
+                .takeTransfer(copy, donor: progress.donor, offset: part.offset, bytes: part.bytes))
+        }
+        transfer = progress
+        if peers[index].recovery != .new { outgrow() }
+    }
+
+    mutating func finishTaking(_ offset: UInt64?) {
+        guard var progress = transfer, progress.phase == .taking else { return }
+        guard let offset else {
+            // A full disk may pass.
+            return giveUpTransfer(for: limits.transferRetryMilliseconds)
+        }
+        progress.offset = offset
+        progress.phase = .pausing(until: now)
+        transfer = progress
+        tendTransfer()
+    }
+
+    mutating func refuseTransfer(_ reason: String) {
+        guard let progress = transfer else { return }
+        raise(.transferFailed(donor: progress.donor, reason: reason))
+        if let index = peerIndex(progress.donor) { peers[index].failures += 1 }
+        giveUpTransfer(for: limits.transferRetryMilliseconds)
+    }
+
+    // MARK: - Giving one
+
+    mutating func receiveTransferPull(_ pull: TransferPull, from index: Int) {
+        guard peers[index].isConfigured, recovery == .none else {
+            let none = TransferPart(id: pull.id, copy: nil)
+            return effects.append(
+                .reply(to: peers[index].node, bytes: encoded(.transferPart(none))))
+        }
+        // One reading at a time; the latest wish counts.
+        let isReading = peers[index].giving != nil
+        let readID = peers[index].giving?.readID ?? makeID()
+        peers[index].giving = PeerProgress.Giving(readID: readID, pull: pull)
+        if !isReading { readTransfer(index) }
+    }
+
+    private mutating func readTransfer(_ index: Int) {
+        guard let giving = peers[index].giving else { return }
+        peers[index].giving?.isAsked = true
+        effects.append(
+            .readTransfer(
+                id: giving.readID, number: giving.pull.number, offset: giving.pull.offset,
+                byteLimit: Int(min(max(giving.pull.credit, 1), UInt64(limits.pageBytes))),
+                for: peers[index].node))
+    }
+
+    mutating func giveTransfer(
+        _ id: UInt64, copy: TransferCopy?, offset: UInt64, bytes: [UInt8]
+    ) {
+        guard let index = peers.firstIndex(where: { $0.giving?.readID == id }),
+            let giving = peers[index].giving
+        else { return }
+        guard giving.isAsked else { return readTransfer(index) }
+        peers[index].giving = nil
+        guard peers[index].isAgreed else { return }
+        let part = TransferPart(id: giving.pull.id, copy: copy, offset: offset, bytes: bytes)
+        effects.append(.reply(to: peers[index].node, bytes: encoded(.transferPart(part))))
+    }
+}

@@ -1,0 +1,29 @@
+import Merge
+
+/// How far a *store transfer* has come, at the node that takes one in.
+///
+///     asking ──part──► taking ──on disk──► asking … ──whole──► checking ──► the shell installs it
+///       │ ▲               │                                        │
+///       ▼ └── pausing ◄───┴──── time is over, disk failed ─────────┴──► given up for a minute
+///
+/// Invariants: at most one part is asked for or in memory; what is at `offset` is on disk.
+struct TransferProgress: Hashable, Sendable {
+    enum Phase: Hashable, Sendable {
+        /// A part was asked for.
+        case asking(id: UInt64, deadline: UInt64)
+        /// A part is being written.
+        case taking
+        /// The donor is asked again at that time, or whenever it is there.
+        case pausing(until: UInt64)
+        /// The copy is whole, and looked at.
+        case checking
+    }
+
+    var donor: NodeID
+    /// Which copy, once the donor has told.
+    var copy: TransferCopy?
+    var offset: UInt64 = 0
+    var phase: Phase
+    /// When a part last came, or the donor was chosen.
+    var progressedAt: UInt64
+}

@@ -1,0 +1,295 @@
+import Foundation
+import Merge
+import Synchronization
+import Testing
+
+@testable import Coordinator
+
+/// A node takes another's store over as a copy, and loses nothing of its own.
+@Suite struct TransferTests {
+    private let donor: EngineNode
+    private let joiner: EngineNode
+
+    init() throws {
+        let model = try EngineModel.everything()
+        donor = try EngineNode(model, node: 1)
+        joiner = try EngineNode(model, node: 2)
+    }
+
+    /// Reads the donor's copy part by part, as a joiner does; from where the last one ended.
+    @discardableResult
+    private func receive(
+        _ outgoing: OutgoingTransfer, into incoming: IncomingTransfer, partBytes: Int = 10_000,
+        parts: Int = .max
+    ) throws -> TransferOffer {
+        let begun = incoming.begun()
+        var number = begun?.offer.number ?? 0
+        var offset = begun?.offset ?? 0
+        for _ in 0..<parts {
+            let part = try outgoing.read(
+                number, from: offset, byteLimit: partBytes, for: joiner.node, now: 0)
+            if part.bytes.isEmpty { return part.offer }
+            number = part.offer.number
+            offset = try incoming.write(part.bytes, of: part.offer, at: part.offset)
+        }
+        return try #require(incoming.begun()?.offer)
+    }
+
+    private func install(_ files: any StoreFiles = SystemFiles()) throws -> TransferInstallation {
+        var options = PersistentStoreCoordinator.Options()
+        options.files = files
+        return try PersistentStoreCoordinator.installTransfer(
+            at: joiner.path, model: joiner.model, cluster: "test", node: joiner.node,
+            options: options)
+    }
+
+    private func purge(_ node: EngineNode) throws {
+        let token = try node.coordinator.currentToken
+        let purged = Mutex(0)
+        let done = DispatchSemaphore(value: 0)
+        node.coordinator.maintain({ engine in
+            let count = try engine.purgeHistory(
+                through: token.position, stable: token.versionVector)
+            purged.withLock { $0 = count }
+        }) { _ in done.signal() }
+        done.wait()
+        #expect(purged.withLock { $0 } > 0)
+    }
+
+    @Test("A node behind the donor's history gets all of it, and others get its unsent saves")
+    func behind() throws {
+        let shared = try donor.insert("Tag", ["name": .string("a")])
+        try joiner.take(from: donor)
+        try joiner.coordinator.vouch()
+        for _ in 0..<20 { _ = try donor.insert("Tag") }
+        try donor.update(shared, ["name": .string("donor's")])
+        try purge(donor)
+        let unsent = try joiner.insert("Tag", ["name": .string("unsent")])
+        try joiner.update(shared, ["name": .string("joiner's")])
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        #expect(
+            try incoming.check(cluster: "test", model: joiner.model) == donor.vector)
+        let store = try joiner.coordinator.currentToken.store
+        joiner.close()
+        let installed = try install()
+        #expect(installed.donor == donor.node && installed.carriedCount == 2)
+        try joiner.open()
+        #expect(try joiner.coordinator.currentToken.store != store)
+        #expect(joiner.coordinator.recovery == .none)
+        #expect(try joiner.value(unsent, "name") == .string("unsent"))
+        try exchange(donor, joiner)
+        #expect(try donor.value(unsent, "name") == .string("unsent"))
+        #expect(try donor.conflicts().count == 1)
+        // And both go on.
+        try joiner.update(unsent, ["name": .string("later")])
+        _ = try joiner.insert("Tag")
+        try exchange(donor, joiner)
+        #expect(!FileManager.default.fileExists(atPath: joiner.path + "-transfer"))
+        #expect(FileManager.default.fileExists(atPath: joiner.path + "-before-transfer"))
+    }
+
+    @Test("A transfer goes on where it stopped, also after a restart, and only with the same copy")
+    func resumed() throws {
+        for _ in 0..<50 { _ = try donor.insert("Tag") }
+        let outgoing = OutgoingTransfer(donor.coordinator)
+        let first = try receive(
+            outgoing, into: IncomingTransfer(for: joiner.coordinator), parts: 3)
+        // Saved after the copy was made: not in it, and it is the same copy nevertheless.
+        _ = try donor.insert("Tag")
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        #expect(try #require(incoming.begun()).offset == 30_000)
+        #expect(try receive(outgoing, into: incoming) == first)
+        _ = try incoming.check(cluster: "test", model: joiner.model)
+        // A donor that has started again has another copy: it begins anew.
+        outgoing.tend(now: nil)
+        _ = try receive(outgoing, into: incoming, parts: 1)
+        #expect(try #require(incoming.begun()).offset == 10_000)
+        #expect(throws: CoordinatorError.self) {
+            try incoming.check(cluster: "test", model: joiner.model)
+        }
+    }
+
+    @Test("A flipped bit anywhere in the copy is noticed, and a part out of place is refused")
+    func damaged() throws {
+        for _ in 0..<20 { _ = try donor.insert("Tag", ["name": .string("text")]) }
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        let offer = try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        let whole = try #require(FileManager.default.contents(atPath: incoming.path))
+        for offset in stride(from: 0, to: whole.count, by: whole.count / 40) {
+            var bytes = whole
+            bytes[offset] ^= 4
+            try bytes.write(to: URL(fileURLWithPath: incoming.path))
+            #expect(throws: CoordinatorError.self) {
+                try incoming.check(cluster: "test", model: joiner.model)
+            }
+        }
+        try whole.write(to: URL(fileURLWithPath: incoming.path))
+        _ = try incoming.check(cluster: "test", model: joiner.model)
+        #expect(throws: CoordinatorError.self) {
+            try incoming.check(cluster: "other", model: joiner.model)
+        }
+        #expect(throws: CoordinatorError.self) {
+            _ = try incoming.write([1], of: offer, at: offer.total + 5)
+        }
+    }
+
+    @Test("A node that was copied in an earlier life gets what it had there and lost, once")
+    func madeAnew() throws {
+        let lost = try joiner.insert("Tag", ["name": .string("lost")])
+        try donor.take(from: joiner)
+        joiner.close()
+        for suffix in ["", "-wal", "-shm", "-incarnation", "-lock"] {
+            try? FileManager.default.removeItem(atPath: joiner.path + suffix)
+        }
+        try joiner.open()
+        #expect(try joiner.row(lost) == nil)
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        joiner.close()
+        #expect(try install().carriedCount == 0)
+        try joiner.open()
+        #expect(try joiner.value(lost, "name") == .string("lost"))
+        _ = try joiner.insert("Tag")
+        try exchange(donor, joiner)
+        #expect(!FileManager.default.fileExists(atPath: joiner.path + "-before-transfer"))
+    }
+
+    @Test("What only its node knows is carried over: outcomes of saves, and saves' conflicts")
+    func ownKnowledge() throws {
+        let tag = try donor.insert("Tag", ["name": .string("a")])
+        try joiner.take(from: donor)
+        let version = try #require(try joiner.row(tag)?.version)
+        try joiner.update(tag, ["name": .string("b")])
+        // Fetched before that, and saved under a policy that discards it: a conflict of a save.
+        try joiner.save(
+            try joiner.change(tag, ["name": .string("c")], version: version), policy: .mergeByPropertyStoreTrump)
+        let before = try joiner.conflicts(kind: .save, isOpen: nil)
+        #expect(!before.isEmpty)
+        let request = SaveRequest(
+            operations: [try joiner.insertion("Tag")], author: "x", saveID: "once")
+        let outcome = try joiner.coordinator.save(request)
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        joiner.close()
+        _ = try install()
+        try joiner.open()
+        #expect(try joiner.conflicts(kind: .save, isOpen: nil) == before)
+        let again = try joiner.coordinator.save(request)
+        #expect(again.transaction == outcome.transaction && again.token == outcome.token)
+    }
+
+    @Test("A copy that does not reach what this store's log has no more is refused")
+    func doesNotReach() throws {
+        let other = try EngineNode(donor.model, node: 3)
+        for _ in 0..<5 { _ = try other.insert("Tag") }
+        try joiner.take(from: other)
+        try purge(joiner)
+        _ = try donor.insert("Tag")
+        let before = try joiner.coordinator.currentDigest
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        joiner.close()
+        #expect(try joiner.code { _ = try install() } == .limitExceeded)
+        try joiner.open()
+        #expect(try joiner.coordinator.currentDigest == before)
+    }
+
+    @Test("Whoever asks is given the copy there is, unless the log no longer goes on from it")
+    func shared() throws {
+        _ = try donor.insert("Tag")
+        let outgoing = OutgoingTransfer(donor.coordinator)
+        func ask() throws -> TransferOffer {
+            try outgoing.read(0, from: 0, byteLimit: 1, for: joiner.node, now: 0).offer
+        }
+        let first = try ask()
+        _ = try donor.insert("Tag")
+        #expect(try ask() == first)
+        _ = try donor.insert("Tag")
+        try purge(donor)
+        let second = try ask()
+        #expect(second != first)
+        outgoing.tend(now: OutgoingTransfer.keptMilliseconds - 1)
+        #expect(try ask() == second)
+        outgoing.tend(now: OutgoingTransfer.keptMilliseconds)
+        #expect(!FileManager.default.fileExists(atPath: donor.path + "-outgoing"))
+        #expect(try ask() != second)
+    }
+
+    // MARK: Crashes
+
+    /// The system's files, of which one operation fails: before it is done, or after.
+    private final class FailingFiles: StoreFiles {
+        private let system = SystemFiles()
+        let left: Mutex<Int>
+        private let isDone: Bool
+
+        init(failing: Int, isDone: Bool) {
+            left = Mutex(failing)
+            self.isDone = isDone
+        }
+
+        private func attempt(_ operation: () throws -> Void) throws {
+            let fails = left.withLock { left in
+                left -= 1
+                return left == 0
+            }
+            if !fails || isDone { try operation() }
+            if fails { throw CoordinatorError(.inputOutput, "The power failed.") }
+        }
+
+        func lock(storePath: String) throws -> any StoreLock {
+            try system.lock(storePath: storePath)
+        }
+        func size(of path: String) -> UInt64? { system.size(of: path) }
+        func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
+            system.read(path, from: offset, count: count)
+        }
+        func rewrite(_ path: String) throws { try attempt { try system.rewrite(path) } }
+        func remove(_ path: String) throws { try attempt { try system.remove(path) } }
+        func replace(_ path: String, with bytes: [UInt8]) throws {
+            try attempt { try system.replace(path, with: bytes) }
+        }
+        func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws {
+            try attempt { try system.write(bytes, to: path, at: offset) }
+        }
+        func move(_ path: String, to other: String) throws {
+            try attempt { try system.move(path, to: other) }
+        }
+        func link(_ path: String, as other: String) throws {
+            try attempt { try system.link(path, as: other) }
+        }
+    }
+
+    @Test("A failure at any step leaves the store that was, or the new one; both have its saves")
+    func crashes() throws {
+        for _ in 0..<5 { _ = try donor.insert("Tag") }
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        var steps = 0
+        for isDone in [false, true] {
+            for step in 1... {
+                let unsent = try joiner.insert("Tag", ["name": .string("\(isDone) \(step)")])
+                let donated = try donor.insert("Tag")
+                let outgoing = OutgoingTransfer(donor.coordinator)
+                outgoing.tend(now: nil)
+                try incoming.discard()
+                try receive(outgoing, into: incoming)
+                joiner.close()
+                let files = FailingFiles(failing: step, isDone: isDone)
+                let installed = try? install(files)
+                try joiner.open()
+                #expect(try joiner.value(unsent, "name") == .string("\(isDone) \(step)"))
+                if try joiner.row(donated) != nil { joiner.coordinator.setSaving(allowed: true) }
+                if files.left.withLock({ $0 }) > 0 {
+                    #expect(installed != nil)
+                    steps += step
+                    break
+                }
+            }
+        }
+        #expect(steps > 20)
+        // Whatever was left, it is a store that goes on.
+        try incoming.discard()
+        try exchange(donor, joiner)
+    }
+}

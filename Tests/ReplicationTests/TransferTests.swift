@@ -1,0 +1,228 @@
+import Merge
+import Testing
+
+@testable import Replication
+
+/// Store transfers as a protocol: who begins one, with whom, and what becomes of it when links,
+/// donors and joiners fail.
+@Suite struct StoreTransferTests {
+    private func world(_ seed: UInt64 = 1, pageBytes: Int = 2_000) -> World {
+        let world = World(seed: seed)
+        world.limits.pageBytes = pageBytes
+        world.limits.transferTransactions = 100
+        return world
+    }
+
+    /// Saves 200 transactions on the first node, of which the others hear as they are saved.
+    private func fill(_ world: World) {
+        for _ in 0..<20 {
+            world.save(0, count: 10, bytes: 500)
+            world.run(200)
+        }
+    }
+
+    private func purge(_ world: World, _ indices: Int...) {
+        for index in indices {
+            world.nodes[index].store.purgedCount = world.nodes[index].store.log.count
+        }
+    }
+
+    /// Goes on until a node has a part of a copy, and not the whole.
+    private func runUntilPartial(_ world: World, _ index: Int) -> TransferCopy? {
+        for _ in 0..<5_000 {
+            world.run(1)
+            if let (copy, bytes) = world.nodes[index].store.incoming, bytes.count > 10_000 {
+                return bytes.count < Int(copy.total) ? copy : nil
+            }
+        }
+        return nil
+    }
+
+    @Test("A node that no log reaches takes a copy over, with its own saves, and all converge")
+    func behind() {
+        let world = world()
+        world.addNodes(3)
+        world.start()
+        world.save(0, count: 5)
+        world.run(3_000)
+        world.stop(2)
+        for _ in 0..<10 { world.save(0, count: 3) }
+        world.run(3_000)
+        world.nodes[2].isUp = true
+        purge(world, 0, 1)
+        world.restart(2)
+        world.save(2, count: 4)
+        world.save(0)
+        world.run(10_000)
+        #expect(world.nodes[2].installed == 1)
+        #expect(world.isConverged)
+        #expect(world.nodes[2].store.violations.isEmpty)
+        #expect(world.nodes[2].store.vector[world.nodes[0].actor] == 36)
+    }
+
+    @Test("While one member's log reaches, it is pulled from, and no copy is taken")
+    func oneReaches() {
+        let world = world()
+        world.addNodes(3)
+        world.start()
+        world.save(0, count: 50)
+        world.run(3_000)
+        world.stop(2)
+        for _ in 0..<10 { world.save(0, count: 3) }
+        world.run(3_000)
+        purge(world, 0)
+        world.restart(2)
+        world.run(10_000)
+        #expect(world.nodes[2].installed == 0)
+        #expect(world.isConverged)
+    }
+
+    @Test("A new node takes a copy where the log is long, and the log where it is short")
+    func newcomer() {
+        for (count, installed) in [(99, 0), (100, 1)] {
+            let world = world()
+            world.addNodes(2)
+            world.start()
+            for _ in 0..<count { world.save(0) }
+            world.run(3_000)
+            world.addNode(3, peers: [1, 2])
+            world.nodes[0].peers.append(World.id(3))
+            world.give(0, .peersChanged([World.id(2), World.id(3)], now: world.now))
+            world.nodes[1].peers.append(World.id(3))
+            world.give(1, .peersChanged([World.id(1), World.id(3)], now: world.now))
+            world.startNewcomer(2)
+            world.run(15_000)
+            #expect(world.nodes[2].installed == installed)
+            #expect(world.isConverged)
+        }
+    }
+
+    @Test("A part that is lost is asked for again, and nothing that came is asked for twice")
+    func lossy() {
+        let world = world()
+        world.limits.transferTimeoutMilliseconds = 1_000
+        world.addNodes(2)
+        world.start()
+        fill(world)
+        world.stop(1)
+        world.nodes[1].store = FakeStore()
+        world.faults.exchangeLoss = 0.3
+        world.faults.repeats = 0.2
+        world.restart(1)
+        world.run(300_000)
+        #expect(world.nodes[1].installed == 1)
+        #expect(world.isConverged)
+        #expect(world.copies.count == 1)
+    }
+
+    @Test("A joiner that starts again goes on where it was, if its donor has the copy still")
+    func joinerRestarts() throws {
+        let world = world()
+        world.addNodes(3)
+        world.start()
+        fill(world)
+        world.stop(2)
+        world.nodes[2].store = FakeStore()
+        world.restart(2)
+        _ = try #require(runUntilPartial(world, 2))
+        world.stop(2)
+        world.run(500)
+        world.restart(2)
+        world.run(1_000)
+        #expect(world.copies.count == 1)
+        world.run(20_000)
+        #expect(world.copies.count == 1)
+        #expect(world.nodes[2].installed == 1)
+        #expect(world.isConverged)
+    }
+
+    @Test("A donor that is gone for long is replaced by another, from its beginning")
+    func donorGone() throws {
+        let world = world()
+        world.addNodes(3)
+        world.start()
+        fill(world)
+        world.stop(2)
+        world.nodes[2].store = FakeStore()
+        world.restart(2)
+        _ = try #require(runUntilPartial(world, 2))
+        let donor = try #require(world.nodes[2].replicator.status.transfer?.donor)
+        world.stop(donor == World.id(1) ? 0 : 1)
+        world.run(400_000)
+        #expect(world.nodes[2].installed == 1)
+        #expect(world.copies.count == 2)
+        #expect(world.nodes[2].store.vector[world.nodes[0].actor] == 200)
+    }
+
+    @Test("A copy that is refused is not asked for again at once, and then anew")
+    func refused() throws {
+        let world = world()
+        world.addNodes(2)
+        world.start()
+        fill(world)
+        world.stop(1)
+        world.nodes[1].store = FakeStore()
+        // Or it would go on by the log.
+        purge(world, 0)
+        world.restart(1)
+        var isSpoilt = false
+        for _ in 0..<2_000 where !isSpoilt {
+            world.run(1)
+            isSpoilt = world.nodes[1].effects.contains {
+                if case .installTransfer = $0 { true } else { false }
+            }
+        }
+        world.nodes[1].store.incoming?.bytes.append(0)
+        world.run(30_000)
+        #expect(world.nodes[1].installed == 0)
+        #expect(
+            world.nodes[1].alarms.contains {
+                if case .transferFailed = $0 { true } else { false }
+            })
+        world.run(60_000)
+        #expect(world.nodes[1].installed == 1)
+        #expect(world.isConverged)
+    }
+
+    @Test("Whoever is no member is given nothing, nor is it by a store that must be vouched for")
+    func notGiven() throws {
+        let world = world()
+        world.addNodes(2)
+        world.start()
+        fill(world)
+        // A stranger asks node 1, which does not know it.
+        world.addNode(3, peers: [1])
+        world.startNewcomer(2)
+        world.run(10_000)
+        #expect(world.nodes[2].installed == 0)
+        #expect(world.copies.isEmpty)
+    }
+
+    @Test("Parts out of place quarantine the link, and nothing of them is written")
+    func outOfPlace() throws {
+        let world = world()
+        world.addNodes(2)
+        world.start()
+        fill(world)
+        world.stop(1)
+        world.nodes[1].store = FakeStore()
+        world.restart(1)
+        let copy = try #require(runUntilPartial(world, 1))
+        for _ in 0..<100 {
+            let answers = world.nodes[1].replicator.transfer
+            if case .asking(let id, _)? = answers?.phase {
+                let part = TransferPart(id: id, copy: copy, offset: 7, bytes: [1])
+                let frame = Envelope(
+                    cluster: "test", sender: World.id(1), message: .transferPart(part)
+                ).encoded()
+                world.give(
+                    1,
+                    .messageReceived(
+                        bytes: frame, from: World.id(1), over: .exchange, now: world.now))
+                break
+            }
+            world.run(1)
+        }
+        #expect(world.nodes[1].quarantined == [World.id(1)])
+    }
+}
