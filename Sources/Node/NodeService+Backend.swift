@@ -23,6 +23,7 @@ extension NodeService: NodeBackend {
             held: (replicator?.held ?? []).map {
                 NodeStatus.Held(transaction: $0.dot, reason: $0.reason.text)
             })
+        status.transfer = replicator?.transfer
         status.keys = keys
         status.stability = stability
         status.history = shared.history.report

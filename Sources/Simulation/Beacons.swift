@@ -64,6 +64,12 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case clockDriftRefused
     /// What waits on a gap that nobody can fill was found.
     case orphanFound
+    /// History was purged for its size, though a member was not known to have it.
+    case historyPurged
+    /// A copy of another's store was taken over.
+    case storeTransferred
+    /// A node's own saves that the copy lacked were carried over to it.
+    case savesCarriedOver
     /// A merge brought rows with one unique key together: one of them was eclipsed.
     case groupFormedByMerge
     /// An eclipsed row was shown again.

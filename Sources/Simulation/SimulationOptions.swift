@@ -17,6 +17,9 @@ public struct SimulationOptions: Sendable {
     /// Whether in about a sixth of the runs with drawn models nodes are opened with the next model,
     /// one after the other; all else of a seed's plan is the same with that as without.
     public var hasModelChanges = true
+    /// Whether in a third of the runs some nodes keep little history and take copies of others'
+    /// stores; all else of a seed's plan is the same.
+    public var hasTransfers = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

@@ -19,7 +19,7 @@ public struct TransferInstallation: Hashable, Sendable {
 /// - transactions that the copy lacks, the node's own unsent saves among them, are applied to it;
 /// - incarnations that were met, and what is known of them, are the later of both;
 /// - outcomes of saves with an ID, and saves' conflicts, which only their node has, are carried
-///   over.
+///   over, and so are consumers of history.
 ///
 /// The former store is kept as `STORE-before-transfer`, the latest only: its journal may tell of
 /// what the donor never witnessed. Tokens of the former store are of another store from then on,
@@ -123,6 +123,12 @@ extension PersistentStoreCoordinator {
             _ = try coordinator.apply(page)
             count += page.count
         }
+        // One whose place the log has no more is told so when it reads on.
+        for consumer in try coordinator.consumers() {
+            do {
+                try coordinator.setConsumer(consumer.name, to: consumer.token)
+            } catch let error where error.code == .historyTokenExpired {}
+        }
         try coordinator.makeDurable()
         let vector = try coordinator.currentToken.versionVector
         guard vector.covers(identity.vector) else {
@@ -222,6 +228,9 @@ struct StoreIdentity {
             (id, closed, entity, row, kind, state, opened, record)
             SELECT id, closed, entity, row, kind, state, opened, record
             FROM former._conflict WHERE kind = 'save' AND closed > 0 ORDER BY position;
+        DELETE FROM main._consumer;
+        INSERT INTO main._consumer (name, position, token, told)
+            SELECT name, 0, token, told FROM former._consumer;
         """
 
     /// The next transactions of the log that a vector does not cover, in the order applied there.

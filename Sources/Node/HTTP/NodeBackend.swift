@@ -4,6 +4,7 @@
 
 public import Coordinator
 public import Merge
+public import Replication
 
 /// What the HTTP interface asks of a node; a coordinator alone is enough to answer most of it.
 public protocol NodeBackend: Sendable {
@@ -153,6 +154,8 @@ public struct NodeStatus: Hashable, Sendable {
     public var peers: [Peer]
     /// Transactions that are held, by dot.
     public var held: [Held]
+    /// The copy of a member's store that is being taken over, if one is.
+    public var transfer: TransferStatus?
     /// Where the keys of the mesh stand.
     public var keys = MeshKeyReport()
     /// What is not stable, and for whom it waits; nil without replication.

@@ -2,6 +2,7 @@
 
 internal import Coordinator
 internal import Merge
+internal import Replication
 
 /// Where the node stands.
 struct StatusResource: Sendable {
@@ -42,6 +43,7 @@ struct StatusResource: Sendable {
                                 "reason": .string($0.reason),
                             ]
                         }),
+                    "transfer": Self.transfer(status.transfer),
                     "keys": MeshKeyRenderer.value(status.keys, now: status.lookedAt),
                     "stability": Self.stability(
                         status.stability, uncollected: try reader.uncollectedCount,
@@ -89,6 +91,15 @@ struct StatusResource: Sendable {
             "oldestGeneration": pins.oldestGeneration.map(ValueRenderer.count) ?? .null,
             "oldestAgeMilliseconds": ValueRenderer.count(pins.oldestAgeMilliseconds),
             "leases": .integer(Int64(leases)),
+        ]
+    }
+
+    private static func transfer(_ transfer: TransferStatus?) -> JSONValue {
+        guard let transfer else { return .null }
+        return [
+            "donor": .integer(Int64(transfer.donor.rawValue)),
+            "bytes": ValueRenderer.count(transfer.offset),
+            "total": transfer.total.map(ValueRenderer.count) ?? .null,
         ]
     }
 

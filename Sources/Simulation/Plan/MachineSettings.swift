@@ -20,6 +20,8 @@ struct MachineSettings: Hashable, Sendable {
     var walLimit: UInt64 = 1 << 30
     /// The longest a pin may live, in milliseconds.
     var pinLimitMilliseconds: UInt64 = 3_600_000
+    /// The most bytes of history that the machine keeps; nil for all.
+    var historyBytes: UInt64?
     /// How far the machine's clock is off from the start, in milliseconds.
     var clockOffset: Int64 = 0
 

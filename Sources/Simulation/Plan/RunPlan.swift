@@ -61,8 +61,27 @@ struct RunPlan {
         if options.hasUniqueKeys { drawUniqueKeys(&own) }
         if options.hasMembershipChanges { drawMembers(seed, options) }
         if succession != nil { drawMigrations(&later) }
+        if options.hasTransfers { drawHistory() }
         // Sorting is stable by time and then by seed, so no order hangs on how it was drawn.
         events.sort { ($0.milliseconds, $0.seed) < ($1.milliseconds, $1.seed) }
+    }
+
+    /// Lets some machines keep little history, and take copies of stores rather than short logs.
+    private mutating func drawHistory() {
+        var generator = SeededGenerator(seed: seed &* 0xA076_1D64_78BD_642F &+ 7)
+        guard generator.number(below: 3) == 0 else { return }
+        for place in machines.indices {
+            if generator.number(below: 2) == 0 {
+                machines[place].historyBytes = UInt64(generator.number(below: 20_000))
+            }
+            if generator.number(below: 2) == 0 {
+                machines[place].limits.transferTransactions = UInt64(
+                    1 + generator.number(below: 40))
+            }
+            machines[place].limits.transferPatienceMilliseconds = 5_000
+            machines[place].limits.transferRetryMilliseconds = 5_000
+            machines[place].limits.transferTimeoutMilliseconds = 10_000
+        }
     }
 
     /// The plan with only some of its events.

@@ -1,3 +1,4 @@
+internal import Coordinator
 internal import Merge
 internal import Replication
 
@@ -47,6 +48,24 @@ final class Machine {
     var imageMembership = Membership()
     /// When it was last told of a later incarnation of itself.
     var reopenedAt: UInt64?
+
+    /// Where its store is.
+    var storePath: String { disk.path("store.sqlite") }
+
+    /// How its store is opened.
+    func options(seed: UInt64) -> PersistentStoreCoordinator.Options {
+        let clock = clock
+        let chance = SharedGenerator(seed: seed)
+        var options = PersistentStoreCoordinator.Options()
+        options.readers = 2
+        options.files = disk
+        options.wallMilliseconds = { clock.wallMilliseconds }
+        options.random = { chance.next() }
+        options.walLimit = settings.walLimit
+        options.pinLimitMilliseconds = settings.pinLimitMilliseconds
+        options.checkpointPages = settings.checkpointPages
+        return options
+    }
 
     init(
         number: Int, node: NodeID, disk: SimulatedDisk, settings: MachineSettings,

@@ -24,6 +24,8 @@ final class SimulatedProcess {
     private var replicator: Replicator
     private var generator: SeededGenerator
     private let mailbox = Mailbox()
+    private let outgoing: OutgoingTransfer
+    private let incoming: IncomingTransfer
     private var observation: CommitObservation?
     private let startedAt: UInt64
 
@@ -73,21 +75,14 @@ final class SimulatedProcess {
         startedAt = world.milliseconds
         links = Set(machine.configured)
         generator = SeededGenerator(seed: world.draw())
-        let clock = machine.clock
-        let chance = SharedGenerator(seed: world.draw())
-        var options = PersistentStoreCoordinator.Options()
-        options.readers = 2
-        options.files = machine.disk
-        options.wallMilliseconds = { clock.wallMilliseconds }
-        options.random = { chance.next() }
-        options.walLimit = machine.settings.walLimit
-        options.pinLimitMilliseconds = machine.settings.pinLimitMilliseconds
-        options.checkpointPages = machine.settings.checkpointPages
+        var options = machine.options(seed: world.draw())
         options.minimumIncarnation = minimumIncarnation
         options.migration = .inferredGroupingDuplicates
         coordinator = try PersistentStoreCoordinator(
-            storeAt: machine.disk.path("store.sqlite"), model: world.model(of: machine),
+            storeAt: machine.storePath, model: world.model(of: machine),
             cluster: World.cluster, node: machine.node, options: options)
+        outgoing = OutgoingTransfer(coordinator)
+        incoming = IncomingTransfer(for: coordinator)
         guard let actor = coordinator.actor else {
             preconditionFailure("A store opened for writing has an actor.")
         }
@@ -103,7 +98,14 @@ final class SimulatedProcess {
                 modelHash: coordinator.model.versionHash,
                 recovery: Self.recovery(coordinator.recovery),
                 incarnations: try coordinator.rememberedIncarnations,
-                models: world.plan.succession == nil ? [] : try coordinator.modelTexts),
+                models: world.plan.succession == nil ? [] : try coordinator.modelTexts,
+                transfer: incoming.begun().map {
+                    .init(
+                        donor: $0.offer.donor,
+                        copy: TransferCopy(
+                            number: $0.offer.number, total: $0.offer.total,
+                            digest: $0.offer.digest), offset: $0.offset)
+                }),
             limits: machine.settings.limits,
             generator: SeededGenerator(seed: world.draw()))
         observation = coordinator.observeCommits { [mailbox] notice in
@@ -260,6 +262,13 @@ final class SimulatedProcess {
         case .reopen(let incarnation):
             met(.incarnationReopened)
             later(0) { $0.world.reopen($0, after: incarnation) }
+        case .readTransfer(let id, let number, let offset, let byteLimit, let node):
+            later(handover()) {
+                $0.readTransfer(id, number, from: offset, byteLimit: byteLimit, for: node)
+            }
+        case .takeTransfer(let copy, let donor, let offset, let bytes):
+            later(handover()) { $0.take(copy, donor: donor, offset: offset, bytes: bytes) }
+        case .installTransfer: later(handover()) { $0.checkTransfer() }
         case .learnModels(let texts): later(handover()) { $0.learn(texts) }
         case .compareModel(let text, let node):
             later(handover()) {
@@ -293,6 +302,51 @@ final class SimulatedProcess {
     private func isLetIn(_ frame: SimulatedNetwork.Frame) -> Bool {
         guard frame.channel == .publish || world.namesPublisher else { return true }
         return NodeID(frame.sender).map(links.contains) ?? false
+    }
+
+    private func readTransfer(
+        _ id: UInt64, _ number: UInt64, from offset: UInt64, byteLimit: Int, for node: NodeID
+    ) {
+        let result = run { _ in
+            try outgoing.read(
+                number, from: offset, byteLimit: byteLimit, for: node, now: world.milliseconds)
+        }
+        later(handover()) {
+            let part = try? result.get()
+            $0.feed(
+                .transferRead(
+                    id: id,
+                    copy: part.map {
+                        TransferCopy(
+                            number: $0.offer.number, total: $0.offer.total,
+                            digest: $0.offer.digest)
+                    }, offset: part?.offset ?? 0, bytes: part?.bytes ?? [],
+                    now: $0.world.milliseconds))
+        }
+    }
+
+    private func take(_ copy: TransferCopy, donor: NodeID, offset: UInt64, bytes: [UInt8]) {
+        let offer = TransferOffer(
+            donor: donor, number: copy.number, total: copy.total, digest: copy.digest)
+        let result = run { _ in try incoming.write(bytes, of: offer, at: offset) }
+        later(handover()) {
+            $0.feed(.transferTaken(offset: try? result.get(), now: $0.world.milliseconds))
+        }
+    }
+
+    private func checkTransfer() {
+        let result = run { coordinator in
+            try incoming.check(cluster: coordinator.cluster, model: coordinator.model)
+        }
+        guard isAlive else { return }
+        switch result {
+        case .success: later(0) { $0.world.installTransfer($0) }
+        case .failure(let error):
+            try? incoming.discard()
+            later(handover()) {
+                $0.feed(.transferRefused("\(error)", now: $0.world.milliseconds))
+            }
+        }
     }
 
     private func remember(_ actor: ActorID) {
@@ -381,7 +435,20 @@ final class SimulatedProcess {
             nextSecondAt = now + 1_000
             noteGauges()
             tendPins()
+            tendHistory()
         }
+    }
+
+    private func tendHistory() {
+        guard isAlive, let bytes = machine.settings.historyBytes else { return }
+        var limits = HistoryLimits()
+        limits.maximumBytes = bytes
+        let elsewhere = replicator.status.peers.filter(\.isConfigured)
+            .reduce(into: VersionVector()) { $0.join($1.durable) }
+        let knowledge = HistoryKnowledge(stable: stable, elsewhere: elsewhere)
+        let result = run { try $0.tendHistory(limits, knowledge) }
+        if case .success(let tended) = result, tended.purgedUnstable > 0 { met(.historyPurged) }
+        if isAlive { outgoing.tend(now: world.milliseconds) }
     }
 
     private func makeDurableIfDue(_ now: UInt64) {

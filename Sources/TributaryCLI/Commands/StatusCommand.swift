@@ -38,6 +38,9 @@ struct StatusCommand: AsyncParsableCommand {
             let consumers = (history["consumers"]?.array ?? []).compactMap(\.object)
             lines += consumers.map { line("consumer", consumer($0)) }
         }
+        if let transfer = status["transfer"]?.object {
+            lines.append(line("transfer", JSONRendering.brief(.object(transfer))))
+        }
         for held in status["held"]?.array ?? [] {
             lines.append(line("held", JSONRendering.brief(held)))
         }
