@@ -124,10 +124,10 @@ extension PersistentStoreCoordinator {
             count += page.count
         }
         // One whose place the log has no more is told so when it reads on.
-        for consumer in try coordinator.consumers() {
+        for consumer in try coordinator.historyStatus().consumers {
             do {
                 try coordinator.setConsumer(consumer.name, to: consumer.token)
-            } catch let error where error.code == .historyTokenExpired {}
+            } catch let error as CoordinatorError where error.code == .historyTokenExpired {}
         }
         try coordinator.makeDurable()
         let vector = try coordinator.currentToken.versionVector

@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import LinkProxy
+import Node
 import Synchronization
 
 /// Real nodes as processes, every directed link of their mesh through proxies that can be cut.
@@ -144,7 +145,14 @@ final class TestCluster: Sendable {
             "the nodes agreed:\n" + last.withLock { $0.joined(separator: "\n") }
         } _: {
             var positions: [Position] = []
-            for node in nodes { positions.append(try await node.position()) }
+            for node in nodes {
+                do {
+                    positions.append(try await node.position())
+                } catch let error as NodeError where error.isNoAnswer {
+                    // It opens its store anew, or has ended, which is found when the time is over.
+                    return false
+                }
+            }
             last.withLock { $0 = positions.map(\.description) }
             return Set(positions).count == 1
         }
