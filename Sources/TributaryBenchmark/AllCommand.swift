@@ -13,7 +13,8 @@ struct AllCommand: AsyncParsableCommand {
         var commands: [any AsyncParsableCommand] = [
             try InsertCommand.parse(arguments), try SaversCommand.parse(arguments),
             try HTTPCommand.parse(arguments), try LatencyCommand.parse(arguments),
-            try CatchUpCommand.parse(arguments), try GrowthCommand.parse(arguments),
+            try CatchUpCommand.parse(arguments), try HealCommand.parse(arguments),
+            try TransferCommand.parse(arguments), try GrowthCommand.parse(arguments),
             try IdleCommand.parse(arguments),
         ]
         for index in commands.indices {

@@ -151,11 +151,16 @@ final class ServedNode {
     }
 
     /// The memory it holds, in megabytes of 10^6 bytes.
-    var residentMegabytes: Double {
+    var residentMegabytes: Double { memory("VmRSS:") }
+
+    /// The most memory it has held, likewise.
+    var peakMegabytes: Double { memory("VmHWM:") }
+
+    private func memory(_ key: String) -> Double {
         guard let process else { return 0 }
         let path = "/proc/\(process.processIdentifier)/status"
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
-        for line in text.split(separator: "\n") where line.hasPrefix("VmRSS:") {
+        for line in text.split(separator: "\n") where line.hasPrefix(key) {
             let number = line.split(separator: " ").dropFirst().first.flatMap { Double($0) }
             return (number ?? 0) * 1024 / 1e6
         }

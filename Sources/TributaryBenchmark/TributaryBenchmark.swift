@@ -11,7 +11,8 @@ struct TributaryBenchmark: AsyncParsableCommand {
         abstract: "Measures Tributary and prints Markdown tables.",
         subcommands: [
             InsertCommand.self, SaversCommand.self, HTTPCommand.self, LatencyCommand.self,
-            CatchUpCommand.self, GrowthCommand.self, IdleCommand.self, AllCommand.self,
+            CatchUpCommand.self, HealCommand.self, TransferCommand.self, GrowthCommand.self,
+            IdleCommand.self, AllCommand.self,
         ])
 }
 

@@ -59,7 +59,7 @@ extension EndToEnd.TransferTests {
         try await TestCluster.with(nodes: 3) { cluster in
             var saved = 0
             for node in cluster.nodes {
-                saved += await Load(
+                saved += try await Load(
                     on: node, prefix: "n\(node.number)", clients: 2, limit: 20
                 ).finish().acknowledged.count
             }
@@ -84,7 +84,7 @@ extension EndToEnd.TransferTests {
     @Test("A newcomer killed again and again while it takes a copy gets all of it in the end")
     func killedMeanwhile() async throws {
         try await TestCluster.with(nodes: 3, starting: [1, 2]) { cluster in
-            let saved = await Load(
+            let saved = try await Load(
                 on: cluster.node(1), prefix: "n", clients: 4, limit: 300
             ).finish().acknowledged.count
             try await cluster.waitForConvergence(among: [1, 2])
@@ -105,6 +105,50 @@ extension EndToEnd.TransferTests {
             #expect(try await joiner.count("Latest") == 3 * saved)
             #expect(try await joiner.verify()["ok"]?.boolean == true)
             try await saveOnce(joiner, "joiner's")
+            try await cluster.waitForConvergence()
+            try await expectEqualContents(cluster)
+        }
+    }
+
+    @Test("A node cut off for longer than history is kept loses nothing that it saved meanwhile")
+    func unsentSaves() async throws {
+        try await TestCluster.with(nodes: 3, starting: []) { cluster in
+            for node in cluster.nodes {
+                try await node.start(environment: ["TRIBUTARY_HISTORY_MAXIMUM_BYTES": "65536"])
+            }
+            try await cluster.node(1).save([TestModel.insert("Latest", ["name": "before"])])
+            try await cluster.waitForConvergence()
+            let away = cluster.node(3)
+            await cluster.partition([[1, 2], [3]])
+            // Enough that 1 and 2 purge what 3 does not have, and more than fits in what 3 saves.
+            let load = try await Load(
+                on: cluster.node(1), prefix: "n1", clients: 2, limit: 150
+            ).finish()
+            let own = try await Load(on: away, prefix: "own", clients: 1, limit: 20).finish()
+            try await waitUntil {
+                "nodes 1 and 2 purged what node 3 lacks"
+            } _: {
+                for node in [cluster.node(1), cluster.node(2)] {
+                    let history = try await node.status()["history"]?.object
+                    let last = history?["lastUnstable"]?.object
+                    guard last?["members"]?.array?.contains(.integer(3)) == true else {
+                        return false
+                    }
+                }
+                return true
+            }
+            await cluster.heal()
+            try await cluster.waitForConvergence()
+            let count = 1 + 3 * (load.acknowledged.count + own.acknowledged.count)
+            #expect(own.acknowledged.count == 20)
+            for node in cluster.nodes {
+                #expect(try await node.count("Latest") == count)
+                #expect(try await node.verify()["ok"]?.boolean == true)
+            }
+            #expect(said(away, "A copy of a member's store has taken this store's place"))
+            #expect(
+                FileManager.default.fileExists(atPath: away.store.path + "-before-transfer"))
+            try await saveOnce(away, "after")
             try await cluster.waitForConvergence()
             try await expectEqualContents(cluster)
         }

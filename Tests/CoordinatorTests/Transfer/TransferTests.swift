@@ -50,7 +50,7 @@ import Testing
         node.coordinator.maintain({ engine in
             let count = try engine.purgeHistory(
                 through: token.position, stable: token.versionVector)
-            purged.withLock { $0 = count }
+            purged.withLock { $0 = count.count }
         }) { _ in done.signal() }
         done.wait()
         #expect(purged.withLock { $0 } > 0)
@@ -163,7 +163,8 @@ import Testing
         try joiner.update(tag, ["name": .string("b")])
         // Fetched before that, and saved under a policy that discards it: a conflict of a save.
         try joiner.save(
-            try joiner.change(tag, ["name": .string("c")], version: version), policy: .mergeByPropertyStoreTrump)
+            try joiner.change(tag, ["name": .string("c")], version: version),
+            policy: .mergeByPropertyStoreTrump)
         let before = try joiner.conflicts(kind: .save, isOpen: nil)
         #expect(!before.isEmpty)
         let request = SaveRequest(
