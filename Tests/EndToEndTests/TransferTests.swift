@@ -122,7 +122,7 @@ extension EndToEnd.TransferTests {
             await cluster.partition([[1, 2], [3]])
             // Enough that 1 and 2 purge what 3 does not have, and more than fits in what 3 saves.
             let load = try await Load(
-                on: cluster.node(1), prefix: "n1", clients: 2, limit: 150
+                on: cluster.node(1), prefix: "n1", clients: 2, limit: 500
             ).finish()
             let own = try await Load(on: away, prefix: "own", clients: 1, limit: 20).finish()
             try await waitUntil {
