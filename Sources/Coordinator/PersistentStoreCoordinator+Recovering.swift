@@ -111,7 +111,13 @@ extension PersistentStoreCoordinator {
 
     /// Lets saves through, or refuses them with `recovering`; at first they are let through.
     /// Other nodes' transactions are applied in either case. Saves that wait already go on.
-    public func setSaving(allowed: Bool) { standing.withLock { $0.maySave = allowed } }
+    public func setSaving(allowed: Bool) {
+        standing.withLock {
+            $0.maySave = allowed
+            // Whoever told of a departure has turned out to be no member itself.
+            if allowed { $0.isDeparted = false }
+        }
+    }
 
     /// Refuses saves with `memberDeparted` from now on: a member has told that this node is one no
     /// more. Where this node's own store tells it, nobody needs to.

@@ -46,11 +46,17 @@ extension Replicator {
 
     /// Hears from a member whether this node is one no more.
     mutating func learnDeparture(_ heads: Heads, from index: Int) {
-        guard heads.departed.contains(node), peers[index].isConfigured, !isToldDeparted else {
-            return
-        }
-        isToldDeparted = true
+        guard heads.departed.contains(node), peers[index].isConfigured else { return }
+        let isNews = !isToldDeparted
+        departureTellers.insert(peers[index].node)
+        guard isNews else { return }
         raiseOnce(.departed(told: peers[index].node))
         tellRecovery()
+    }
+
+    /// Whether a member has told that this node is one no more. The word of one who is none itself
+    /// does not count: it may have decided that by itself, and nobody will ever hear of it.
+    var isToldDeparted: Bool {
+        departureTellers.contains { !incarnations.departed.contains($0) }
     }
 }
