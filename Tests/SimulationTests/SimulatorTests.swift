@@ -36,6 +36,24 @@ struct SimulatorTests {
         }
     }
 
+    @Test("Members that come and go, and the next model, leave the rest of a plan as it is")
+    func separateChance() {
+        var options = SimulationOptions()
+        options.hasMembershipChanges = false
+        options.hasModelChanges = false
+        var changed = 0
+        for seed in UInt64(1)...40 {
+            let plain = RunPlan(seed: seed, options: options)
+            let plan = RunPlan(seed: seed, options: SimulationOptions())
+            let rest = plan.events.filter { plain.events.contains($0) }
+            #expect(rest == plain.events)
+            #expect(plan.model == plain.model)
+            #expect(plan.machines == plain.machines && plan.network == plain.network)
+            if plan.events.count > plain.events.count { changed += 1 }
+        }
+        #expect(changed > 5)
+    }
+
     @Test("A part of a plan can be run by itself")
     func partOfAPlan() {
         var options = SimulationOptions()

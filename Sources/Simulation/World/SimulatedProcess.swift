@@ -722,7 +722,8 @@ final class SimulatedProcess {
 
     /// Whether it knows that its node is a member no more.
     var isFenced: Bool {
-        isToldDeparted || state.membership[machine.node]?.departure != nil
+        (isToldDeparted && !isSavingAllowed)
+            || state.membership[machine.node]?.departure != nil
     }
 
     /// Saves a change of membership as the product does: the first of a cluster tells of all

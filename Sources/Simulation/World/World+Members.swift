@@ -72,6 +72,23 @@ extension World {
         machine.configured = known.current.filter { $0 != machine.node }
     }
 
+    /// Whether a machine's disk alone holds a change of membership: whoever makes one waits until a
+    /// majority has it, for what a lost machine alone has heard of is lost with it (ARCHITECTURE,
+    /// failure model).
+    func hasAloneChange(_ machine: Machine) -> Bool {
+        guard !machine.membership.isEmpty else { return false }
+        let others = machines.filter {
+            $0 !== machine && !$0.isRemoved && everChanged[$0.node]?.departure == nil
+        }
+        return context.archive.transactions.contains { transaction in
+            transaction.shapes.contains { $0.entity == MembershipChange.entity }
+                && machine.held.contains(transaction.dot)
+                && !others.contains {
+                    ($0.process?.state.durable ?? $0.heldAtEnd).contains(transaction.dot)
+                }
+        }
+    }
+
     /// Whether a machine's image is older than a departure that its store has applied: what it has
     /// reported since would not hold any more (ARCHITECTURE, failure model).
     func hasForgottenDepartures(_ machine: Machine) -> Bool {
@@ -133,12 +150,10 @@ extension World {
             let dot = change(.join(machine.node, Self.address(of: machine.node)), at: sponsor)
         {
             trace { "node \(number + 1) joins through node \(sponsor.name)" }
-            // Its configuration names one member at least.
+            // Its configuration names all members. One that names some, of which all lose their
+            // stores before the newcomer has caught up, makes them vouch for each other.
             let others = members(knownTo: sponsor).filter { $0 != machine.node }
-            machine.configured =
-                chance.chance(in: 2)
-                ? others : [sponsor.machine.node] + others.filter { _ in chance.chance(in: 2) }
-            machine.configured = Set(machine.configured).sorted()
+            machine.configured = others.sorted()
             return enrol(machine, by: dot)
         }
         after(Self.retryMilliseconds * 1_000) { [self] in

@@ -614,6 +614,9 @@ extension World {
             machine.imageVector = machine.held
             machine.imageMembership = machine.membership
         case .wipe(let node, let time):
+            if let machine = machine(node), hasAloneChange(machine) {
+                return trace { "node \(node + 1) keeps its store: it alone knows of members" }
+            }
             take(down: node, .wiped, for: time) {
                 $0.disk.wipe()
                 $0.heldAtEnd = VersionVector()
@@ -674,8 +677,8 @@ extension World {
         guard held.covers(machine.imageVector) else {
             return trace { "node \(node + 1) is not restored: only its image knows all it holds" }
         }
-        guard !hasForgottenDepartures(machine) else {
-            return trace { "node \(node + 1) is not restored: its image lacks a departure" }
+        guard !hasForgottenDepartures(machine), !hasAloneChange(machine) else {
+            return trace { "node \(node + 1) is not restored: it would forget a member's change" }
         }
         take(down: node, .restored, for: time) { machine in
             let beside = machine.disk.image().onlySideFiles

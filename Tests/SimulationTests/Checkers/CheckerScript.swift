@@ -12,9 +12,9 @@ struct CheckerScript {
     let run: RunContext
     private var dots = DotChecker()
 
-    init(machines: Int = 2) throws {
+    init(machines: Int = 2, founders: Int? = nil) throws {
         model = try Self.makeModel()
-        run = RunContext(model: model, machines: machines)
+        run = RunContext(model: model, machines: machines, founders: founders)
     }
 
     /// An entity per kind of rule that a checker looks at.
