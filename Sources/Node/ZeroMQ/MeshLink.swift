@@ -33,15 +33,9 @@ final class MeshSocket {
     ///
     /// - Parameter name: unlike that of any other monitor of the context.
     static func watch(
-        _ socket: ZeroMQSocket, name: String, in context: ZeroMQContext
+        _ socket: ZeroMQSocket, name: String
     ) throws(ZeroMQError) -> ZeroMQSocket {
-        let endpoint = "inproc://\(name)"
-        guard zmq_socket_monitor(socket.handle, endpoint, events) == 0 else {
-            throw .last("watch a socket")
-        }
-        let monitor = try ZeroMQSocket(.pair, in: context)
-        try monitor.connect(endpoint)
-        return monitor
+        try socket.watch(events, name: name)
     }
 
     /// What a monitor's next message says, if one waits.

@@ -47,6 +47,12 @@ public final class ZeroMQSocket {
     let handle: UnsafeMutableRawPointer
     private let context: ZeroMQContext
     private let scratch: UnsafeMutablePointer<zmq_msg_t>
+    /// Where this socket's events are read, if it is watched.
+    ///
+    /// Kept for as long as the socket, whoever else lets go of it: the library's thread waits for
+    /// ever where it has an event to tell and nobody is there to take it, and with it stand all
+    /// sockets of the context.
+    private var monitor: ZeroMQSocket?
 
     /// Makes a socket.
     ///
@@ -63,6 +69,11 @@ public final class ZeroMQSocket {
     }
 
     deinit {
+        if let monitor {
+            // Its thread must not wait for room while it is asked to tell no more.
+            while (try? monitor.receive()) != nil {}
+            zmq_socket_monitor(handle, nil, 0)
+        }
         zmq_msg_close(scratch)
         scratch.deallocate()
         zmq_close(handle)
@@ -105,6 +116,23 @@ public final class ZeroMQSocket {
     /// Begins to connect to an endpoint, and goes on trying until released.
     public func connect(_ endpoint: String) throws(ZeroMQError) {
         guard zmq_connect(handle, endpoint) == 0 else { throw .last("connect to", endpoint) }
+    }
+
+    /// Has the library tell events of this socket, once, before it is bound or connected.
+    ///
+    /// - Parameters:
+    ///   - name: unlike that of any other monitor of the context.
+    ///   - events: which, named by their `ZMQ_EVENT_` constants.
+    /// - Returns: where they are read. Nothing is told any more once this socket is released.
+    func watch(_ events: Int32, name: String) throws(ZeroMQError) -> ZeroMQSocket {
+        let endpoint = "inproc://\(name)"
+        let monitor = try ZeroMQSocket(.pair, in: context)
+        guard zmq_socket_monitor(handle, endpoint, events) == 0 else {
+            throw .last("watch a socket")
+        }
+        self.monitor = monitor
+        try monitor.connect(endpoint)
+        return monitor
     }
 
     /// Sends one part of a message without waiting. The library copies the bytes once.

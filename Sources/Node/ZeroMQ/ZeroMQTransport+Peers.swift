@@ -166,6 +166,6 @@ extension ZeroMQTransport {
     /// Begins to watch how a socket's handshakes end.
     func watch(_ socket: ZeroMQSocket) throws(ZeroMQError) -> ZeroMQSocket {
         watched += 1
-        return try MeshSocket.watch(socket, name: "handshakes-\(watched)", in: context)
+        return try MeshSocket.watch(socket, name: "handshakes-\(watched)")
     }
 }

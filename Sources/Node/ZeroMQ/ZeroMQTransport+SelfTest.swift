@@ -25,7 +25,6 @@ extension ZeroMQTransport {
             if endpoint.contains("[") { try stranger.set(ZMQ_IPV6, 1) }
             try stranger.connect(endpoint)
             let wasRefused = try isRefused(monitor, until: .now + timeout)
-            _ = zmq_socket_monitor(stranger.handle, nil, 0)
             guard wasRefused else {
                 throw NodeError(
                     .strangersAdmitted, "\(endpoint) does not refuse a key that is not listed",

@@ -222,7 +222,7 @@ extension MeshSuites {
             let endpoint = try server.bind("tcp://127.0.0.1:0")
             let client = try ZeroMQSocket(.dealer, in: context)
             try Gatekeeper.introduceClient(client, .generate(), to: keys.publicKey)
-            let monitor = try MeshSocket.watch(client, name: "watch", in: context)
+            let monitor = try MeshSocket.watch(client, name: "watch")
             try client.connect(endpoint)
             _ = try client.send([1])
             var event: Int32?
