@@ -5,14 +5,26 @@ public struct TransportLimits: Hashable, Sendable {
     /// The greatest frame, in bytes, 1 KiB...64 MiB; libzmq closes a connection that brings more.
     /// Must be at least the protocol's own `Limits.frameBytes`: a page of 4 MiB with its overhead.
     public var frameBytes = (4 << 20) + (512 << 10)
+    /// The greatest frame that a peer may publish, in bytes; libzmq closes a connection that brings
+    /// more. Saves are published up to 256 KiB; heads of a cluster with as many actors as may be
+    /// are a megabyte.
+    public var publishedFrameBytes = 2 << 20
     /// How many published frames may wait for one subscriber. Publishing is a hint, so what does not
-    /// fit is dropped and pulled later. 512 frames of 256 KiB are 128 MiB for a peer that has stopped,
-    /// until its heartbeat fails.
-    public var publishQueueFrames: Int32 = 512
-    /// How many frames may wait in each direction of an exchange with one peer. Credit keeps far
-    /// fewer bytes under way; this is for a peer that does not keep to it, and bounds what it can
-    /// pile up to 64 pages.
-    public var exchangeQueueFrames: Int32 = 64
+    /// fit is dropped and pulled later. 96 frames of 256 KiB are 24 MiB for a peer that has stopped,
+    /// until its heartbeat fails, or one that reads slowly.
+    public var publishQueueFrames: Int32 = 96
+    /// How many of a peer's published frames may wait to be looked at: 16 MiB. What is more waits at
+    /// the peer.
+    public var subscribedFrames: Int32 = 8
+    /// How many answers may wait for one peer. One pull is answered at a time; this is for a peer
+    /// that asks and does not read: 36 MiB of pages, which with what is published to it are no more
+    /// than 64 MiB.
+    public var answerQueueFrames: Int32 = 8
+    /// How many questions may wait for one peer. They are ours, and short.
+    public var questionQueueFrames: Int32 = 64
+    /// How many frames of each direction of an exchange with one peer may wait to be looked at:
+    /// 18 MiB each for a peer that floods.
+    public var exchangedFrames: Int32 = 4
     /// How many frames one poll takes from one socket, so that no peer starves another.
     public var framesPerSocketAndPoll = 64
     /// How many bytes one poll takes altogether before it returns.

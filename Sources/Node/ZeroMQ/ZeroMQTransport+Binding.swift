@@ -24,7 +24,8 @@ extension ZeroMQTransport {
     ) throws -> ZeroMQSocket {
         let socket = try ZeroMQSocket(.publisher, in: context)
         try prepareServer(
-            socket, settings.publish, settings, queue: settings.limits.publishQueueFrames)
+            socket, settings.publish, settings,
+            queues: (settings.limits.publishQueueFrames, settings.limits.subscribedFrames))
         return socket
     }
 
@@ -36,16 +37,18 @@ extension ZeroMQTransport {
         // A peer whose old connection is half dead takes its name over with its new one.
         try socket.set(ZMQ_ROUTER_HANDOVER, 1)
         try prepareServer(
-            socket, settings.exchange, settings, queue: settings.limits.exchangeQueueFrames)
+            socket, settings.exchange, settings,
+            queues: (settings.limits.answerQueueFrames, settings.limits.exchangedFrames))
         return socket
     }
 
     private static func prepareServer(
-        _ socket: ZeroMQSocket, _ endpoint: MeshEndpoint, _ settings: Settings, queue: Int32
+        _ socket: ZeroMQSocket, _ endpoint: MeshEndpoint, _ settings: Settings,
+        queues: (sent: Int32, received: Int32)
     ) throws(ZeroMQError) {
         try applyLimits(settings.limits, to: socket)
-        try socket.set(ZMQ_SNDHWM, queue)
-        try socket.set(ZMQ_RCVHWM, queue)
+        try socket.set(ZMQ_SNDHWM, queues.sent)
+        try socket.set(ZMQ_RCVHWM, queues.received)
         if endpoint.needsVersion6 { try socket.set(ZMQ_IPV6, 1) }
         if let keys = settings.keys { try Gatekeeper.guardServer(socket, keys) }
     }

@@ -127,12 +127,14 @@ extension ZeroMQTransport {
         let limits = settings.limits
         let subscriber = try ZeroMQSocket(.subscriber, in: context)
         try prepare(subscriber, for: peer.publish, key, isOnly: isOnly)
-        try subscriber.set(ZMQ_RCVHWM, limits.publishQueueFrames)
+        try subscriber.set(
+            ZMQ_MAXMSGSIZE, wide: Int64(min(limits.publishedFrameBytes, limits.frameBytes)))
+        try subscriber.set(ZMQ_RCVHWM, limits.subscribedFrames)
         try subscriber.set(ZMQ_SUBSCRIBE, text: "")
         let dealer = try ZeroMQSocket(.dealer, in: context)
         try prepare(dealer, for: peer.exchange, key, isOnly: isOnly)
-        try dealer.set(ZMQ_SNDHWM, limits.exchangeQueueFrames)
-        try dealer.set(ZMQ_RCVHWM, limits.exchangeQueueFrames)
+        try dealer.set(ZMQ_SNDHWM, limits.questionQueueFrames)
+        try dealer.set(ZMQ_RCVHWM, limits.exchangedFrames)
         // What cannot be sent now is dropped: a queue for a peer that is away would grow stale.
         try dealer.set(ZMQ_IMMEDIATE, 1)
         try dealer.set(ZMQ_ROUTING_ID, text: identity)

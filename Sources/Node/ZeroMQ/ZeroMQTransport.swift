@@ -106,7 +106,7 @@ public final class ZeroMQTransport: Transport {
     /// Sends a frame to every subscriber; see ``Transport/publish(_:)``.
     @discardableResult
     public func publish(_ frame: [UInt8]) throws -> FrameOutcome {
-        try checkSize(frame)
+        try checkSize(frame, isPublished: true)
         return count(frame, try publisher.send(frame))
     }
 
@@ -137,11 +137,13 @@ public final class ZeroMQTransport: Transport {
 
     // MARK: - Counting
 
-    private func checkSize(_ frame: [UInt8]) throws(NodeError) {
-        guard frame.count > settings.limits.frameBytes else { return }
+    private func checkSize(_ frame: [UInt8], isPublished: Bool = false) throws(NodeError) {
+        let limits = settings.limits
+        let limit =
+            isPublished ? min(limits.publishedFrameBytes, limits.frameBytes) : limits.frameBytes
+        guard frame.count > limit else { return }
         throw NodeError(
-            .frameTooLarge,
-            "A frame of \(frame.count) bytes is over the limit of \(settings.limits.frameBytes)")
+            .frameTooLarge, "A frame of \(frame.count) bytes is over the limit of \(limit)")
     }
 
     private func count(_ frame: [UInt8], _ sending: ZeroMQSocket.Sending) -> FrameOutcome {
