@@ -223,13 +223,19 @@ extension EndToEnd.HostileMeshTests {
 }
 
 /// How a ZMTP 3.0 connection begins, with the mechanism that needs no keys.
-private enum Greeting {
-    static let bytes: [UInt8] = {
+enum Greeting {
+    static let bytes = greeting("NULL")
+
+    /// The same with the mechanism that needs keys.
+    static let curve = greeting("CURVE")
+
+    private static func greeting(_ mechanism: String) -> [UInt8] {
         var bytes: [UInt8] = [0xFF] + [UInt8](repeating: 0, count: 8) + [0x7F, 3, 0]
-        bytes += Array("NULL".utf8) + [UInt8](repeating: 0, count: 16)
+        bytes += Array(mechanism.utf8)
+        bytes += [UInt8](repeating: 0, count: 20 - mechanism.utf8.count)
         // Not as server, and 31 bytes of filling.
         return bytes + [UInt8](repeating: 0, count: 32)
-    }()
+    }
 
     /// The command that tells what kind of socket speaks.
     static func ready(_ socketType: String) -> [UInt8] {

@@ -99,6 +99,26 @@ extension MeshSuites {
             #expect(count >= 4 && count * Self.page.count < Self.allowance, "\(count)")
         }
 
+        // libzmq's heartbeats end the process here: they write to a connection that has broken while
+        // nothing is read from it.
+        @Test("A peer that floods a node which is busy, and hangs up, does no harm")
+        func hungUp() throws {
+            let mesh = try Mesh.joined(1)
+            for _ in 0..<2 {
+                var dealer: ZeroMQSocket? = try Self.socket(.dealer, in: ZeroMQContext())
+                try dealer?.set(ZMQ_ROUTING_ID, text: "node-2-0123456789abcdef")
+                try dealer?.connect(mesh.transports[0].exchangeEndpoint)
+                #expect(try Self.fill { try dealer?.send(Self.page) == .sent } >= 4)
+                dealer = nil
+                usleep(2_500_000)
+            }
+            let other = try Self.socket(.dealer, in: ZeroMQContext())
+            try other.set(ZMQ_ROUTING_ID, text: "node-3-0123456789abcdef")
+            try other.connect(mesh.transports[0].exchangeEndpoint)
+            _ = try other.send([5])
+            #expect(try mesh.wait { $0.received[0].contains { $0.bytes == [5] } })
+        }
+
         @Test("Of a peer that publishes no more than 16 MiB wait; a frame that is too long ends it")
         func subscribed() throws {
             let mesh = try Mesh.joined(1)

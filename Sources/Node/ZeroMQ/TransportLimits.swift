@@ -11,7 +11,7 @@ public struct TransportLimits: Hashable, Sendable {
     public var publishedFrameBytes = 2 << 20
     /// How many published frames may wait for one subscriber. Publishing is a hint, so what does not
     /// fit is dropped and pulled later. 96 frames of 256 KiB are 24 MiB for a peer that has stopped,
-    /// until its heartbeat fails, or one that reads slowly.
+    /// until its connection is taken for dead, or one that reads slowly.
     public var publishQueueFrames: Int32 = 96
     /// How many of a peer's published frames may wait to be looked at: 16 MiB. What is more waits at
     /// the peer.
@@ -34,10 +34,18 @@ public struct TransportLimits: Hashable, Sendable {
     public var rememberedRoutes = 1024
     /// How long a handshake may take, in milliseconds; it ties up a descriptor meanwhile.
     public var handshakeMilliseconds: Int32 = 3000
-    /// How often a quiet connection is tested, in milliseconds.
-    public var heartbeatMilliseconds: Int32 = 1000
-    /// How long a connection may be silent, in milliseconds, before it is taken for dead.
-    public var heartbeatTimeoutMilliseconds: Int32 = 5000
+    /// How long a connection may be quiet before the system asks the other machine whether it still
+    /// has it, and how long it waits between questions, in seconds.
+    ///
+    /// libzmq's own heartbeats are not used: where its thread has stopped reading a connection, since
+    /// as many frames wait as may, and the connection breaks, the next heartbeat ends the process.
+    /// A peer that floods and hangs up could do that at will, and so could a node's own pause.
+    public var keepaliveSeconds: Int32 = 1
+    /// After how many questions without an answer a connection is taken for dead.
+    public var keepaliveQuestions: Int32 = 5
+    /// How long what was sent may not be taken by the other end, in milliseconds, before the
+    /// connection is taken for dead; making one may take as long.
+    public var connectionTimeoutMilliseconds: Int32 = 5000
     /// The first wait before connecting again, in milliseconds; it doubles up to `reconnectMaximum`.
     public var reconnectMilliseconds: Int32 = 50
     /// The first wait before connecting again to a peer that has two keys, in milliseconds: one of

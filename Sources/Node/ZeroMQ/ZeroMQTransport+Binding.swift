@@ -70,9 +70,11 @@ extension ZeroMQTransport {
     ) throws(ZeroMQError) {
         try socket.set(ZMQ_MAXMSGSIZE, wide: Int64(limits.frameBytes))
         try socket.set(ZMQ_HANDSHAKE_IVL, limits.handshakeMilliseconds)
-        try socket.set(ZMQ_HEARTBEAT_IVL, limits.heartbeatMilliseconds)
-        try socket.set(ZMQ_HEARTBEAT_TIMEOUT, limits.heartbeatTimeoutMilliseconds)
-        try socket.set(ZMQ_HEARTBEAT_TTL, limits.heartbeatTimeoutMilliseconds)
+        try socket.set(ZMQ_TCP_KEEPALIVE, 1)
+        try socket.set(ZMQ_TCP_KEEPALIVE_IDLE, limits.keepaliveSeconds)
+        try socket.set(ZMQ_TCP_KEEPALIVE_INTVL, limits.keepaliveSeconds)
+        try socket.set(ZMQ_TCP_KEEPALIVE_CNT, limits.keepaliveQuestions)
+        try socket.set(ZMQ_TCP_MAXRT, limits.connectionTimeoutMilliseconds)
     }
 
     // MARK: - Ending connections that others made

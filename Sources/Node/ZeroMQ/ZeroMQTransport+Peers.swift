@@ -158,7 +158,7 @@ extension ZeroMQTransport {
             ZMQ_RECONNECT_IVL,
             isOnly ? limits.reconnectMilliseconds : limits.reconnectOfManyMilliseconds)
         try socket.set(ZMQ_RECONNECT_IVL_MAX, limits.reconnectMaximumMilliseconds)
-        try socket.set(ZMQ_CONNECT_TIMEOUT, limits.heartbeatTimeoutMilliseconds)
+        try socket.set(ZMQ_CONNECT_TIMEOUT, limits.connectionTimeoutMilliseconds)
         if endpoint.needsVersion6 { try socket.set(ZMQ_IPV6, 1) }
         if let keys = settings.keys, let key {
             try Gatekeeper.introduceClient(socket, keys, to: key)

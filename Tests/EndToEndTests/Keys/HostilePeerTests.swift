@@ -55,7 +55,6 @@ extension EndToEnd.HostilePeerTests {
             let (one, two) = (cluster.node(1), cluster.node(2))
             try await one.save([TestModel.insert("Rollback", ["name": .string("first")])])
             try await cluster.waitForConvergence(among: [1, 2])
-            let before = one.residentBytes
             let server = try ring.keys(of: 1).publicKey
             let stranger = try CurveKeys.generate()
             let strangers = [
@@ -72,11 +71,19 @@ extension EndToEnd.HostilePeerTests {
             let loads = try [one, two].map {
                 try Load(on: $0, prefix: "hostile\($0.number)-", clients: 1)
             }
+            for load in loads { try await load.waitForAcknowledged(60) }
+            let forged = try await Forgeries.frames(by: 3, against: one, inNameOf: two)
+            // Without a word, and as far as the words go that need no key.
+            let endless = [one.publishPort, one.exchangePort].flatMap { port in
+                [[], Greeting.bytes, Greeting.curve].map {
+                    EndlessStranger(port: port, beginning: $0)
+                }
+            }
+            let before = try one.beginPeak()
             var generator = SeededGenerator(seed: 71)
             let noise = (0..<(256 << 10)).map { _ in UInt8.random(in: 0...255, using: &generator) }
             let oversized = [UInt8](repeating: 7, count: 8 << 20)
-            var highest = before
-            var sent = 0
+            var (sent, forgeries) = (0, 0)
             let end = ContinuousClock.now + .seconds(8)
             while ContinuousClock.now < end {
                 for intruder in strangers {
@@ -90,26 +97,59 @@ extension EndToEnd.HostilePeerTests {
                 if Int.random(in: 0..<20, using: &generator) == 0 {
                     _ = try insider.send(oversized)
                 }
-                highest = max(highest, one.residentBytes)
+                for frame in forged where try insider.send(frame) { forgeries += 1 }
                 try await Task.sleep(for: .milliseconds(2))
             }
+            let peak = try one.peak()
             for intruder in strangers { #expect(intruder.received == 0) }
             #expect(sent > 64 << 20, "The flood was none: \(sent) bytes")
-            #expect(highest - before < 128 << 20, "\(before) became \(highest)")
+            #expect(forgeries > 100)
+            #expect(peak - before <= Self.allowance, "\(before) became \(peak)")
+            let endlessBytes = try await expectNothingGiven(to: endless)
             for load in loads {
                 try await load.waitForAcknowledged(load.outcome.acknowledged.count + 10)
                 let outcome = await load.stop()
                 #expect(outcome.refusals == [] && outcome.unanswered == [])
                 #expect(outcome.longest < .seconds(5))
+                #expect(outcome.acknowledged.count > 100)
             }
             try await cluster.waitForConvergence(among: [1, 2])
             for node in [one, two] {
                 #expect(try await node.verify()["ok"]?.boolean == true)
             }
+            // Nothing but what the two have saved themselves.
+            for node in [one, two] {
+                #expect(try await node.count("Rollback") == 1)
+                #expect(try await node.position().vector.count == 2)
+            }
             let refused = try await one.refused()
             #expect(refused.contains { $0.key == stranger.publicKey.text })
             #expect(
                 one.said.split(separator: "\n").count < 100, "the log was filled: \(one.said)")
+            print(
+                "hostile peers: 0 bytes of data given; of strangers \(megabytes(endlessBytes)), of "
+                    + "a key's holder \(megabytes(sent)) and \(forgeries) forged frames were "
+                    + "taken; memory grew from \(megabytes(before)) to \(megabytes(peak)); "
+                    + "\(loads.map { $0.outcome.acknowledged.count }) saves, the longest "
+                    + "\(loads.map(\.outcome.longest).max() ?? .zero)")
         }
+    }
+
+    /// How much more memory all of them together may cost, in bytes.
+    private static let allowance = 64 << 20
+
+    /// Ends strangers; gives how much they got rid of.
+    private func expectNothingGiven(to strangers: [EndlessStranger]) async throws -> Int {
+        var sent = 0
+        for stranger in strangers {
+            let outcome = try await stranger.stop()
+            sent += outcome.sent
+            // The greeting of 64 bytes, the same for everybody, and at the most a refusal.
+            #expect(outcome.received.count <= 128 * outcome.connections)
+            let text = String(decoding: outcome.received, as: UTF8.self)
+            #expect(!text.contains("first") && !text.contains("hostile"))
+            #expect(outcome.connections > 0)
+        }
+        return sent
     }
 }
