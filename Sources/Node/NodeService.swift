@@ -48,6 +48,7 @@ public final class NodeService: Sendable {
             var limits = Limits()
             limits.frameBytes = min(limits.frameBytes, max(bytes, 65_536))
             limits.pageBytes = min(limits.pageBytes, limits.frameBytes / 2)
+            limits.transferPartBytes = min(limits.transferPartBytes, limits.frameBytes / 2)
             limits.notificationBytes = min(limits.notificationBytes, limits.frameBytes / 2)
             limits.groupedNotificationBytes = min(
                 limits.groupedNotificationBytes, limits.frameBytes / 2)

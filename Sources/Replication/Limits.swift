@@ -63,6 +63,9 @@ public struct Limits: Hashable, Sendable {
     /// A node that has nothing of the others is given a copy of a member's store where that holds
     /// so many transactions: it costs the time of the bytes alone. Fewer are applied as quickly.
     public var transferTransactions: UInt64 = 1_000
+    /// The longest part of a copy: what a joiner and its donor have of it in memory. It must fit a
+    /// frame.
+    public var transferPartBytes = 1024 * 1024
     /// How long a part of a copy may take; before the first the donor makes the copy, at the
     /// speed of its disk: 20 GB at 100 MB a second.
     public var transferTimeoutMilliseconds: UInt64 = 200_000

@@ -143,6 +143,7 @@ struct PeerProgress: Hashable, Sendable {
         durable = VersionVector()
         firstMet = nil
         firstVouched = nil
+        isHistoryShort = false
         pulling = nil
         expiredPull = nil
     }

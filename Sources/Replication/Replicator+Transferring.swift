@@ -17,11 +17,7 @@ extension Replicator {
     mutating func beginTransferIfNeeded() -> Bool {
         if transfer != nil { return true }
         guard isStarted, isMember, !isOutdated, now >= transferAllowedAt else { return false }
-        let ahead = pullOrder().filter {
-            peers[$0].isConfigured && peers[$0].isAgreed && !peers[$0].isQuarantined(now: now)
-                && peers[$0].isConnected(now: now, limits: limits)
-                && !queue.delivered.covers(peers[$0].vector)
-        }
+        let ahead = peersAhead
         let hasNothing = state.vector.entries.allSatisfy { $0.actor.node == node }
         let isNewcomer =
             hasNothing
@@ -45,7 +41,8 @@ extension Replicator {
         }
         guard let index = begun ?? donors.first else { return false }
         var progress = TransferProgress(
-            donor: peers[index].node, phase: .pausing(until: now), progressedAt: now)
+            donor: peers[index].node, isNewcomer: isNewcomer, phase: .pausing(until: now),
+            progressedAt: now)
         if begun != nil, let place = configuration.transfer {
             progress.copy = place.copy
             progress.offset = place.offset
@@ -54,6 +51,15 @@ extension Replicator {
         transfer = progress
         tendTransfer()
         return true
+    }
+
+    /// The peers that have what this node lacks and can be asked, in the order of asking.
+    private var peersAhead: [Int] {
+        pullOrder().filter {
+            peers[$0].isConfigured && peers[$0].isAgreed && !peers[$0].isQuarantined(now: now)
+                && peers[$0].isConnected(now: now, limits: limits)
+                && !queue.delivered.covers(peers[$0].vector)
+        }
     }
 
     /// Asks for the next part, or for one again, where it is time.
@@ -69,6 +75,13 @@ extension Replicator {
         guard let index = peerIndex(progress.donor), peers[index].isConfigured else {
             return giveUpTransfer(for: 0)
         }
+        if !progress.isNewcomer, peersAhead.contains(where: { !peers[$0].isHistoryShort }) {
+            // Somebody came whose log may reach; if it does not, this is gone on with.
+            configuration.transfer = progress.copy.map {
+                .init(donor: progress.donor, copy: $0, offset: progress.offset)
+            }
+            return giveUpTransfer(for: 0)
+        }
         let isHeard = peers[index].isAgreed && peers[index].isConnected(now: now, limits: limits)
         guard isHeard else {
             // What has come is gone on with, if it comes back soon; else another is asked.
@@ -82,7 +95,7 @@ extension Replicator {
         let id = makeID()
         let pull = TransferPull(
             id: id, number: progress.copy?.number ?? 0, offset: progress.offset,
-            credit: UInt64(limits.pageBytes))
+            credit: UInt64(limits.transferPartBytes))
         // Before the first part the copy has to be made.
         progress.phase = .asking(
             id: id, deadline: now + limits.transferTimeoutMilliseconds)
@@ -166,7 +179,7 @@ extension Replicator {
         effects.append(
             .readTransfer(
                 id: giving.readID, number: giving.pull.number, offset: giving.pull.offset,
-                byteLimit: Int(min(max(giving.pull.credit, 1), UInt64(limits.pageBytes))),
+                byteLimit: Int(min(max(giving.pull.credit, 1), UInt64(limits.transferPartBytes))),
                 for: peers[index].node))
     }
 

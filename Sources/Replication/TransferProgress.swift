@@ -20,6 +20,8 @@ struct TransferProgress: Hashable, Sendable {
     }
 
     var donor: NodeID
+    /// Whether logs would do as well, had they not so much to tell.
+    var isNewcomer: Bool
     /// Which copy, once the donor has told.
     var copy: TransferCopy?
     var offset: UInt64 = 0

@@ -6,9 +6,9 @@ import Testing
 /// Store transfers as a protocol: who begins one, with whom, and what becomes of it when links,
 /// donors and joiners fail.
 @Suite struct StoreTransferTests {
-    private func world(_ seed: UInt64 = 1, pageBytes: Int = 2_000) -> World {
+    private func world(_ seed: UInt64 = 1, partBytes: Int = 2_000) -> World {
         let world = World(seed: seed)
-        world.limits.pageBytes = pageBytes
+        world.limits.transferPartBytes = partBytes
         world.limits.transferTransactions = 100
         return world
     }
@@ -72,6 +72,27 @@ import Testing
         world.run(3_000)
         purge(world, 0)
         world.restart(2)
+        world.run(10_000)
+        #expect(world.nodes[2].installed == 0)
+        #expect(world.isConverged)
+    }
+
+    @Test("A member whose log reaches is pulled from though a copy is under way")
+    func logAppears() throws {
+        let world = world()
+        world.addNodes(3)
+        world.start()
+        fill(world)
+        world.run(3_000)
+        world.stop(2)
+        for _ in 0..<10 { world.save(0, count: 3, bytes: 2_000) }
+        world.run(3_000)
+        world.stop(1)
+        purge(world, 0)
+        world.restart(2)
+        _ = try #require(runUntilPartial(world, 2))
+        world.nodes[1].isUp = true
+        world.restart(1)
         world.run(10_000)
         #expect(world.nodes[2].installed == 0)
         #expect(world.isConverged)
