@@ -64,14 +64,7 @@ extension Replicator {
 
     /// Asks for the next part, or for one again, where it is time.
     mutating func tendTransfer() {
-        guard var progress = transfer else { return }
-        switch progress.phase {
-        case .taking, .checking: return
-        case .asking(_, let deadline):
-            guard now >= deadline else { return }
-            progress.phase = .pausing(until: now)
-        case .pausing(let until): guard now >= until else { return }
-        }
+        guard var progress = transfer, progress.isWaiting else { return }
         guard let index = peerIndex(progress.donor), peers[index].isConfigured else {
             return giveUpTransfer(for: 0)
         }
@@ -81,6 +74,13 @@ extension Replicator {
                 .init(donor: progress.donor, copy: $0, offset: progress.offset)
             }
             return giveUpTransfer(for: 0)
+        }
+        switch progress.phase {
+        // One that has started again does not know that it was asked.
+        case .asking(_, let deadline):
+            guard now >= deadline || progress.donorActor != peers[index].actor else { return }
+        case .pausing(let until): guard now >= until else { return }
+        case .taking, .checking: return
         }
         let isHeard = peers[index].isAgreed && peers[index].isConnected(now: now, limits: limits)
         guard isHeard else {
@@ -97,8 +97,11 @@ extension Replicator {
             id: id, number: progress.copy?.number ?? 0, offset: progress.offset,
             credit: UInt64(limits.transferPartBytes))
         // Before the first part the copy has to be made.
-        progress.phase = .asking(
-            id: id, deadline: now + limits.transferTimeoutMilliseconds)
+        let patience =
+            progress.copy == nil
+            ? limits.transferTimeoutMilliseconds : limits.pullTimeoutMaximumMilliseconds
+        progress.phase = .asking(id: id, deadline: now + patience)
+        progress.donorActor = peers[index].actor
         transfer = progress
         effects.append(.send(to: progress.donor, bytes: encoded(.transferPull(pull))))
     }

@@ -20,12 +20,22 @@ struct TransferProgress: Hashable, Sendable {
     }
 
     var donor: NodeID
+    /// The incarnation that was asked last.
+    var donorActor: ActorID?
     /// Whether logs would do as well, had they not so much to tell.
     var isNewcomer: Bool
     /// Which copy, once the donor has told.
     var copy: TransferCopy?
     var offset: UInt64 = 0
     var phase: Phase
+
+    /// Whether nothing is to be done but to wait for the donor.
+    var isWaiting: Bool {
+        switch phase {
+        case .asking, .pausing: true
+        case .taking, .checking: false
+        }
+    }
     /// When a part last came, or the donor was chosen.
     var progressedAt: UInt64
 }

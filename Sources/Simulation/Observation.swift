@@ -84,6 +84,9 @@ struct Reading: Hashable, Sendable {
     var isWhole = false
     /// The conflict journal, open and closed entries; nil where it was not read.
     var conflicts: [Conflict]?
+    /// Closed entries that some node's journal had and that may have gone with its history, or with
+    /// a store whose place a copy took.
+    var pastConflicts: [Conflict] = []
     /// How much waits to be collapsed or collected; nil where it was not read.
     var uncollected: Int?
 

@@ -148,7 +148,7 @@ struct AcknowledgementChecker: Checker {
                 run.archive.covers(reading.token.versionVector)
             else { continue }
             let oracle = run.archive.oracle(at: reading.token.versionVector)
-            for line in oracle.unexplained(journal: journal) {
+            for line in oracle.unexplained(journal: journal + reading.pastConflicts) {
                 findings.note(
                     "unexplained",
                     "\(Telling.node(node)) lost a write silently: expected it visible, "

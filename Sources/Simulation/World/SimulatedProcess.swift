@@ -446,6 +446,8 @@ final class SimulatedProcess {
         let elsewhere = replicator.status.peers.filter(\.isConfigured)
             .reduce(into: VersionVector()) { $0.join($1.durable) }
         let knowledge = HistoryKnowledge(stable: stable, elsewhere: elsewhere)
+        rememberJournal()
+        guard isAlive else { return }
         let result = run { try $0.tendHistory(limits, knowledge) }
         if case .success(let tended) = result, tended.purgedUnstable > 0 { met(.historyPurged) }
         if isAlive { outgoing.tend(now: world.milliseconds) }
@@ -788,7 +790,19 @@ final class SimulatedProcess {
             try coordinator.read(pin) { try Reading.whole($0, coordinator.model) }
         }
         noteReadFailure(result)
-        return try? result.get()
+        guard var reading = try? result.get() else { return nil }
+        reading.pastConflicts = world.pastConflicts
+        return reading
+    }
+
+    /// Lets the world remember what the journal says of the past, before some of it goes.
+    func rememberJournal() {
+        let result = run { coordinator in
+            try coordinator.read {
+                try $0.conflicts(ConflictQuery(isOpen: false, limit: 10_000))
+            }
+        }
+        if case .success(let conflicts) = result { world.remember(conflicts) }
     }
 
     private func noteReadFailure(_ result: Result<some Any, any Error>) {

@@ -34,6 +34,9 @@ final class World {
     private var routes: [Int: [NodeID: Int]] = [:]
     private var pinCount = 0
     private(set) var isHealed = false
+    /// Closed conflicts that some journal may have forgotten since, as ``remember(_:)`` was told.
+    private(set) var pastConflicts: [Conflict] = []
+    private var remembered = Set<Conflict>()
     /// Every change of membership that was ever made, also those that every disk has lost since.
     var everChanged = Membership()
 
@@ -324,9 +327,17 @@ final class World {
         start(machine, minimumIncarnation: incarnation)
     }
 
+    /// Remembers closed conflicts whose journal may forget them.
+    func remember(_ conflicts: [Conflict]) {
+        for conflict in conflicts where remembered.insert(conflict).inserted {
+            pastConflicts.append(conflict)
+        }
+    }
+
     /// A process ends to go on with a copy of another's store, as one whose node it is does.
     func installTransfer(_ process: SimulatedProcess) {
         let machine = process.machine
+        process.rememberJournal()
         guard machine.process === process else { return }
         end(machine, .closed)
         do {
