@@ -26,10 +26,12 @@ extension Replicator {
             }
         guard isNewcomer || (!ahead.isEmpty && ahead.allSatisfy { peers[$0].isHistoryShort })
         else { return false }
-        // Its copy must be of a store that nobody has to vouch for, and fit this node's model.
-        let donors = ahead.filter {
-            peers[$0].recovery == .none && peers[$0].modelHash == configuration.modelHash
-        }
+        // A copy must fit this node's model. Of a store that somebody has to vouch for it is as good
+        // as that store's log; but where there is another it may have more.
+        let fitting = ahead.filter { peers[$0].modelHash == configuration.modelHash }
+        let donors =
+            fitting.filter { peers[$0].recovery == .none }
+            + fitting.filter { peers[$0].recovery != .none }
         let begun = configuration.transfer.flatMap { begun in
             donors.first { peers[$0].node == begun.donor }
         }
@@ -164,7 +166,7 @@ extension Replicator {
     // MARK: - Giving one
 
     mutating func receiveTransferPull(_ pull: TransferPull, from index: Int) {
-        guard peers[index].isConfigured, recovery == .none else {
+        guard peers[index].isConfigured else {
             let none = TransferPart(id: pull.id, copy: nil)
             return effects.append(
                 .reply(to: peers[index].node, bytes: encoded(.transferPart(none))))

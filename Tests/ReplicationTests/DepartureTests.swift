@@ -75,5 +75,27 @@ import Testing
         #expect(!subject.replicator.status.isSaving)
     }
 
+    /// A store made anew reads in the log that a node is a member before it reads that it departed.
+    @Test("One that a member calls departed is not listened to, whatever the log says so far")
+    func hearsay() throws {
+        var subject = Subject()
+        _ = subject.hear(from: 3, departed: [])
+        _ = subject.hear(from: 2, departed: [3])
+        func agrees(_ node: Int) throws -> Bool {
+            try #require(
+                subject.replicator.status.peers.first { $0.node == actor(node) }
+            ).isAgreed
+        }
+        #expect(try !agrees(3))
+        let refused = subject.hear(from: 3, departed: [2])
+        #expect(try !agrees(3))
+        #expect(try agrees(2))
+        #expect(!refused.contains(.setSaving(allowed: false)))
+        // Whoever told it has departed himself: it counts no more.
+        _ = subject.learn(departed: 2)
+        _ = subject.hear(from: 3, departed: [])
+        #expect(try agrees(3))
+    }
+
     private func actor(_ node: Int) -> NodeID { Self.actor(node).node }
 }
