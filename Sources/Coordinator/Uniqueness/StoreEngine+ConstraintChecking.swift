@@ -209,6 +209,8 @@ extension StoreEngine {
                 resolves: planned.resolves, name: planned.name, isSettled: true)
         }
         guard saveWins, var into else { return }
+        // It is more than its own object in the context knows of.
+        into.isSettled = true
         // All of the new object's values, those that nobody assigned too (CD-38).
         for (position, place) in into.table.positions(in: planned.table).enumerated() {
             guard let place else { continue }

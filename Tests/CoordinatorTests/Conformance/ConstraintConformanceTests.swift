@@ -138,6 +138,23 @@ import Testing
         #expect(try store.coordinator.verify().isOK)
     }
 
+    @Test("CD-38: an object given a key in the same save shows what the new one of that key brings")
+    func registeredAndChanged() throws {
+        let stored = try store.insert("User", ["mail": "a", "note": "old"])
+        let context = store.context(.mergeByPropertyObjectTrump)
+        try context.performAndWait {
+            let known = try context.existingObject(with: stored)
+            known["mail"] = "b"
+            let user = context.insert("User")
+            user["mail"] = "b"
+            user["note"] = "new"
+            try context.save()
+            #expect(user.managedObjectContext == nil)
+            #expect(known["note"] == .string("new"))
+        }
+        #expect(try users("b").map(\.objectID) == [stored])
+    }
+
     @Test("CD-37 to CD-39: an object of the context that has the key takes the new one's place")
     func registered() throws {
         let stored = try store.insert("User", ["mail": "a", "note": "old"])
