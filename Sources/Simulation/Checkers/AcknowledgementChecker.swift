@@ -148,7 +148,9 @@ struct AcknowledgementChecker: Checker {
                 run.archive.covers(reading.token.versionVector)
             else { continue }
             let oracle = run.archive.oracle(at: reading.token.versionVector)
-            for line in oracle.unexplained(journal: journal + reading.pastConflicts) {
+            let past = journal + reading.pastConflicts
+            let listed = past + past.compactMap(SimulationModel.inNextNames)
+            for line in oracle.unexplained(journal: listed) {
                 findings.note(
                     "unexplained",
                     "\(Telling.node(node)) lost a write silently: expected it visible, "

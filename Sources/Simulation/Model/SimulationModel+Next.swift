@@ -84,6 +84,21 @@ extension SimulationModel {
         "Cat": ["text": "label"],
     ]
 
+    /// A conflict that closed before its node took the next model up, in the names of that one: what
+    /// is closed keeps the names of its time. Nil where it has none of those that changed.
+    static func inNextNames(_ conflict: Conflict) -> Conflict? {
+        guard !conflict.isOpen, let names = renamed[conflict.id.entity] else { return nil }
+        var result = conflict
+        result.property = conflict.property.map { names[$0] ?? $0 }
+        for place in result.sides.indices {
+            result.sides[place].row = result.sides[place].row.map { entry in
+                ConflictSide.RowValue(
+                    name: names[entry.name] ?? entry.name, value: entry.value, stamp: entry.stamp)
+            }
+        }
+        return result
+    }
+
     /// Attributes that the next model adds: some stand for a default in the objects there are.
     private static let additions: [String: [AttributeDescription]] = [
         "Item": [
