@@ -37,7 +37,7 @@ extension Replicator {
 
     /// Why a node is not listened to; nil where it is a member, or may be one.
     func membershipRefusal(of sender: NodeID) -> Refusal? {
-        if incarnations.departed.contains(sender) || isToldDeparted(sender) {
+        if incarnations.departed.contains(sender) || (recovery != .none && isToldDeparted(sender)) {
             return Refusal(part: .membership, ours: "departed", theirs: "present")
         }
         guard !state.membership.isEmpty, isMember, !members.contains(sender) else { return nil }
@@ -45,8 +45,10 @@ extension Replicator {
     }
 
     /// Hears from a member who is one no more. For this node it means that it is fenced. Another is
-    /// not listened to from then on, though the log may be read only up to where it still is one:
-    /// what it has to tell may be concurrent with what members have collected without it.
+    /// not listened to by a store that lacks what it had before: it may have read the log only up
+    /// to where that one still is a member, and what that one tells may be concurrent with what
+    /// members have collected without it. All others wait for the log's word, or two nodes that
+    /// retire each other would leave a third with nobody to listen to.
     mutating func learnDeparture(_ heads: Heads, from index: Int) {
         guard peers[index].isConfigured, !incarnations.departed.contains(peers[index].node) else {
             return
@@ -60,7 +62,7 @@ extension Replicator {
             if departed == node {
                 raiseOnce(.departed(told: peers[index].node))
                 tellRecovery()
-            } else if let index = peerIndex(departed) {
+            } else if recovery != .none, let index = peerIndex(departed) {
                 peers[index].forget()
             }
         }

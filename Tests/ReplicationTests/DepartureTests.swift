@@ -13,13 +13,15 @@ import Testing
 
     /// Node 1, to which nodes 2 and 3 are members as well.
     private struct Subject {
-        var replicator = Replicator(
-            configuration: .init(cluster: "test", actor: actor(1), modelHash: hash),
-            generator: SeededGenerator(seed: 1))
+        var replicator: Replicator
         let state = StoreState(vector: VersionVector(), digest: ProjectionDigest())
         let wall: UInt64 = 1_800_000_000_000
 
-        init() {
+        init(recovery: Recovery = .none) {
+            replicator = Replicator(
+                configuration: .init(
+                    cluster: "test", actor: actor(1), modelHash: hash, recovery: recovery),
+                generator: SeededGenerator(seed: 1))
             _ = replicator.handle(
                 .started(
                     state: state, peers: [actor(2).node, actor(3).node], now: 0,
@@ -76,9 +78,9 @@ import Testing
     }
 
     /// A store made anew reads in the log that a node is a member before it reads that it departed.
-    @Test("One that a member calls departed is not listened to, whatever the log says so far")
+    @Test("A store that lacks something does not listen to one that a member calls departed")
     func hearsay() throws {
-        var subject = Subject()
+        var subject = Subject(recovery: .restored)
         _ = subject.hear(from: 3, departed: [])
         _ = subject.hear(from: 2, departed: [3])
         func agrees(_ node: Int) throws -> Bool {
@@ -95,6 +97,12 @@ import Testing
         _ = subject.learn(departed: 2)
         _ = subject.hear(from: 3, departed: [])
         #expect(try agrees(3))
+        // A store that lacks nothing listens to both, until the log tells who is right.
+        var other = Subject()
+        _ = other.hear(from: 3, departed: [2])
+        _ = other.hear(from: 2, departed: [3])
+        _ = other.hear(from: 3, departed: [2])
+        #expect(other.replicator.status.peers.allSatisfy(\.isAgreed))
     }
 
     private func actor(_ node: Int) -> NodeID { Self.actor(node).node }

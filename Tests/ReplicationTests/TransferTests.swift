@@ -122,6 +122,7 @@ import Testing
     func lossy() {
         let world = world()
         world.limits.transferTimeoutMilliseconds = 1_000
+        world.limits.pullTimeoutMaximumMilliseconds = 1_000
         world.addNodes(2)
         world.start()
         fill(world)

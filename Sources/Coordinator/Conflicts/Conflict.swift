@@ -58,6 +58,12 @@ public struct ConflictSide: Hashable, Sendable {
         public let value: PropertyValue
         /// The write it comes from, where that is not the side's own; nil where it is.
         public var stamp: Stamp?
+
+        package init(name: String, value: PropertyValue, stamp: Stamp? = nil) {
+            self.name = name
+            self.value = value
+            self.stamp = stamp
+        }
     }
 }
 
