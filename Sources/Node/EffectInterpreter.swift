@@ -77,8 +77,9 @@ struct EffectInterpreter {
             case .learnModels(let models): learn(models)
             case .compareModel(let model, let node): compare(model, of: node)
             case .reopen(let incarnation): laterIncarnation = incarnation
-            case .readTransfer(let id, let number, let offset, let byteLimit, let node):
-                transfers.read(id, number, from: offset, byteLimit: byteLimit, for: node)
+            case .readTransfer(let id, let number, let offset, let byteLimit, let node, let vector):
+                transfers.read(
+                    id, number, from: offset, byteLimit: byteLimit, for: node, covering: vector)
             case .takeTransfer(let copy, let donor, let offset, let bytes):
                 transfers.take(copy, donor: donor, offset: offset, bytes: bytes)
             case .installTransfer: transfers.check()

@@ -42,15 +42,17 @@ struct StoreTransfers: Sendable {
         givingQueue.async { outgoing.tend(now: now) }
     }
 
-    func read(_ id: UInt64, _ number: UInt64, from offset: UInt64, byteLimit: Int, for node: NodeID)
-    {
+    func read(
+        _ id: UInt64, _ number: UInt64, from offset: UInt64, byteLimit: Int, for node: NodeID,
+        covering vector: VersionVector
+    ) {
         let handover = handover
         let logger = logger
         let outgoing = outgoing
         givingQueue.async {
             do {
                 let part = try outgoing.read(
-                    number, from: offset, byteLimit: byteLimit, for: node,
+                    number, from: offset, byteLimit: byteLimit, for: node, covering: vector,
                     now: MonotonicClock.milliseconds)
                 if part.offset == 0 {
                     logger.notice(
@@ -102,7 +104,9 @@ struct StoreTransfers: Sendable {
         let incoming = incoming
         takingQueue.async {
             do {
-                _ = try incoming.check(cluster: coordinator.cluster, model: coordinator.model)
+                _ = try incoming.check(
+                    cluster: coordinator.cluster, model: coordinator.model,
+                    purged: try coordinator.read { try $0.purgedVector })
                 handover.give(.transferChecked(refusal: nil))
             } catch {
                 try? incoming.discard()

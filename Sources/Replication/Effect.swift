@@ -75,9 +75,11 @@ public enum Effect: Hashable, Sendable {
     /// Read a part of the copy of this store that a member asks for, make the copy where there is
     /// none that will do, and answer with ``Input/transferRead(id:copy:offset:bytes:now:)``. At
     /// most one per peer is outstanding. The copy must be one in which the member is one (MODEL
-    /// P17), and from which this store's log goes on; it may be given to others too.
+    /// P17), which covers the vector, and from which this store's log goes on; it may be given to
+    /// others too.
     case readTransfer(
-        id: UInt64, number: UInt64, offset: UInt64, byteLimit: Int, for: NodeID)
+        id: UInt64, number: UInt64, offset: UInt64, byteLimit: Int, for: NodeID,
+        covering: VersionVector)
 
     /// Write a part of a member's copy, which is to become this store's: at 0 instead of what
     /// there is of one. Answer with ``Input/transferTaken(offset:now:)`` once it is on disk. At

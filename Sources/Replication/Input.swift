@@ -94,7 +94,7 @@ public enum Input: Hashable, Sendable {
     /// The answer to an ``Effect/compareModel(_:of:)``: what differs, for people.
     case modelCompared(NodeID, hash: [UInt8], difference: String, now: UInt64)
 
-    /// The answer to an ``Effect/readTransfer(id:number:offset:byteLimit:for:)``; without a copy
+    /// The answer to an ``Effect/readTransfer(id:number:offset:byteLimit:for:covering:)``; without a copy
     /// none can be given.
     case transferRead(
         id: UInt64, copy: TransferCopy?, offset: UInt64, bytes: [UInt8], now: UInt64)

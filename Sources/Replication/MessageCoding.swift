@@ -170,7 +170,7 @@ extension Message {
             page.transactions.reduce(64 + 20 * page.vector.entries.count) { $0 + $1.count + 5 }
         case .piece(let piece): 64 + piece.bytes.count
         case .models(let list): list.models.reduce(16) { $0 + $1.text.count + 48 }
-        case .transferPull: 64
+        case .transferPull(let pull): 64 + 20 * pull.vector.entries.count
         case .transferPart(let part): 96 + part.bytes.count
         }
     }
@@ -218,11 +218,12 @@ extension Message {
             writer.write(piece.bytes)
             writer.write(piece.recovery.rawValue)
         case .transferPull(let pull):
-            writer.beginArray(4)
+            writer.beginArray(5)
             writer.write(pull.id)
             writer.write(pull.number)
             writer.write(pull.offset)
             writer.write(pull.credit)
+            writer.write(pull.vector)
         case .transferPart(let part):
             writer.beginArray(part.copy == nil ? 1 : 6)
             writer.write(part.id)
@@ -449,11 +450,12 @@ extension Piece {
 
 extension TransferPull {
     fileprivate init(from reader: inout CBORReader) throws(DecodingFailure) {
-        try reader.array(exactly: 4)
+        try reader.array(exactly: 5)
         id = try reader.unsigned()
         number = try reader.unsigned()
         offset = try reader.unsigned()
         credit = try reader.unsigned()
+        vector = try reader.vector()
     }
 }
 

@@ -97,7 +97,8 @@ extension Replicator {
         let id = makeID()
         let pull = TransferPull(
             id: id, number: progress.copy?.number ?? 0, offset: progress.offset,
-            credit: UInt64(limits.transferPartBytes))
+            credit: UInt64(limits.transferPartBytes),
+            vector: state.vector.meet(peers[index].vector))
         // Before the first part the copy has to be made.
         let patience =
             progress.copy == nil
@@ -185,7 +186,7 @@ extension Replicator {
             .readTransfer(
                 id: giving.readID, number: giving.pull.number, offset: giving.pull.offset,
                 byteLimit: Int(min(max(giving.pull.credit, 1), UInt64(limits.transferPartBytes))),
-                for: peers[index].node))
+                for: peers[index].node, covering: giving.pull.vector))
     }
 
     mutating func giveTransfer(

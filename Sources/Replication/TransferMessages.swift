@@ -1,3 +1,5 @@
+public import Merge
+
 /// A copy of a donor's store: which, and how it is told whole.
 public struct TransferCopy: Hashable, Sendable {
     /// Its number, drawn when it was made; never 0.
@@ -25,9 +27,15 @@ public struct TransferPull: Hashable, Sendable {
     public var offset: UInt64
     /// How many bytes the answer may carry.
     public var credit: UInt64
+    /// What sender and receiver both have: a copy without it is of no use.
+    public var vector: VersionVector
 
     /// Composes a wish.
-    public init(id: UInt64, number: UInt64, offset: UInt64, credit: UInt64) {
+    public init(
+        id: UInt64, number: UInt64, offset: UInt64, credit: UInt64,
+        vector: VersionVector = VersionVector()
+    ) {
+        self.vector = vector
         self.id = id
         self.number = number
         self.offset = offset

@@ -285,7 +285,7 @@ final class World {
         case .reopen(let incarnation):
             schedule(.reopen(index, life: nodes[index].life, after: incarnation), after: 1)
         case .learnModels, .compareModel: break
-        case .readTransfer(let id, let number, let offset, let byteLimit, _):
+        case .readTransfer(let id, let number, let offset, let byteLimit, _, _):
             schedule(
                 .input(
                     index, life: nodes[index].life,

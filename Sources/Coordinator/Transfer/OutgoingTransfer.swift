@@ -48,15 +48,17 @@ package final class OutgoingTransfer: Sendable {
     ///   - offset: where to go on in it.
     ///   - byteLimit: the most bytes, at least 1.
     ///   - node: who asks: only a copy in which it is a member will do (MODEL P17).
+    ///   - vector: what it has of what this store has: a copy without it is of no use.
     ///   - now: monotonic milliseconds.
     /// - Throws: ``CoordinatorError``: `diskFull`, `inputOutput` or `storeDamaged`.
     package func read(
-        _ number: UInt64, from offset: UInt64, byteLimit: Int, for node: NodeID, now: UInt64
+        _ number: UInt64, from offset: UInt64, byteLimit: Int, for node: NodeID,
+        covering vector: VersionVector = VersionVector(), now: UInt64
     ) throws -> Part {
         try copy.withLock { copy in
             if copy.map({ $0.offer.number == number }) ?? false {
                 // Who has begun with it goes on with it.
-            } else if try copy.map({ try !suffices($0, for: node) }) ?? true {
+            } else if try copy.map({ try !suffices($0, for: node, vector) }) ?? true {
                 copy = try make(now)
             }
             guard let current = copy else {
@@ -91,9 +93,13 @@ package final class OutgoingTransfer: Sendable {
 
     /// Whether a node can go on from a copy: it is a member there, and the log still has all that
     /// came later.
-    private func suffices(_ copy: Copy, for node: NodeID) throws -> Bool {
+    private func suffices(
+        _ copy: Copy, for node: NodeID, _ vector: VersionVector
+    ) throws -> Bool {
         let membership = copy.membership
-        guard membership.isEmpty || membership.current.contains(node) else { return false }
+        guard membership.isEmpty || membership.current.contains(node),
+            copy.vector.covers(vector)
+        else { return false }
         return copy.vector.covers(try coordinator.read { try $0.purgedVector })
     }
 

@@ -262,9 +262,10 @@ final class SimulatedProcess {
         case .reopen(let incarnation):
             met(.incarnationReopened)
             later(0) { $0.world.reopen($0, after: incarnation) }
-        case .readTransfer(let id, let number, let offset, let byteLimit, let node):
+        case .readTransfer(let id, let number, let offset, let byteLimit, let node, let vector):
             later(handover()) {
-                $0.readTransfer(id, number, from: offset, byteLimit: byteLimit, for: node)
+                $0.readTransfer(
+                    id, number, from: offset, byteLimit: byteLimit, for: node, covering: vector)
             }
         case .takeTransfer(let copy, let donor, let offset, let bytes):
             later(handover()) { $0.take(copy, donor: donor, offset: offset, bytes: bytes) }
@@ -305,11 +306,13 @@ final class SimulatedProcess {
     }
 
     private func readTransfer(
-        _ id: UInt64, _ number: UInt64, from offset: UInt64, byteLimit: Int, for node: NodeID
+        _ id: UInt64, _ number: UInt64, from offset: UInt64, byteLimit: Int, for node: NodeID,
+        covering vector: VersionVector
     ) {
         let result = run { _ in
             try outgoing.read(
-                number, from: offset, byteLimit: byteLimit, for: node, now: world.milliseconds)
+                number, from: offset, byteLimit: byteLimit, for: node, covering: vector,
+                now: world.milliseconds)
         }
         later(handover()) {
             let part = try? result.get()
@@ -336,7 +339,9 @@ final class SimulatedProcess {
 
     private func checkTransfer() {
         let result = run { coordinator in
-            try incoming.check(cluster: coordinator.cluster, model: coordinator.model)
+            try incoming.check(
+                cluster: coordinator.cluster, model: coordinator.model,
+                purged: try coordinator.read { try $0.purgedVector })
         }
         guard isAlive else { return }
         switch result {

@@ -190,6 +190,12 @@ import Testing
         let before = try joiner.coordinator.currentDigest
         let incoming = IncomingTransfer(for: joiner.coordinator)
         try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        let purged = try joiner.coordinator.read { try $0.purgedVector }
+        // Told before the store is closed for it.
+        let refusal = try joiner.code {
+            _ = try incoming.check(cluster: "test", model: joiner.model, purged: purged)
+        }
+        #expect(refusal == .limitExceeded)
         joiner.close()
         #expect(try joiner.code { _ = try install() } == .limitExceeded)
         try joiner.open()
@@ -210,11 +216,19 @@ import Testing
         try purge(donor)
         let second = try ask()
         #expect(second != first)
+        // One that has more than the copy is given another.
+        _ = try donor.insert("Tag")
+        let vector = try donor.vector
+        let third = try outgoing.read(
+            0, from: 0, byteLimit: 1, for: joiner.node, covering: vector, now: 0
+        ).offer
+        #expect(third != second)
+        #expect(try ask() == third)
         outgoing.tend(now: OutgoingTransfer.keptMilliseconds - 1)
-        #expect(try ask() == second)
+        #expect(try ask() == third)
         outgoing.tend(now: OutgoingTransfer.keptMilliseconds)
         #expect(!FileManager.default.fileExists(atPath: donor.path + "-outgoing"))
-        #expect(try ask() != second)
+        #expect(try ask() != third)
     }
 
     // MARK: Crashes
