@@ -12,7 +12,7 @@ struct TributaryBenchmark: AsyncParsableCommand {
         subcommands: [
             InsertCommand.self, SaversCommand.self, HTTPCommand.self, LatencyCommand.self,
             CatchUpCommand.self, HealCommand.self, TransferCommand.self, GrowthCommand.self,
-            IdleCommand.self, AllCommand.self,
+            IdleCommand.self, LargeCommand.self, AllCommand.self,
         ])
 }
 

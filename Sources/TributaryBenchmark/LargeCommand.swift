@@ -1,0 +1,117 @@
+import ArgumentParser
+import Coordinator
+import Foundation
+import Merge
+import Synchronization
+
+/// How long others' saves wait for one transaction of very many objects.
+struct LargeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "large",
+        abstract: "How long saves wait while a transaction of 100,000 objects is saved or applied.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(help: "How many objects the transaction has.")
+    var objects = 100_000
+
+    func run() async throws {
+        try await measure().print()
+    }
+
+    /// What one large transaction cost, and the saves beside it.
+    private struct Outcome {
+        var seconds: [Double] = []
+        var quiet: [Double] = []
+        var meanwhile: [Double] = []
+        var longest: [Double] = []
+    }
+
+    func measure() async throws -> MarkdownTable {
+        var (saving, applying) = (Outcome(), Outcome())
+        var bytes = 0
+        for _ in 0..<common.rounds {
+            try await Workspace.with(common.directory, "large") { workspace in
+                let stores = try (1...2).map {
+                    try SampleData.openStore(at: workspace.file("n\($0).sqlite"), node: $0)
+                }
+                defer { for store in stores { store.coordinator.close() } }
+                let (one, two) = (stores[0], stores[1])
+                let request = SampleData.insert((0..<objects).map(SampleData.Item.init), one.entity)
+                try await beside(one, &saving) { _ = try await one.coordinator.save(request) }
+                // What was saved beside it came first, or comes after; all of it is applied.
+                let log = try one.coordinator.read {
+                    try $0.transactions(notCoveredBy: VersionVector(), byteLimit: .max).transactions
+                }
+                let transactions = try log.map { try EncodedTransaction(decoding: $0) }
+                guard let large = transactions.firstIndex(where: { $0.bytes.count > 10 * objects })
+                else { throw BenchmarkError("The large transaction is not in the log.") }
+                bytes = transactions[large].bytes.count
+                _ = try two.coordinator.apply(Array(transactions[..<large]))
+                try await beside(two, &applying) {
+                    _ = try two.coordinator.apply([transactions[large]])
+                }
+            }
+        }
+        var table = MarkdownTable(
+            "Saves of one object beside a transaction of \(Figures.text(Double(objects), 0)) "
+                + "(\(Figures.text(Double(bytes) / 1e6, 1)) MB)",
+            columns: ["", "it is saved", "it is applied"])
+        func row(_ name: String, _ value: (Outcome) -> Double) {
+            table.add(
+                name, Figures.milliseconds(value(saving)), Figures.milliseconds(value(applying)))
+        }
+        row("the transaction itself (median of \(common.rounds))") { Figures.median($0.seconds) }
+        row("the longest that a save waited (median)") { Figures.median($0.longest) }
+        row("the longest that a save waited (of all)") { $0.longest.max() ?? 0 }
+        row("saves meanwhile, p50") { Figures.median($0.meanwhile) }
+        row("saves before, p50") { Figures.median($0.quiet) }
+        row("saves before, p99") { Figures.percentile(0.99, of: $0.quiet) }
+        table.notes = ["One saver that waits for each save before the next, through the library."]
+        return table
+    }
+
+    /// Does something large while somebody saves, and notes how long both took.
+    private func beside(
+        _ store: (coordinator: PersistentStoreCoordinator, entity: ManagedObjectModel.Entity),
+        _ outcome: inout Outcome, _ body: () async throws -> Void
+    ) async throws {
+        let samples = LargeSamples()
+        let task = Task.detached {
+            var number = 50_000_000
+            while !Task.isCancelled {
+                let begin = Clocks.seconds()
+                _ = try await store.coordinator.save(
+                    SampleData.insert(CollectionOfOne(SampleData.Item(number)), store.entity))
+                samples.add(Clocks.seconds() - begin)
+                number += 1
+            }
+        }
+        try await Task.sleep(for: .seconds(1))
+        outcome.quiet += samples.take()
+        let begin = Clocks.seconds()
+        try await body()
+        outcome.seconds.append(Clocks.seconds() - begin)
+        // The save that waits has its turn now.
+        try await Task.sleep(for: .milliseconds(500))
+        task.cancel()
+        _ = try await task.value
+        let meanwhile = samples.take()
+        outcome.meanwhile += meanwhile
+        outcome.longest.append(meanwhile.max() ?? 0)
+    }
+}
+
+/// How long saves took, from one task to another.
+private final class LargeSamples: Sendable {
+    private let samples = Mutex<[Double]>([])
+
+    func add(_ seconds: Double) { samples.withLock { $0.append(seconds) } }
+
+    func take() -> [Double] {
+        samples.withLock { samples in
+            defer { samples = [] }
+            return samples
+        }
+    }
+}
