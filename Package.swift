@@ -149,8 +149,10 @@ let package = Package(
             name: "CommandTests", dependencies: ["Merge", "Coordinator", "Node", "TributaryCLI"],
             swiftSettings: settings),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["Merge", "Coordinator", "Node", "LinkProxy"],
-            swiftSettings: settings),
+            name: "EndToEndTests",
+            dependencies: [
+                "Merge", "Coordinator", "Replication", "Node", "LinkProxy", "CZeroMQ",
+            ], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
