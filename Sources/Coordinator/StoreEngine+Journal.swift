@@ -79,7 +79,11 @@ extension StoreEngine {
     }
 
     private func journal(from before: [Conflict], to after: [Conflict], by stamp: Stamp) throws {
-        for conflict in after where !before.contains(conflict) { try writeOpen(conflict) }
+        // While policies are adopted the entries are of another one's making, though the row as it
+        // is loaded does not tell.
+        for conflict in after where isAdopting || !before.contains(conflict) {
+            try writeOpen(conflict)
+        }
         for conflict in before where !after.contains(where: { $0.id == conflict.id }) {
             var closed = conflict
             closed.state = .resolved

@@ -61,14 +61,15 @@ extension LoadedRow {
 
     private var combination: GroupCombination {
         GroupCombination(
-            survivor: GroupMember(row: row, state: state, policies: table.entity.policies),
+            survivor: GroupMember(
+                row: row, state: state, policies: table.policies(for: state)),
             eclipsed: eclipsed.map { member in
                 GroupMember(
                     row: member.row, state: member.state,
-                    policies: member.table.entity.policies,
+                    policies: member.table.policies(for: member.state),
                     positions: member.table === table
                         ? nil : table.positions(in: member.table))
-            }, constrained: table.constrained)
+            }, constrained: table.constrained, policies: table.entity.policies)
     }
 }
 

@@ -137,8 +137,9 @@ public struct StoreReader {
                 registers: statement.bytes(first + 3), columns: values, eclipsed: &eclipsed)
             let policies = table.policies(for: state)
             version = RowVersion(dots: state.version.dots, eclipsed: eclipsed)
+            // Groups follow the present model, whatever settles their rows' registers.
             isConflicted =
-                (!eclipsed.isEmpty && policies.entity.leavesUnresolved)
+                (!eclipsed.isEmpty && table.entity.policies.entity.leavesUnresolved)
                 || (state.hasSiblings
                     && state.conflicts(policies).contains { $0.state == .unresolved })
         }

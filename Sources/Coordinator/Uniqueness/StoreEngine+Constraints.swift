@@ -66,6 +66,48 @@ extension StoreEngine {
 
     /// Groups all rows that share a key, and those that are eclipsed now.
     private func regroupEverything() throws {
+        let rows = try rowsToRegroup()
+        if rows.isEmpty { return }
+        let hadGroups = state.eclipsed > 0
+        state.generation += 1
+        group = GroupChanges()
+        var touched: [RowID: TouchedRow] = [:]
+        var contested = Set<Claim>()
+        for row in rows.keys.sorted() {
+            guard let table = rows[row], let loaded = try load(table, row) else { continue }
+            if loaded.isVisible { contested.formUnion(shownClaims(loaded)) }
+            touched[row] = TouchedRow(
+                old: hadGroups ? unprojected(loaded) : loaded, table: loaded.table,
+                state: loaded.state)
+        }
+        if hadGroups { try forgetDangling(of: touched) }
+        // Nobody's write closes what this may close; the newest of the log stands for it.
+        let stamp =
+            touched.values.compactMap { $0.state.existence.siblings.last?.stamp }.max()
+            ?? Stamp(
+                timestamp: state.clock.highWaterMark, dot: Dot(actor: actor, sequence: 1))
+        let regrouping = try regroup(touched)
+        for (_, new) in try write(touched, order: touched.keys.sorted(), regrouping, by: stamp) {
+            contested.formUnion(try claims(new))
+        }
+        try moveReferences(regrouping, &contested, by: stamp)
+        if !contested.isEmpty { try settleClaims(contested, by: stamp) }
+        try moveLinks(regrouping)
+        if hadGroups {
+            try closeLapsedConflicts()
+            // Groups were hashed as other constraints had them.
+            let catalog = StoreCatalog(
+                model: model, cluster: cluster, names: try StoreLayout.readNames(in: database),
+                actors: state.actors, history: history)
+            state.digest =
+                try StoreReader(database: database, catalog: catalog).recomputeDigest().0
+        }
+        try writeState()
+        group = GroupChanges()
+    }
+
+    /// The rows that share a key with others, those that are eclipsed, and who eclipses them.
+    private func rowsToRegroup() throws -> [RowID: EntityTable] {
         var rows: [RowID: EntityTable] = [:]
         for entity in model.entities where !entity.isAbstract {
             let table = table(entity.name)
@@ -87,50 +129,60 @@ extension StoreEngine {
             rows[RowID(eclipsed.integer(0))] = table
             rows[RowID(eclipsed.integer(2))] = self.table(table.entity.root)
         }
-        if rows.isEmpty { return }
-        let hadGroups = state.eclipsed > 0
-        state.generation += 1
-        group = GroupChanges()
-        var touched: [RowID: TouchedRow] = [:]
-        for row in rows.keys.sorted() {
-            guard let table = rows[row], let loaded = try load(table, row) else { continue }
-            touched[row] = TouchedRow(old: loaded, table: loaded.table, state: loaded.state)
-        }
-        // Nobody's write closes what this may close; the newest of the log stands for it.
-        let stamp =
-            touched.values.compactMap { $0.state.existence.siblings.last?.stamp }.max()
-            ?? Stamp(
-                timestamp: state.clock.highWaterMark, dot: Dot(actor: actor, sequence: 1))
-        let regrouping = try regroup(touched)
-        try write(touched, order: touched.keys.sorted(), regrouping, by: stamp)
-        var contested = Set<Claim>()
-        try moveReferences(regrouping, &contested, by: stamp)
-        if !contested.isEmpty { try settleClaims(contested, by: stamp) }
-        try moveLinks(regrouping)
-        if hadGroups {
-            try closeLapsedConflicts()
-            // Groups were hashed as other constraints had them.
-            let catalog = StoreCatalog(
-                model: model, cluster: cluster, names: try StoreLayout.readNames(in: database),
-                actors: state.actors, history: history)
-            state.digest =
-                try StoreReader(database: database, catalog: catalog).recomputeDigest().0
-        }
-        try writeState()
-        group = GroupChanges()
+        return rows
     }
 
-    /// Closes conflicts over keys that no constraint makes unique any more.
+    /// What a row's columns claim alone, whatever its group would have it claim now.
+    private func shownClaims(_ loaded: LoadedRow) -> [Claim] {
+        loaded.table.exclusive.compactMap { exclusive in
+            guard case .reference(let target) = loaded.columns[exclusive.position] else {
+                return nil
+            }
+            return Claim(owner: exclusive.owner, property: exclusive.property, target: target)
+        }
+    }
+
+    /// A row as if all that it shows were in its columns, so that whatever it then refers to in
+    /// vain is listed anew.
+    ///
+    /// A survivor's columns are what the model before chose among its group, and it is loaded with
+    /// what the present one chooses: what of its references reads as null cannot be told by
+    /// comparing the two.
+    private func unprojected(_ loaded: LoadedRow) -> LoadedRow {
+        guard loaded.isVisible else { return loaded }
+        return loaded.showing(
+            loaded.table.entity.properties.indices.map { loaded.shown($0)?.value ?? .null })
+    }
+
+    /// Takes rows off the list of those that refer to something in vain.
+    private func forgetDangling(of rows: [RowID: TouchedRow]) throws {
+        var listed: [(target: Int64, row: Int64)] = []
+        let statement = try database.prepared("SELECT target, row FROM _dangling")
+        while try statement.step() {
+            let row = statement.integer(1)
+            if rows[RowID(row)] != nil { listed.append((statement.integer(0), row)) }
+        }
+        let removal = try database.prepared("DELETE FROM _dangling WHERE target = ?1 AND row = ?2")
+        for (target, row) in listed {
+            removal.bind(1, target)
+            removal.bind(2, row)
+            try removal.run()
+        }
+    }
+
+    /// Closes conflicts over keys that no constraint makes unique any more, and over references
+    /// that no group shows any more.
     private func closeLapsedConflicts() throws {
         let statement = try database.prepared(
-            "SELECT id FROM _conflict WHERE kind = ?1 AND closed = 0 ORDER BY id")
+            "SELECT id FROM _conflict WHERE kind IN (?1, ?2) AND closed = 0 ORDER BY id")
         statement.bind(1, ConflictKind.uniqueness.rawValue)
+        statement.bind(2, ConflictKind.dangling.rawValue)
         var open: [ConflictID] = []
         while try statement.step() { if let id = ConflictID(statement.text(0)) { open.append(id) } }
         for id in open {
             guard let entry = try openEntry(id) else { continue }
             let row = try tables[id.entity].flatMap { try load($0, id.row) }
-            let current = try row.map { try conflicts(of: $0, dangling: []) } ?? []
+            let current = try row.map { try conflicts(of: $0, dangling: dangling($0)) } ?? []
             _ = try settle(from: [entry], to: current)
         }
     }

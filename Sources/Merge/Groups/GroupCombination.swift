@@ -4,7 +4,7 @@ public struct GroupMember: Sendable {
     public let row: RowID
     /// Its registers.
     public let state: RowState
-    /// Its entity's policies.
+    /// The policies that settle its registers: those of the models that they were written by.
     public let policies: EntityPolicies
     /// For each property of the survivor's entity its position here; nil where this row's entity
     /// has no such property. A nil list stands for the same positions.
@@ -41,20 +41,27 @@ public struct GroupCombination: Sendable {
     public let eclipsed: [GroupMember]
     /// The positions of all properties that are part of a constraint of the survivor's entity.
     public let constrained: Set<Int>
+    /// The policies of the survivor's entity, by which is chosen among members: the present
+    /// model's, for groups never collapse. What a member's own registers show is decided before
+    /// by ``GroupMember/policies`` (MODEL P14), as its keys are.
+    public let policies: EntityPolicies
 
     /// Describes a group.
-    public init(survivor: GroupMember, eclipsed: [GroupMember], constrained: Set<Int>) {
+    public init(
+        survivor: GroupMember, eclipsed: [GroupMember], constrained: Set<Int>,
+        policies: EntityPolicies
+    ) {
         self.survivor = survivor
         self.eclipsed = eclipsed
         self.constrained = constrained
+        self.policies = policies
     }
 
     /// What readers see of a property of the survivor, before references are projected.
     ///
     /// - Returns: nil where nobody ever wrote the property: it is null.
     public func visible(_ position: Int) -> Sibling<PropertyValue>? {
-        let policies = survivor.policies
-        let own = survivor.state.visible(position, policies)
+        let own = survivor.state.visible(position, survivor.policies)
         let policy = policies.properties[position]
         if policies.entity.leavesUnresolved || policy.leavesUnresolved
             || constrained.contains(position)
@@ -87,7 +94,7 @@ public struct GroupCombination: Sendable {
             }
             return Candidate(row: member.row, stamp: whole.stamp, value: value)
         }
-        guard let chosen = Self.choose(candidates, survivor.policies.entity.choice),
+        guard let chosen = Self.choose(candidates, policies.entity.choice),
             let value = chosen.value
         else { return nil }
         return Sibling(stamp: chosen.stamp, value: value)

@@ -27,7 +27,8 @@ import Testing
     }
 
     private func shown(_ survivor: GroupMember, _ eclipsed: GroupMember...) -> [PropertyValue] {
-        let group = GroupCombination(survivor: survivor, eclipsed: eclipsed, constrained: [0])
+        let group = GroupCombination(
+            survivor: survivor, eclipsed: eclipsed, constrained: [0], policies: survivor.policies)
         return (0..<3).map { group.visible($0)?.value ?? .null }
     }
 
@@ -85,5 +86,29 @@ import Testing
             let b = try member(2, at: 1, policy, [k, .integer(2), .null])
             #expect(shown(a, b)[1] == .integer(1))
         }
+    }
+
+    @Test("P14: a member's registers are settled by their own policies, the group by the entity's")
+    func settled() throws {
+        let earliest = MergePolicy.mergeByPropertyStoreTrump
+        let latest = MergePolicy.mergeByPropertyObjectTrump
+        let inserted = try member(1, at: 1, earliest, [k, .null, .null])
+        var state = inserted.state
+        let insertion = try stamp(1).dot
+        let seen = VersionVector([.init(actor: insertion.actor, sequence: 1)])
+        for time in [UInt64(2), 3] {
+            try state.apply(
+                RowWrite(
+                    kind: .update,
+                    values: [(0, .string("k\(time)")), (1, .integer(Int64(time)))]),
+                stamp: try stamp(time), seen: seen,
+                policies: inserted.policies)
+        }
+        let a = GroupMember(row: inserted.row, state: state, policies: inserted.policies)
+        let b = try member(2, at: 1, latest, [k, .integer(1), .null])
+        let group = GroupCombination(
+            survivor: a, eclipsed: [b], constrained: [0], policies: b.policies)
+        #expect(group.visible(0)?.value == .string("k2"))
+        #expect(group.visible(1)?.value == .integer(2))
     }
 }

@@ -272,6 +272,29 @@ struct RegressionTests {
                 chooses between them changed with the model: who had merged them before migrating \
                 went on with the former choice. MixedModelTests.policyOfSeveralRows.
                 """),
+        Case(
+            seed: 30_000_236, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1. A row whose key two had written while another policy settled it eclipsed \
+                another row: its column showed what the new policy would choose, which was a third \
+                row's key. Neither applying nor opening got past the index. \
+                MixedModelGroupTests.keys.
+                """),
+        Case(
+            seed: 50_001_719, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 3. A group that nobody decides by the new model's policy was not flagged where \
+                its survivor had siblings that the former one had settled. \
+                MixedModelGroupTests.flagged.
+                """),
+        Case(
+            seed: 50_004_019, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Laws 1 and 2. By the new policy a survivor showed another member's claim; what had \
+                been listed of its references was compared with what it had never shown, so the \
+                claim was listed nowhere, and the other claimant not heard of. \
+                MixedModelGroupTests.claims and vain.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
