@@ -192,7 +192,7 @@ extension Replicator {
 
     /// Judged by what is on this node's disk: what power takes away again would not be vouched for.
     private var isVouchedFor: Bool {
-        var areAllCovered = areAllConfigured
+        var areAllCovered = true
         var isAny = false
         for peer in peers where peer.isConfigured {
             isAny = true
@@ -203,16 +203,5 @@ extension Replicator {
             }
         }
         return isAny && areAllCovered
-    }
-
-    /// Whether the peers are all who may have what this node's former store had, as far as is
-    /// known. A configuration may name some members only, for a join needs no more; before the
-    /// store has come as far in the log as the join, others are known by what they wrote, or
-    /// because somebody names them. Then only a peer that is itself vouched for knows enough.
-    private var areAllConfigured: Bool {
-        !state.membership.isEmpty
-            || incarnations.newest.allSatisfy {
-                $0.node == node || configured.contains($0.node)
-            }
     }
 }

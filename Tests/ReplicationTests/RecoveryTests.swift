@@ -57,24 +57,6 @@ struct RecoveryTests {
         #expect(node.replicator.status.isSaving)
     }
 
-    @Test("All together are not enough where the configuration leaves out a node that has written")
-    func vouchedBySome() {
-        var node = Reporter(recovery: .new, peers: [2])
-        let other = makeTransaction(dot(Self.third, 1), seen: VersionVector())
-        node.heads(Self.second, [old.dot, other.dot])
-        #expect(!node.replicator.status.isSaving)
-        // The peer has lost its store before it could be asked for what it had.
-        let remade = ActorID(node: World.id(2), incarnation: 21)
-        node.heads(remade, [], met: [Self.own], recovery: .new)
-        #expect(!node.effects.contains(.vouched))
-        #expect(!node.replicator.status.isSaving)
-        // It has caught up from the third node.
-        node.heads(remade, [old.dot, other.dot], recovery: .none)
-        node.page([old, other], from: 2)
-        #expect(node.effects.contains(.vouched))
-        #expect(node.replicator.status.isSaving)
-    }
-
     @Test("A peer's later saves do not put off the end: its first report that met us is enough")
     func busyPeer() {
         var node = Reporter(recovery: .restored)
