@@ -37,43 +37,26 @@ extension Replicator {
 
     /// Why a node is not listened to; nil where it is a member, or may be one.
     func membershipRefusal(of sender: NodeID) -> Refusal? {
-        if incarnations.departed.contains(sender) || (recovery != .none && isToldDeparted(sender)) {
+        if incarnations.departed.contains(sender) {
             return Refusal(part: .membership, ours: "departed", theirs: "present")
         }
         guard !state.membership.isEmpty, isMember, !members.contains(sender) else { return nil }
         return Refusal(part: .membership, ours: "no member", theirs: "present")
     }
 
-    /// Hears from a member who is one no more. For this node it means that it is fenced. Another is
-    /// not listened to by a store that lacks what it had before: it may have read the log only up
-    /// to where that one still is a member, and what that one tells may be concurrent with what
-    /// members have collected without it. All others wait for the log's word, or two nodes that
-    /// retire each other would leave a third with nobody to listen to.
+    /// Hears from a member whether this node is one no more.
     mutating func learnDeparture(_ heads: Heads, from index: Int) {
-        guard peers[index].isConfigured, !incarnations.departed.contains(peers[index].node) else {
-            return
-        }
-        for departed in heads.departed where !incarnations.departed.contains(departed) {
-            let isNews = !isToldDeparted(departed)
-            guard departureTellers[departed] != nil || departureTellers.count < limits.peers
-            else { continue }
-            departureTellers[departed, default: []].insert(peers[index].node)
-            guard isNews else { continue }
-            if departed == node {
-                raiseOnce(.departed(told: peers[index].node))
-                tellRecovery()
-            } else if recovery != .none, let index = peerIndex(departed) {
-                peers[index].forget()
-            }
-        }
+        guard heads.departed.contains(node), peers[index].isConfigured else { return }
+        let isNews = !isToldDeparted
+        departureTellers.insert(peers[index].node)
+        guard isNews else { return }
+        raiseOnce(.departed(told: peers[index].node))
+        tellRecovery()
     }
 
-    /// Whether a member has told that this node is one no more.
-    var isToldDeparted: Bool { isToldDeparted(node) }
-
-    /// Whether a member has told that a node is one no more. The word of one who is none itself
+    /// Whether a member has told that this node is one no more. The word of one who is none itself
     /// does not count: it may have decided that by itself, and nobody will ever hear of it.
-    private func isToldDeparted(_ departed: NodeID) -> Bool {
-        departureTellers[departed]?.contains { !incarnations.departed.contains($0) } ?? false
+    var isToldDeparted: Bool {
+        departureTellers.contains { !incarnations.departed.contains($0) }
     }
 }

@@ -95,8 +95,8 @@ public struct Replicator: Sendable {
     var isOutdated = false
     /// The configured nodes: the members as long as no transaction has told of any.
     var configured: [NodeID] = []
-    /// Who has told of a node, this one or another, that it is a member no more.
-    var departureTellers: [NodeID: Set<NodeID>] = [:]
+    /// The members that have told that this node is one no more; asked whether one is in it only.
+    var departureTellers: Set<NodeID> = []
 
     /// Whether this clock is far off from those of the members, and whether that of the only
     /// other one is.

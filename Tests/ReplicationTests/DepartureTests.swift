@@ -17,10 +17,9 @@ import Testing
         let state = StoreState(vector: VersionVector(), digest: ProjectionDigest())
         let wall: UInt64 = 1_800_000_000_000
 
-        init(recovery: Recovery = .none) {
+        init() {
             replicator = Replicator(
-                configuration: .init(
-                    cluster: "test", actor: actor(1), modelHash: hash, recovery: recovery),
+                configuration: .init(cluster: "test", actor: actor(1), modelHash: hash),
                 generator: SeededGenerator(seed: 1))
             _ = replicator.handle(
                 .started(
@@ -75,33 +74,6 @@ import Testing
         _ = subject.hear(from: 3, departed: [1])
         #expect(!subject.learn(departed: 2).contains(.setSaving(allowed: true)))
         #expect(!subject.replicator.status.isSaving)
-    }
-
-    /// A store made anew reads in the log that a node is a member before it reads that it departed.
-    @Test("A store that lacks something does not listen to one that a member calls departed")
-    func hearsay() {
-        var subject = Subject(recovery: .restored)
-        _ = subject.hear(from: 3, departed: [])
-        _ = subject.hear(from: 2, departed: [3])
-        func agrees(_ node: Int) -> Bool {
-            subject.replicator.status.peers.first { $0.node == actor(node) }?.isAgreed ?? false
-        }
-        #expect(!agrees(3))
-        let refused = subject.hear(from: 3, departed: [2])
-        #expect(!agrees(3))
-        #expect(agrees(2))
-        #expect(!refused.contains(.setSaving(allowed: false)))
-        // Whoever told it has departed himself: it counts no more.
-        _ = subject.learn(departed: 2)
-        _ = subject.hear(from: 3, departed: [])
-        #expect(agrees(3))
-        // A store that lacks nothing listens to both, until the log tells who is right.
-        var other = Subject()
-        _ = other.hear(from: 3, departed: [2])
-        _ = other.hear(from: 2, departed: [3])
-        _ = other.hear(from: 3, departed: [2])
-        let isEachAgreed = other.replicator.status.peers.map(\.isAgreed)
-        #expect(isEachAgreed == [true, true])
     }
 
     private func actor(_ node: Int) -> NodeID { Self.actor(node).node }
