@@ -24,8 +24,9 @@ extension Replicator {
             && ahead.contains {
                 lag(of: state.vector, behind: peers[$0].vector) >= limits.transferTransactions
             }
-        guard isNewcomer || (!ahead.isEmpty && ahead.allSatisfy { peers[$0].isHistoryShort })
-        else { return false }
+        guard isNewcomer || (!ahead.isEmpty && !ahead.contains { mayReach($0) }) else {
+            return false
+        }
         // A copy must fit this node's model. Of a store that somebody has to vouch for it is as good
         // as that store's log; but where there is another it may have more.
         let fitting = ahead.filter { peers[$0].modelHash == configuration.modelHash }
@@ -64,13 +65,21 @@ extension Replicator {
         }
     }
 
+    /// Pulls in a row without a timely answer after which nobody waits for a peer's log.
+    private static let patience: UInt64 = 3
+
+    /// Whether a peer's log may give what is missing: it was not found too short, and it answers.
+    private func mayReach(_ index: Int) -> Bool {
+        !peers[index].isHistoryShort && peers[index].failures < Self.patience
+    }
+
     /// Asks for the next part, or for one again, where it is time.
     mutating func tendTransfer() {
         guard var progress = transfer, progress.isWaiting else { return }
         guard let index = peerIndex(progress.donor), peers[index].isConfigured else {
             return giveUpTransfer(for: 0)
         }
-        if !progress.isNewcomer, peersAhead.contains(where: { !peers[$0].isHistoryShort }) {
+        if !progress.isNewcomer, peersAhead.contains(where: { mayReach($0) }) {
             // Somebody came whose log may reach; if it does not, this is gone on with.
             configuration.transfer = progress.copy.map {
                 .init(donor: progress.donor, copy: $0, offset: progress.offset)
