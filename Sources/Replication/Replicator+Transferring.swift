@@ -24,7 +24,8 @@ extension Replicator {
             && ahead.contains {
                 lag(of: state.vector, behind: peers[$0].vector) >= limits.transferTransactions
             }
-        guard isNewcomer || (!ahead.isEmpty && !ahead.contains { mayReach($0) }) else {
+        let isAnyShort = ahead.contains { peers[$0].isHistoryShort }
+        guard isNewcomer || (isAnyShort && !ahead.contains { mayReach($0) }) else {
             return false
         }
         // A copy must fit this node's model. Of a store that somebody has to vouch for it is as good
