@@ -62,7 +62,7 @@ public struct Limits: Hashable, Sendable {
 
     /// A node that has nothing of the others is given a copy of a member's store where that holds
     /// so many transactions: it costs the time of the bytes alone. Fewer are applied as quickly.
-    public var transferTransactions: UInt64 = 1_000
+    public var transferTransactions: UInt64 = 10_000
     /// The longest part of a copy: what a joiner and its donor have of it in memory. It must fit a
     /// frame.
     public var transferPartBytes = 1024 * 1024

@@ -15,8 +15,8 @@ struct TransferCommand: AsyncParsableCommand {
     @Option(help: "How many rows the giving node has.")
     var rows = 1_000_000
 
-    @Option(help: "How many rows it got in one save; over 1,000 saves are given as a copy.")
-    var batch = 500
+    @Option(help: "How many rows it got in one save; over 10,000 saves are given as a copy.")
+    var batch = 90
 
     func run() async throws {
         try await measure().print()

@@ -58,16 +58,15 @@ extension EndToEnd.CrashTests {
             let victim = cluster.node(3)
             await cluster.partition([[1, 2], [3]])
             let loads = try [1, 2].map {
-                try Load(on: cluster.node($0), prefix: "flood\($0)", clients: 4, limit: 110)
+                try Load(on: cluster.node($0), prefix: "flood\($0)", clients: 4, limit: 150)
             }
-            // Fewer than would come as a copy of a store: the log is what is applied here.
             var acknowledged: [String] = []
             for load in loads {
                 let outcome = await load.finish()
                 #expect(outcome.refusals == [])
                 acknowledged += outcome.acknowledged
             }
-            #expect(acknowledged.count == 880)
+            #expect(acknowledged.count == 1200)
             let before = try await victim.count("Latest")
             await cluster.heal()
             var killedHalfway = 0
@@ -77,10 +76,10 @@ extension EndToEnd.CrashTests {
                     "node 3 applied something"
                 } _: {
                     let count = try await victim.count("Latest")
-                    return count > start || count == 2640
+                    return count > start || count == 3600
                 }
                 let count = try await victim.count("Latest")
-                if (before + 1..<2640).contains(count) { killedHalfway += 1 }
+                if (before + 1..<3600).contains(count) { killedHalfway += 1 }
                 try await victim.kill()
                 try await victim.start()
                 // A half-applied save never is: all objects of a save are there, or none.
@@ -89,7 +88,7 @@ extension EndToEnd.CrashTests {
             }
             #expect(killedHalfway > 0, "The node was never killed while it applied")
             try await cluster.waitForConvergence()
-            #expect(try await victim.count("Latest") == 2640)
+            #expect(try await victim.count("Latest") == 3600)
             try await expectVerified(cluster)
         }
     }
