@@ -81,13 +81,36 @@ extension EndToEnd.TransferTests {
         }
     }
 
+    /// So little history that logs of some hundred saves do not reach back to their beginning.
+    private static let short = ["TRIBUTARY_HISTORY_MAXIMUM_BYTES": "65536"]
+
+    /// Fills nodes 1 and 2, and waits until neither log has what node 3 lacks.
+    ///
+    /// - Returns: how many saves were acknowledged, of three objects each.
+    private func fillPastTheLogs(_ cluster: TestCluster) async throws -> Int {
+        let outcome = try await Load(
+            on: cluster.node(1), prefix: "n1", clients: 2, limit: 500
+        ).finish()
+        try await waitUntil {
+            "nodes 1 and 2 purged what node 3 lacks"
+        } _: {
+            for node in [cluster.node(1), cluster.node(2)] {
+                let history = try await node.status()["history"]?.object
+                let last = history?["lastUnstable"]?.object
+                guard last?["members"]?.array?.contains(.integer(3)) == true else { return false }
+            }
+            return true
+        }
+        return outcome.acknowledged.count
+    }
+
     @Test("A newcomer killed again and again while it takes a copy gets all of it in the end")
     func killedMeanwhile() async throws {
-        try await TestCluster.with(nodes: 3, starting: [1, 2]) { cluster in
-            let saved = try await Load(
-                on: cluster.node(1), prefix: "n", clients: 4, limit: 300
-            ).finish().acknowledged.count
-            try await cluster.waitForConvergence(among: [1, 2])
+        try await TestCluster.with(nodes: 3, starting: []) { cluster in
+            for number in [1, 2] {
+                try await cluster.node(number).start(environment: Self.short)
+            }
+            let saved = try await fillPastTheLogs(cluster)
             let joiner = cluster.node(3)
             var generator = SeededGenerator(seed: 4)
             for _ in 0..<6 {
@@ -100,9 +123,10 @@ extension EndToEnd.TransferTests {
             try await joiner.start()
             try await Task.sleep(for: .milliseconds(200))
             try await cluster.node(1).kill()
-            try await cluster.node(1).start()
+            try await cluster.node(1).start(environment: Self.short)
             try await cluster.waitForConvergence()
             #expect(try await joiner.count("Latest") == 3 * saved)
+            #expect(said(joiner, "A copy of a member's store has taken this store's place"))
             #expect(try await joiner.verify()["ok"]?.boolean == true)
             try await saveOnce(joiner, "joiner's")
             try await cluster.waitForConvergence()
@@ -110,36 +134,36 @@ extension EndToEnd.TransferTests {
         }
     }
 
+    @Test("A newcomer that saves at once keeps the save while it takes a copy")
+    func savesAtOnce() async throws {
+        try await TestCluster.with(nodes: 3, starting: []) { cluster in
+            for number in [1, 2] {
+                try await cluster.node(number).start(environment: Self.short)
+            }
+            let saved = try await fillPastTheLogs(cluster)
+            let joiner = cluster.node(3)
+            try await joiner.start()
+            try await saveOnce(joiner, "newcomer's")
+            try await cluster.waitForConvergence()
+            #expect(said(joiner, "A copy of a member's store has taken this store's place"))
+            #expect(try await joiner.count("Latest") == 3 * saved + 1)
+            try await expectEqualContents(cluster)
+        }
+    }
+
     @Test("A node cut off for longer than history is kept loses nothing that it saved meanwhile")
     func unsentSaves() async throws {
         try await TestCluster.with(nodes: 3, starting: []) { cluster in
-            for node in cluster.nodes {
-                try await node.start(environment: ["TRIBUTARY_HISTORY_MAXIMUM_BYTES": "65536"])
-            }
+            for node in cluster.nodes { try await node.start(environment: Self.short) }
             try await cluster.node(1).save([TestModel.insert("Latest", ["name": "before"])])
             try await cluster.waitForConvergence()
             let away = cluster.node(3)
             await cluster.partition([[1, 2], [3]])
-            // Enough that 1 and 2 purge what 3 does not have, and more than fits in what 3 saves.
-            let load = try await Load(
-                on: cluster.node(1), prefix: "n1", clients: 2, limit: 500
-            ).finish()
             let own = try await Load(on: away, prefix: "own", clients: 1, limit: 20).finish()
-            try await waitUntil {
-                "nodes 1 and 2 purged what node 3 lacks"
-            } _: {
-                for node in [cluster.node(1), cluster.node(2)] {
-                    let history = try await node.status()["history"]?.object
-                    let last = history?["lastUnstable"]?.object
-                    guard last?["members"]?.array?.contains(.integer(3)) == true else {
-                        return false
-                    }
-                }
-                return true
-            }
+            let saved = try await fillPastTheLogs(cluster)
             await cluster.heal()
             try await cluster.waitForConvergence()
-            let count = 1 + 3 * (load.acknowledged.count + own.acknowledged.count)
+            let count = 1 + 3 * (saved + own.acknowledged.count)
             #expect(own.acknowledged.count == 20)
             for node in cluster.nodes {
                 #expect(try await node.count("Latest") == count)

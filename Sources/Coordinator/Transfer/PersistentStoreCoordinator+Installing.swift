@@ -25,7 +25,7 @@ public struct TransferInstallation: Hashable, Sendable {
 /// what the donor never witnessed. Tokens of the former store are of another store from then on,
 /// for places in the log are others.
 extension PersistentStoreCoordinator {
-    /// Puts a received copy, which ``IncomingTransfer/check(cluster:model:)`` has found sound, in
+    /// Puts a received copy, which ``IncomingTransfer/check(cluster:model:purged:)`` has found sound, in
     /// the place of a store that nobody has open.
     ///
     /// Until the last step the store is as it was; a crash in the midst leaves it, or the new one.

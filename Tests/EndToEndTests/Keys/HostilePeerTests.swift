@@ -84,8 +84,11 @@ extension EndToEnd.HostilePeerTests {
             let noise = (0..<(256 << 10)).map { _ in UInt8.random(in: 0...255, using: &generator) }
             let oversized = [UInt8](repeating: 7, count: 8 << 20)
             var (sent, forgeries) = (0, 0)
-            let end = ContinuousClock.now + .seconds(8)
-            while ContinuousClock.now < end {
+            let begin = ContinuousClock.now
+            // A busy machine takes longer to have sent enough.
+            while ContinuousClock.now < begin + .seconds(8)
+                || (forgeries <= 100 && ContinuousClock.now < begin + .seconds(60))
+            {
                 for intruder in strangers {
                     _ = try intruder.send(Array(noise.prefix(1000)))
                     try intruder.receive()
@@ -103,7 +106,7 @@ extension EndToEnd.HostilePeerTests {
             let peak = try one.peak()
             for intruder in strangers { #expect(intruder.received == 0) }
             #expect(sent > 64 << 20, "The flood was none: \(sent) bytes")
-            #expect(forgeries > 20)
+            #expect(forgeries > 100)
             #expect(peak - before <= Self.allowance, "\(before) became \(peak)")
             let endlessBytes = try await expectNothingGiven(to: endless)
             for load in loads {
