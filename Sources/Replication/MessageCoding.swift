@@ -217,23 +217,8 @@ extension Message {
             writer.write(piece.total)
             writer.write(piece.bytes)
             writer.write(piece.recovery.rawValue)
-        case .transferPull(let pull):
-            writer.beginArray(5)
-            writer.write(pull.id)
-            writer.write(pull.number)
-            writer.write(pull.offset)
-            writer.write(pull.credit)
-            writer.write(pull.vector)
-        case .transferPart(let part):
-            writer.beginArray(part.copy == nil ? 1 : 6)
-            writer.write(part.id)
-            if let copy = part.copy {
-                writer.write(copy.number)
-                writer.write(copy.total)
-                writer.write(copy.digest)
-                writer.write(part.offset)
-                writer.write(part.bytes)
-            }
+        case .transferPull(let pull): pull.write(to: &writer)
+        case .transferPart(let part): part.write(to: &writer)
         }
     }
 
@@ -445,44 +430,5 @@ extension Piece {
         guard !bytes.isEmpty, offset < total, UInt64(bytes.count) <= total - offset else {
             throw DecodingFailure("a piece does not lie in its whole", offset: reader.offset)
         }
-    }
-}
-
-extension TransferPull {
-    fileprivate init(from reader: inout CBORReader) throws(DecodingFailure) {
-        try reader.array(exactly: 5)
-        id = try reader.unsigned()
-        number = try reader.unsigned()
-        offset = try reader.unsigned()
-        credit = try reader.unsigned()
-        vector = try reader.vector()
-    }
-}
-
-extension TransferPart {
-    fileprivate init(from reader: inout CBORReader) throws(DecodingFailure) {
-        let count = try reader.array()
-        guard count == 1 || count == 6 else {
-            throw DecodingFailure("a part of a copy has 1 or 6 parts", offset: reader.offset)
-        }
-        id = try reader.unsigned()
-        copy = nil
-        offset = 0
-        bytes = []
-        guard count == 6 else { return }
-        let number = try reader.unsigned()
-        let total = try reader.unsigned()
-        let digest = try reader.data()
-        offset = try reader.unsigned()
-        bytes = try reader.data()
-        guard number > 0, digest.count == 16 else {
-            throw DecodingFailure("a copy has no number or no digest", offset: reader.offset)
-        }
-        guard offset <= total, UInt64(bytes.count) <= total - offset,
-            !bytes.isEmpty || offset == total
-        else {
-            throw DecodingFailure("a part does not lie in its copy", offset: reader.offset)
-        }
-        copy = TransferCopy(number: number, total: total, digest: digest)
     }
 }

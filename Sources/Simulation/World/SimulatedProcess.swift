@@ -20,12 +20,12 @@ final class SimulatedProcess {
     let actor: ActorID
     /// What was known of the store when it was opened.
     let recoveryAtOpening: StoreRecovery
-    private unowned let world: World
-    private var replicator: Replicator
+    unowned let world: World
+    private(set) var replicator: Replicator
     private var generator: SeededGenerator
     private let mailbox = Mailbox()
-    private let outgoing: OutgoingTransfer
-    private let incoming: IncomingTransfer
+    let outgoing: OutgoingTransfer
+    let incoming: IncomingTransfer
     private var observation: CommitObservation?
     private let startedAt: UInt64
 
@@ -101,10 +101,7 @@ final class SimulatedProcess {
                 models: world.plan.succession == nil ? [] : try coordinator.modelTexts,
                 transfer: incoming.begun().map {
                     .init(
-                        donor: $0.offer.donor,
-                        copy: TransferCopy(
-                            number: $0.offer.number, total: $0.offer.total,
-                            digest: $0.offer.digest), offset: $0.offset)
+                        donor: $0.offer.donor, copy: TransferCopy($0.offer), offset: $0.offset)
                 }),
             limits: machine.settings.limits,
             generator: SeededGenerator(seed: world.draw()))
@@ -209,7 +206,7 @@ final class SimulatedProcess {
 
     // MARK: The replicator
 
-    private func feed(_ input: Input) {
+    func feed(_ input: Input) {
         guard isAlive else { return }
         for effect in replicator.handle(input) {
             carryOut(effect)
@@ -305,55 +302,6 @@ final class SimulatedProcess {
         return NodeID(frame.sender).map(links.contains) ?? false
     }
 
-    private func readTransfer(
-        _ id: UInt64, _ number: UInt64, from offset: UInt64, byteLimit: Int, for node: NodeID,
-        covering vector: VersionVector
-    ) {
-        let result = run { _ in
-            try outgoing.read(
-                number, from: offset, byteLimit: byteLimit, for: node, covering: vector,
-                now: world.milliseconds)
-        }
-        later(handover()) {
-            let part = try? result.get()
-            $0.feed(
-                .transferRead(
-                    id: id,
-                    copy: part.map {
-                        TransferCopy(
-                            number: $0.offer.number, total: $0.offer.total,
-                            digest: $0.offer.digest)
-                    }, offset: part?.offset ?? 0, bytes: part?.bytes ?? [],
-                    now: $0.world.milliseconds))
-        }
-    }
-
-    private func take(_ copy: TransferCopy, donor: NodeID, offset: UInt64, bytes: [UInt8]) {
-        let offer = TransferOffer(
-            donor: donor, number: copy.number, total: copy.total, digest: copy.digest)
-        let result = run { _ in try incoming.write(bytes, of: offer, at: offset) }
-        later(handover()) {
-            $0.feed(.transferTaken(offset: try? result.get(), now: $0.world.milliseconds))
-        }
-    }
-
-    private func checkTransfer() {
-        let result = run { coordinator in
-            try incoming.check(
-                cluster: coordinator.cluster, model: coordinator.model,
-                purged: try coordinator.read { try $0.purgedVector })
-        }
-        guard isAlive else { return }
-        switch result {
-        case .success: later(0) { $0.world.installTransfer($0) }
-        case .failure(let error):
-            try? incoming.discard()
-            later(handover()) {
-                $0.feed(.transferRefused("\(error)", now: $0.world.milliseconds))
-            }
-        }
-    }
-
     private func remember(_ actor: ActorID) {
         let result = run { try $0.remember(actor) }
         guard isAlive else { return }
@@ -384,7 +332,7 @@ final class SimulatedProcess {
     }
 
     /// Does something of this life after a time, if it still lives then.
-    private func later(_ microseconds: UInt64, _ action: @escaping (SimulatedProcess) -> Void) {
+    func later(_ microseconds: UInt64, _ action: @escaping (SimulatedProcess) -> Void) {
         world.after(microseconds) { [self] in
             guard isAlive else { return }
             guard !isPaused else { return later(100_000, action) }
@@ -392,7 +340,7 @@ final class SimulatedProcess {
         }
     }
 
-    private func handover() -> UInt64 {
+    func handover() -> UInt64 {
         UInt64.random(in: 0...machine.settings.handoverMicroseconds, using: &generator)
     }
 
@@ -442,20 +390,6 @@ final class SimulatedProcess {
             tendPins()
             tendHistory()
         }
-    }
-
-    private func tendHistory() {
-        guard isAlive, let bytes = machine.settings.historyBytes else { return }
-        var limits = HistoryLimits()
-        limits.maximumBytes = bytes
-        let elsewhere = replicator.status.peers.filter(\.isConfigured)
-            .reduce(into: VersionVector()) { $0.join($1.durable) }
-        let knowledge = HistoryKnowledge(stable: stable, elsewhere: elsewhere)
-        rememberJournal()
-        guard isAlive else { return }
-        let result = run { try $0.tendHistory(limits, knowledge) }
-        if case .success(let tended) = result, tended.purgedUnstable > 0 { met(.historyPurged) }
-        if isAlive { outgoing.tend(now: world.milliseconds) }
     }
 
     private func makeDurableIfDue(_ now: UInt64) {
@@ -513,7 +447,7 @@ final class SimulatedProcess {
     ///
     /// A fault of the disk may end the process meanwhile; then the answer went to nobody.
     @discardableResult
-    private func run<Value>(
+    func run<Value>(
         _ body: (PersistentStoreCoordinator) throws -> Value
     ) -> Result<Value, any Error> {
         let result = Result { try body(coordinator) }
@@ -798,16 +732,6 @@ final class SimulatedProcess {
         guard var reading = try? result.get() else { return nil }
         reading.pastConflicts = world.pastConflicts
         return reading
-    }
-
-    /// Lets the world remember what the journal says of the past, before some of it goes.
-    func rememberJournal() {
-        let result = run { coordinator in
-            try coordinator.read {
-                try $0.conflicts(ConflictQuery(isOpen: false, limit: 10_000))
-            }
-        }
-        if case .success(let conflicts) = result { world.remember(conflicts) }
     }
 
     private func noteReadFailure(_ result: Result<some Any, any Error>) {

@@ -35,8 +35,8 @@ final class World {
     private var pinCount = 0
     private(set) var isHealed = false
     /// Closed conflicts that some journal may have forgotten since, as ``remember(_:)`` was told.
-    private(set) var pastConflicts: [Conflict] = []
-    private var remembered = Set<Conflict>()
+    var pastConflicts: [Conflict] = []
+    var remembered = Set<Conflict>()
     /// Every change of membership that was ever made, also those that every disk has lost since.
     var everChanged = Membership()
 
@@ -266,7 +266,7 @@ final class World {
     }
 
     /// A fault that was to strike a process does not outlive it.
-    private func settle(_ machine: Machine) {
+    func settle(_ machine: Machine) {
         if machine.disk.isPowerLost {
             machine.disk.losePower(&generator)
         } else {
@@ -325,41 +325,6 @@ final class World {
         machine.reopenedAt = milliseconds
         end(machine, .closed)
         start(machine, minimumIncarnation: incarnation)
-    }
-
-    /// Remembers closed conflicts whose journal may forget them.
-    func remember(_ conflicts: [Conflict]) {
-        for conflict in conflicts where remembered.insert(conflict).inserted {
-            pastConflicts.append(conflict)
-        }
-    }
-
-    /// A process ends to go on with a copy of another's store, as one whose node it is does.
-    func installTransfer(_ process: SimulatedProcess) {
-        let machine = process.machine
-        process.rememberJournal()
-        guard machine.process === process else { return }
-        end(machine, .closed)
-        do {
-            let installed = try PersistentStoreCoordinator.installTransfer(
-                at: machine.storePath, model: model(of: machine), cluster: Self.cluster,
-                node: machine.node, options: machine.options(seed: draw()))
-            met(.storeTransferred)
-            if installed.carriedCount > 0 { met(.savesCarriedOver) }
-            trace {
-                "node \(process.name) goes on with a copy of node \(installed.donor)'s store and "
-                    + "\(installed.carriedCount) transactions of its own"
-            }
-        } catch {
-            trace { "node \(process.name) cannot go on with a copy: \(error)" }
-            let code = (error as? CoordinatorError)?.code
-            if code != .diskFull, code != .inputOutput, code != .limitExceeded {
-                violate(0, "node \(process.name) cannot take over a copy: \(error)")
-            }
-            settle(machine)
-            try? IncomingTransfer(storeAt: machine.storePath, files: machine.disk).discard()
-        }
-        start(machine)
     }
 
     /// Whether an incarnation is not one that lives now.

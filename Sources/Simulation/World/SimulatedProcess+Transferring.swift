@@ -1,0 +1,83 @@
+internal import Coordinator
+internal import Merge
+internal import Replication
+
+/// What in the product is StoreTransfers and HistoryKeeper: copies of stores given and taken, and
+/// history that is purged, which makes them needed.
+extension SimulatedProcess {
+    func readTransfer(
+        _ id: UInt64, _ number: UInt64, from offset: UInt64, byteLimit: Int, for node: NodeID,
+        covering vector: VersionVector
+    ) {
+        let result = run { _ in
+            try outgoing.read(
+                number, from: offset, byteLimit: byteLimit, for: node, covering: vector,
+                now: world.milliseconds)
+        }
+        later(handover()) {
+            let part = try? result.get()
+            $0.feed(
+                .transferRead(
+                    id: id, copy: part.map { TransferCopy($0.offer) },
+                    offset: part?.offset ?? 0, bytes: part?.bytes ?? [],
+                    now: $0.world.milliseconds))
+        }
+    }
+
+    func take(_ copy: TransferCopy, donor: NodeID, offset: UInt64, bytes: [UInt8]) {
+        let offer = TransferOffer(
+            donor: donor, number: copy.number, total: copy.total, digest: copy.digest)
+        let result = run { _ in try incoming.write(bytes, of: offer, at: offset) }
+        later(handover()) {
+            $0.feed(.transferTaken(offset: try? result.get(), now: $0.world.milliseconds))
+        }
+    }
+
+    func checkTransfer() {
+        let result = run { coordinator in
+            try incoming.check(
+                cluster: coordinator.cluster, model: coordinator.model,
+                purged: try coordinator.read { try $0.purgedVector })
+        }
+        guard isAlive else { return }
+        switch result {
+        case .success: later(0) { $0.world.installTransfer($0) }
+        case .failure(let error):
+            try? incoming.discard()
+            later(handover()) {
+                $0.feed(.transferRefused("\(error)", now: $0.world.milliseconds))
+            }
+        }
+    }
+
+    func tendHistory() {
+        guard isAlive, let bytes = machine.settings.historyBytes else { return }
+        var limits = HistoryLimits()
+        limits.maximumBytes = bytes
+        let elsewhere = replicator.status.peers.filter(\.isConfigured)
+            .reduce(into: VersionVector()) { $0.join($1.durable) }
+        let knowledge = HistoryKnowledge(stable: stable, elsewhere: elsewhere)
+        rememberJournal()
+        guard isAlive else { return }
+        let result = run { try $0.tendHistory(limits, knowledge) }
+        if case .success(let tended) = result, tended.purgedUnstable > 0 { met(.historyPurged) }
+        if isAlive { outgoing.tend(now: world.milliseconds) }
+    }
+
+    /// Lets the world remember what the journal says of the past, before some of it goes.
+    func rememberJournal() {
+        let result = run { coordinator in
+            try coordinator.read {
+                try $0.conflicts(ConflictQuery(isOpen: false, limit: 10_000))
+            }
+        }
+        if case .success(let conflicts) = result { world.remember(conflicts) }
+    }
+}
+
+extension TransferCopy {
+    /// The same in the protocol's words.
+    init(_ offer: TransferOffer) {
+        self.init(number: offer.number, total: offer.total, digest: offer.digest)
+    }
+}

@@ -1,0 +1,39 @@
+internal import Coordinator
+
+/// Stores whose place a copy of another's takes, and what their journals said.
+extension World {
+    /// Remembers closed conflicts whose journal may forget them.
+    func remember(_ conflicts: [Conflict]) {
+        for conflict in conflicts where remembered.insert(conflict).inserted {
+            pastConflicts.append(conflict)
+        }
+    }
+
+    /// A process ends to go on with a copy of another's store, as one whose node it is does.
+    func installTransfer(_ process: SimulatedProcess) {
+        let machine = process.machine
+        process.rememberJournal()
+        guard machine.process === process else { return }
+        end(machine, .closed)
+        do {
+            let installed = try PersistentStoreCoordinator.installTransfer(
+                at: machine.storePath, model: model(of: machine), cluster: Self.cluster,
+                node: machine.node, options: machine.options(seed: draw()))
+            met(.storeTransferred)
+            if installed.carriedCount > 0 { met(.savesCarriedOver) }
+            trace {
+                "node \(process.name) goes on with a copy of node \(installed.donor)'s store and "
+                    + "\(installed.carriedCount) transactions of its own"
+            }
+        } catch {
+            trace { "node \(process.name) cannot go on with a copy: \(error)" }
+            let code = (error as? CoordinatorError)?.code
+            if code != .diskFull, code != .inputOutput, code != .limitExceeded {
+                violate(0, "node \(process.name) cannot take over a copy: \(error)")
+            }
+            settle(machine)
+            try? IncomingTransfer(storeAt: machine.storePath, files: machine.disk).discard()
+        }
+        start(machine)
+    }
+}
