@@ -131,7 +131,7 @@ extension Replicator {
             }
             // What is published is taken from its writer only, in the writer's present run: all
             // else could arrive after a report that says nobody has it (MODEL.md, P15).
-            if !isPulled, dot.actor != peers[index].actor {
+            if !isPulled, dot.actor != peers[index].actor || !isBelieved(peers[index].node) {
                 counts.closedCount += 1
                 return (dot, .duplicate)
             }

@@ -70,7 +70,7 @@ extension Replicator {
 
     private func canPull(_ index: Int) -> Bool {
         let peer = peers[index]
-        return peer.isConfigured && peer.isAgreed && peer.pulling == nil
+        return peer.isConfigured && isBelieved(peer.node) && peer.isAgreed && peer.pulling == nil
             && now >= peer.pullAllowedAt && peer.isConnected(now: now, limits: limits)
             && !peer.isQuarantined(now: now)
     }

@@ -44,6 +44,17 @@ extension Replicator {
         return Refusal(part: .membership, ours: "no member", theirs: "present")
     }
 
+    /// Whether transactions are taken from a member, and its word for this node's store.
+    ///
+    /// In the log that a store reads from its beginning a node that departed is a member for a
+    /// while, and may still run: what were taken of it then would be concurrent with what the
+    /// others have collected without it. So until a store is vouched for, only those whom its
+    /// configuration names are believed, where one of them is a member.
+    func isBelieved(_ peer: NodeID) -> Bool {
+        recovery == .none || configured.contains(peer)
+            || !configured.contains(where: members.contains)
+    }
+
     /// Hears from a member whether this node is one no more.
     mutating func learnDeparture(_ heads: Heads, from index: Int) {
         guard heads.departed.contains(node), peers[index].isConfigured else { return }

@@ -135,7 +135,7 @@ extension Replicator {
         guard recovery != .none, heads.met.contains(configuration.actor) else { return }
         // The first, not the latest: of a peer that always writes the latest is never covered.
         if peers[index].firstMet == nil { peers[index].firstMet = heads.vector }
-        if !heads.isRecovering, peers[index].firstVouched == nil {
+        if !heads.isRecovering, isBelieved(peers[index].node), peers[index].firstVouched == nil {
             peers[index].firstVouched = heads.vector
         }
     }
@@ -179,6 +179,7 @@ extension Replicator {
                 peers[index].firstMet = nil
                 peers[index].firstVouched = nil
             }
+            noteGap(isCertain: true)
         }
         if recovery != toldRecovery {
             effects.append(recovery == .none ? .vouched : .outgrown)

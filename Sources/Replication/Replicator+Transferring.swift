@@ -60,7 +60,8 @@ extension Replicator {
     /// The peers that have what this node lacks and can be asked, in the order of asking.
     private var peersAhead: [Int] {
         pullOrder().filter {
-            peers[$0].isConfigured && peers[$0].isAgreed && !peers[$0].isQuarantined(now: now)
+            peers[$0].isConfigured && isBelieved(peers[$0].node) && peers[$0].isAgreed
+                && !peers[$0].isQuarantined(now: now)
                 && peers[$0].isConnected(now: now, limits: limits)
                 && !queue.delivered.covers(peers[$0].vector)
         }

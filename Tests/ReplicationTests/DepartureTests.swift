@@ -17,40 +17,59 @@ import Testing
         let state = StoreState(vector: VersionVector(), digest: ProjectionDigest())
         let wall: UInt64 = 1_800_000_000_000
 
-        init() {
+        init(recovery: Recovery = .none, configured: [Int] = [2, 3]) {
             replicator = Replicator(
-                configuration: .init(cluster: "test", actor: actor(1), modelHash: hash),
+                configuration: .init(
+                    cluster: "test", actor: actor(1), modelHash: hash, recovery: recovery),
                 generator: SeededGenerator(seed: 1))
             _ = replicator.handle(
                 .started(
-                    state: state, peers: [actor(2).node, actor(3).node], now: 0,
+                    state: state, peers: configured.map { actor($0).node }, now: 0,
                     wallMilliseconds: wall))
         }
 
-        /// Hears a node say who departed.
-        mutating func hear(from node: Int, departed: [Int]) -> [Effect] {
+        /// Hears a node say who departed, and whom it has met.
+        mutating func hear(
+            from node: Int, departed: [Int] = [], met: [Int] = []
+        ) -> [Effect] {
             let heads = Heads(
                 actor: actor(node), vector: VersionVector(), durable: VersionVector(),
                 digest: ProjectionDigest(), clock: .zero, wallMilliseconds: wall, modelHash: hash,
-                departed: departed.map { actor($0).node })
-            let envelope = Envelope(
-                cluster: "test", sender: actor(node).node, message: .heads(heads))
+                met: met.map { actor($0) }, departed: departed.map { actor($0).node })
+            return receive(.heads(heads), from: node, over: .exchange)
+        }
+
+        /// Hears a node publish its first transaction.
+        mutating func publish(from node: Int) -> [Effect] {
+            let transaction = EncodedTransaction(
+                Transaction(
+                    dot: Dot(actor: actor(node), sequence: 1), timestamp: .zero,
+                    seen: VersionVector(), modelHash: hash, shapes: [], changes: []))
+            return receive(.notification([transaction.bytes]), from: node, over: .publish)
+        }
+
+        private mutating func receive(
+            _ message: Message, from node: Int, over channel: Channel
+        ) -> [Effect] {
+            let envelope = Envelope(cluster: "test", sender: actor(node).node, message: message)
             return replicator.handle(
                 .messageReceived(
-                    bytes: envelope.encoded(), from: actor(node).node, over: .exchange, now: 1))
+                    bytes: envelope.encoded(), from: actor(node).node, over: channel, now: 1))
         }
 
         /// Its store learns who the members are, and that one of them departed.
-        mutating func learn(departed node: Int) -> [Effect] {
-            let dot = Dot(actor: actor(3), sequence: 1)
+        mutating func learn(members: [Int] = [1, 2, 3], departed node: Int? = nil) -> [Effect] {
+            let dot = Dot(actor: actor(node == nil ? 1 : 3), sequence: 1)
             let stamp = Stamp(timestamp: .zero, dot: dot)
             var membership = Membership()
-            for member in 1...3 {
+            for member in members {
                 membership.apply(
                     .join(actor(member).node, MemberAddress(publish: "p", exchange: "e")),
                     stamp: stamp)
             }
-            membership.apply(.depart(actor(node).node, isRetired: true), stamp: stamp)
+            if let node {
+                membership.apply(.depart(actor(node).node, isRetired: true), stamp: stamp)
+            }
             var state = state
             state.vector.advance(to: dot)
             state.membership = membership
@@ -76,5 +95,33 @@ import Testing
         #expect(!subject.replicator.status.isSaving)
     }
 
+    @Test("A store made anew takes nothing of a member that only its log names, until vouched for")
+    func newStoreBelieves() throws {
+        var subject = Subject(recovery: .new, configured: [2])
+        _ = subject.learn(members: [1, 2, 3])
+        // Node 3 may have departed further on in the log, and run still.
+        _ = subject.hear(from: 3, met: [1, 2])
+        #expect(!subject.publish(from: 3).contains { $0.isApplying })
+        #expect(subject.replicator.status.recovery != .none)
+        // Node 2 has met it and has nothing that it lacks: node 3 is a member indeed.
+        let vouched = subject.hear(from: 2, met: [1, 3])
+        #expect(vouched.contains(.vouched))
+        #expect(subject.publish(from: 3).contains { $0.isApplying })
+    }
+
+    @Test("A store whose configuration names no member any more believes all that its log names")
+    func nobodyConfigured() throws {
+        var subject = Subject(recovery: .new, configured: [4])
+        _ = subject.learn(members: [1, 2, 3])
+        _ = subject.hear(from: 3, met: [1, 2])
+        #expect(subject.publish(from: 3).contains { $0.isApplying })
+    }
+
     private func actor(_ node: Int) -> NodeID { Self.actor(node).node }
+}
+
+extension Effect {
+    fileprivate var isApplying: Bool {
+        if case .apply = self { true } else { false }
+    }
 }
