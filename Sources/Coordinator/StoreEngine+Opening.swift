@@ -149,7 +149,7 @@ extension StoreEngine {
             return nil
         }
         guard migration != .none else {
-            let differences = ModelDifference.between(current.model, model)
+            let differences = ModelDifference.between(try current.model(), model)
             throw CoordinatorError(
                 .modelMismatch,
                 "The store was written with another model, and is not to be migrated. The store's "
@@ -157,15 +157,15 @@ extension StoreEngine {
         }
         let names = try StoreLayout.readNames(in: database)
         let plan = try MigrationPlan(
-            from: current.model, to: model,
-            former: kept.filter { !$0.isCurrent }.map(\.model),
+            from: try current.model(), to: model,
+            former: kept.filter { !$0.isCurrent }.map { try $0.model() },
             standIns: try StoreModels.standIns(in: database, names: names))
         let work = StoreMigration(database: database, plan: plan)
         try work.run()
         let newNames = try StoreLayout.nameTable(model, in: database)
         for former in kept where former.hash != model.versionHash {
             try StoreModels.settle(
-                ModelMapping(from: former.model, to: model) { _, _ in nil }, in: database,
+                ModelMapping(from: try former.model(), to: model) { _, _ in nil }, in: database,
                 names: newNames)
         }
         if migration == .inferred { try work.refuseDuplicates() }

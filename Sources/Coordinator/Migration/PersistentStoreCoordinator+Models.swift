@@ -10,7 +10,7 @@ extension PersistentStoreCoordinator {
             let path = storePath
             return try read { reader in
                 try StoreModels.all(in: reader.database, path: path).filter { !$0.isCurrent }
-                    .map(\.model)
+                    .map { try $0.model() }
             }
         }
     }

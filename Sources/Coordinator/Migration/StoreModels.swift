@@ -26,8 +26,19 @@ enum StoreModels {
         let hash: [UInt8]
         let json: String
         let isCurrent: Bool
-        /// What was settled for it long ago stays, though the model's defaults change.
-        let model: ManagedObjectModel
+        /// The store's file.
+        let path: String
+
+        /// The model itself, decoded. What was settled for it long ago stays, though the model's
+        /// defaults change.
+        func model() throws -> ManagedObjectModel {
+            do {
+                return try ManagedObjectModel(json: Array(json.utf8))
+            } catch {
+                throw CoordinatorError(
+                    .storeDamaged, "A model kept in \(path) is damaged: \(error).")
+            }
+        }
     }
 
     /// All models, oldest first; the store's own may be anywhere among them.
@@ -36,19 +47,10 @@ enum StoreModels {
             "SELECT hash, json, current FROM _model ORDER BY rowid")
         var result: [Kept] = []
         while try statement.step() {
-            let json = statement.text(1)
-            let model: ManagedObjectModel
-            do {
-                model = try ManagedObjectModel(json: Array(json.utf8))
-            } catch {
-                statement.reset()
-                throw CoordinatorError(
-                    .storeDamaged, "A model kept in \(path) is damaged: \(error).")
-            }
             result.append(
                 Kept(
-                    hash: statement.bytes(0), json: json, isCurrent: statement.integer(2) != 0,
-                    model: model))
+                    hash: statement.bytes(0), json: statement.text(1),
+                    isCurrent: statement.integer(2) != 0, path: path))
         }
         return result
     }
@@ -121,7 +123,7 @@ enum StoreModels {
         if others.isEmpty { return history }
         let names = try StoreLayout.readNames(in: database)
         let standIns = try standIns(in: database, names: names)
-        for other in others { history.add(other.hash, known(other.model, model, standIns)) }
+        for other in others { history.add(other.hash, known(try other.model(), model, standIns)) }
         let (actors, _) = try StoreLayout.readActors(in: database)
         let statement = try database.prepared("SELECT actor, hash FROM _actorModel")
         while try statement.step() {

@@ -21,7 +21,7 @@ final class World {
     private(set) var report: RunReport
     var machines: [Machine] = []
     private var checkers: [any Checker]
-    private var groups: GroupWatcher
+    private var groups: GroupWatcher?
     private var queue = EventQueue()
     var network: SimulatedNetwork
     private var generator: SeededGenerator
@@ -52,7 +52,8 @@ final class World {
             model: plan.model, machines: founders + plan.joiners.count, founders: founders,
             succession: plan.succession)
         checkers = Checkers.all()
-        groups = GroupWatcher(plan.model)
+        // It asks the oracle at every commit and judges nothing: one run of four is enough.
+        groups = plan.seed.isMultiple(of: 4) ? GroupWatcher(plan.model) : nil
         for (number, settings) in plan.machines.enumerated() {
             guard let node = NodeID(number + 1) else { continue }
             addresses[node] = number
@@ -115,7 +116,7 @@ final class World {
                 violate(checkers[place].law, text)
             }
         }
-        for beacon in groups.observe(observation, context) { met(beacon) }
+        for beacon in groups?.observe(observation, context) ?? [] { met(beacon) }
     }
 
     func violate(_ law: Int, _ text: String) {
