@@ -106,6 +106,8 @@ struct PeerProgress: Hashable, Sendable {
     /// Whether somebody must vouch for its store, and the model it is written with.
     var recovery = Recovery.none
     var modelHash: [UInt8] = []
+    /// Whom it said to have departed, at most ``Limits/peers``; nil before it was heard.
+    var departed: [NodeID]?
     /// What it was promised of a copy of our store.
     var giving: Giving?
 

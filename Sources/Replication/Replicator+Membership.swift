@@ -48,11 +48,20 @@ extension Replicator {
     ///
     /// In the log that a store reads from its beginning a node that departed is a member for a
     /// while, and may still run: what were taken of it then would be concurrent with what the
-    /// others have collected without it. So until a store is vouched for, only those whom its
-    /// configuration names are believed, where one of them is a member.
+    /// others have collected without it. So until a store is vouched for, it asks those who could
+    /// vouch and whom its configuration names. One that they say departed is not believed, nor,
+    /// before one of them has been heard, is a node that only the log names. Of who is a member
+    /// for any other end the log alone tells: see ARCHITECTURE.
     func isBelieved(_ peer: NodeID) -> Bool {
-        recovery == .none || configured.contains(peer)
-            || !configured.contains(where: members.contains)
+        if recovery == .none { return true }
+        let guides = peers.filter {
+            $0.isConfigured && $0.recovery == .none && configured.contains($0.node)
+        }
+        let departed = Set(guides.flatMap { $0.departed ?? [] })
+        // Where all say it of each other, none of them is a guide.
+        if guides.allSatisfy({ departed.contains($0.node) }) { return true }
+        return !departed.contains(peer)
+            && (configured.contains(peer) || guides.contains { $0.departed != nil })
     }
 
     /// Hears from a member whether this node is one no more.

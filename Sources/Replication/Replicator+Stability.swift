@@ -131,6 +131,7 @@ extension Replicator {
                 met: heads.met, isRecovering: heads.isRecovering), own: node)
         peers[index].recovery = heads.recovery
         peers[index].modelHash = heads.modelHash
+        peers[index].departed = heads.departed
         if heads.recovery != .new { outgrow() }
         guard recovery != .none, heads.met.contains(configuration.actor) else { return }
         // The first, not the latest: of a peer that always writes the latest is never covered.

@@ -95,18 +95,28 @@ import Testing
         #expect(!subject.replicator.status.isSaving)
     }
 
-    @Test("A store made anew takes nothing of a member that only its log names, until vouched for")
-    func newStoreBelieves() throws {
+    @Test("A store made anew takes nothing of whom only its log names before a peer is heard")
+    func newStoreAsks() {
         var subject = Subject(recovery: .new, configured: [2])
         _ = subject.learn(members: [1, 2, 3])
-        // Node 3 may have departed further on in the log, and run still.
         _ = subject.hear(from: 3, met: [1, 2])
         #expect(!subject.publish(from: 3).contains { $0.isApplying })
         #expect(subject.replicator.status.recovery != .none)
         // Node 2 has met it and has nothing that it lacks: node 3 is a member indeed.
-        let vouched = subject.hear(from: 2, met: [1, 3])
-        #expect(vouched.contains(.vouched))
+        #expect(subject.hear(from: 2, met: [1, 3]).contains(.vouched))
         #expect(subject.publish(from: 3).contains { $0.isApplying })
+    }
+
+    @Test(
+        "A store made anew takes nothing of whom a peer says to have departed",
+        arguments: [true, false])
+    func newStoreIsTold(isNamed: Bool) {
+        var subject = Subject(recovery: .new, configured: isNamed ? [2, 3] : [2])
+        _ = subject.learn(members: [1, 2, 3])
+        _ = subject.hear(from: 2, departed: isNamed ? [3] : [])
+        _ = subject.hear(from: 3)
+        #expect(subject.publish(from: 3).contains { $0.isApplying } == !isNamed)
+        #expect(subject.replicator.status.recovery != .none)
     }
 
     @Test("A store whose configuration names no member any more believes all that its log names")

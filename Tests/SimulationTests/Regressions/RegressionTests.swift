@@ -295,6 +295,28 @@ struct RegressionTests {
                 claim was listed nowhere, and the other claimant not heard of. \
                 MixedModelGroupTests.claims and vain.
                 """),
+        Case(
+            seed: 31_000_890, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 8. A store made anew read in the log that a retired node was a member, and took \
+                saves from it, for it still ran, before it read of the retirement. DepartureTests.
+                """),
+        Case(
+            seed: 32_000_710, hasUniqueKeys: true, hasChanges: true,
+            lesson: "Law 8. The same."),
+        Case(
+            seed: 736, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1. Where a store was to believe configured nodes only until it was vouched for, \
+                and each of those waited to be vouched for as well, none ever took what the node \
+                that was not among them had.
+                """),
+        Case(
+            seed: 923, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1. The same where the log of the only configured node was too short, and its \
+                copy of another model.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)

@@ -73,6 +73,7 @@ enum MeshSamples {
             .init(actor: actor(2), sequence: 3), .init(actor: actor(3), sequence: 70_000),
         ])
         let dot = Dot(actor: actor(2), sequence: 1)
+        let copy = TransferCopy(number: 9, total: 90_000, digest: [UInt8](repeating: 6, count: 16))
         var messages: [Message] = [
             .heads(heads(of: 2, vector)), .hello(heads(of: 2, VersionVector())),
             .announcement([Announced(dot: dot, size: 1 << 40)]),
@@ -84,6 +85,17 @@ enum MeshSamples {
             .page(Page(id: 0, transactions: [], reachedEnd: true, vector: VersionVector())),
             .piece(Piece(id: 1, dot: dot, offset: 10, total: 20, bytes: [1, 2])),
             .piece(Piece(id: 1, dot: dot, offset: 0, total: 2, bytes: [1, 2])),
+            .transferPull(
+                TransferPull(id: 3, number: 0, offset: 0, credit: 1 << 20, vector: vector)),
+            .transferPull(TransferPull(id: 4, number: 9, offset: 70_000, credit: 0)),
+            .transferPart(TransferPart(id: 3, copy: nil)),
+            .transferPart(TransferPart(id: 3, copy: copy, bytes: [1, 2, 3])),
+            .transferPart(TransferPart(id: 4, copy: copy, offset: copy.total)),
+            .models(ModelList(isAnswer: false, models: [])),
+            .models(
+                ModelList(
+                    isAnswer: true,
+                    models: [ModelText(hash: modelHash, text: Array("{\"entities\":[]}".utf8))])),
         ]
         for sequence in 1...4 as ClosedRange<UInt64> {
             let next = transaction(2, sequence).encoded()
