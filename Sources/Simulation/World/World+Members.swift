@@ -59,9 +59,11 @@ extension World {
         return best.compactMap { machines[Int($0.rawValue) - 1].process }
     }
 
-    /// All that any store tells of members: what an operator knows.
+    /// All that any member's store tells of members: what an operator knows. Who leaves is known to
+    /// have left when another tells so, not when it says so itself: others may not have heard.
     private var knownMembership: Membership {
-        machines.filter { !$0.isRemoved }.reduce(into: Membership()) { $0.join($1.membership) }
+        machines.filter { !$0.isRemoved && everChanged[$0.node]?.departure == nil }
+            .reduce(into: Membership()) { $0.join($1.membership) }
     }
 
     /// A machine that begins anew is configured with the members there are: else it might believe
