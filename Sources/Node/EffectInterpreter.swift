@@ -83,6 +83,7 @@ struct EffectInterpreter {
             case .takeTransfer(let copy, let donor, let offset, let bytes):
                 transfers.take(copy, donor: donor, offset: offset, bytes: bytes)
             case .installTransfer: transfers.check()
+            case .discardTransfer: transfers.discard()
             }
         }
     }

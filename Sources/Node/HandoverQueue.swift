@@ -27,9 +27,9 @@ enum NodeEvent: Sendable {
     case compared(NodeID, hash: [UInt8], difference: String)
     /// A part of this store's copy; nil where none can be given.
     case transferRead(id: UInt64, TransferCopy?, offset: UInt64, bytes: [UInt8])
-    /// How much of another's copy is on disk; nil where that failed.
-    case transferTaken(UInt64?)
-    /// Why another's copy will not do; nil where it will.
+    /// How much of another's copy is on disk.
+    case transferTaken(UInt64)
+    /// Why another's copy will not do or could not be written; nil where it will.
     case transferChecked(refusal: String?)
     /// A collection is over; nil where it failed.
     case collected(CollectionResult?)

@@ -113,7 +113,7 @@ final class NodeLoop {
                 cluster: coordinator.cluster, actor: actor,
                 modelHash: coordinator.model.versionHash,
                 recovery: coordinator.recovery.protocolValue, incarnations: incarnations,
-                models: models, transfer: transfers.begun),
+                models: models, transfer: transfers.begin()),
             limits: limits, generator: SeededGenerator(seed: actor.incarnation))
         interpreter = EffectInterpreter(
             transport: transport, coordinator: coordinator, handover: shared.handover,
@@ -126,7 +126,6 @@ final class NodeLoop {
     /// - Throws: what made it end otherwise: a broken transport or store, or a number in use.
     func run() throws {
         shared.handover.attach(transport.wakeup)
-        transfers.tend(now: nil)
         let now = MonotonicClock.milliseconds
         try feed(
             .started(
@@ -309,7 +308,7 @@ final class NodeLoop {
             stabilityReport = stabilityWatch.note(
                 replicator.status, durable: state.durable, now: now)
             tendStore()
-            transfers.tend(now: now)
+            transfers.tend()
             collectIfDue()
             recordIfDue(now)
         }

@@ -25,21 +25,41 @@ struct StoreTransfers: Sendable {
         self.coordinator = coordinator
         self.handover = handover
         self.logger = logger
-        outgoing = OutgoingTransfer(coordinator)
+        outgoing = OutgoingTransfer(coordinator) { MonotonicClock.milliseconds }
         incoming = IncomingTransfer(for: coordinator)
     }
 
-    /// Where an earlier run has left the copy that it was taking in.
-    var begun: Replicator.Configuration.BegunTransfer? {
-        incoming.begun().map {
-            .init(donor: $0.offer.donor, copy: Self.copy($0.offer), offset: $0.offset)
+    /// Where an earlier run has left the copy that it was taking in. What cannot be gone on with
+    /// is removed, like the copies that it gave.
+    func begin() -> Replicator.Configuration.BegunTransfer? {
+        tend(all: true)
+        guard let begun = incoming.begun() else {
+            discard()
+            return nil
         }
+        return .init(
+            donor: begun.offer.donor, copy: Self.copy(begun.offer), offset: begun.offset)
     }
 
-    /// Removes the copy for others that nobody needs any more; nil for one of an earlier run.
-    func tend(now: UInt64?) {
+    /// Removes the copies for others that nobody needs any more, or all.
+    func tend(all: Bool = false) {
         let outgoing = outgoing
-        givingQueue.async { outgoing.tend(now: now) }
+        givingQueue.async { outgoing.tend(all: all) }
+    }
+
+    /// Removes what has come of another's copy.
+    func discard() {
+        let incoming = incoming
+        let logger = logger
+        takingQueue.async {
+            do {
+                try incoming.discard()
+            } catch {
+                logger.error(
+                    "What there is of a copy could not be removed",
+                    metadata: [LogKeys.error: "\(error)"])
+            }
+        }
     }
 
     func read(
@@ -52,8 +72,7 @@ struct StoreTransfers: Sendable {
         givingQueue.async {
             do {
                 let part = try outgoing.read(
-                    number, from: offset, byteLimit: byteLimit, for: node, covering: vector,
-                    now: MonotonicClock.milliseconds)
+                    number, from: offset, byteLimit: byteLimit, for: node, covering: vector)
                 if part.offset == 0 {
                     logger.notice(
                         "A member is given a copy of the store",
@@ -92,7 +111,9 @@ struct StoreTransfers: Sendable {
                 logger.error(
                     "A copy of a member's store could not be written",
                     metadata: [LogKeys.peer: "\(donor)", LogKeys.error: "\(error)"])
-                handover.give(.transferTaken(nil))
+                // So that there is room for saves again.
+                try? incoming.discard()
+                handover.give(.transferChecked(refusal: "\(error)"))
             }
         }
     }

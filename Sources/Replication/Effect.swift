@@ -82,14 +82,18 @@ public enum Effect: Hashable, Sendable {
         covering: VersionVector)
 
     /// Write a part of a member's copy, which is to become this store's: at 0 instead of what
-    /// there is of one. Answer with ``Input/transferTaken(offset:now:)`` once it is on disk. At
-    /// most one is outstanding.
+    /// there is of one. Answer with ``Input/transferTaken(offset:now:)`` once it is on disk; where
+    /// that failed, remove it and answer with ``Input/transferRefused(_:now:)``. At most one is
+    /// outstanding.
     case takeTransfer(TransferCopy, donor: NodeID, offset: UInt64, bytes: [UInt8])
 
     /// The copy is there whole: check it, and answer with ``Input/transferRefused(_:now:)`` where
     /// it is not sound. Where it is, end this run, make one of the copy and of what this store
     /// has besides, and start again with that.
     case installTransfer(TransferCopy, donor: NodeID)
+
+    /// Remove what there is of a member's copy: nothing is missing any more.
+    case discardTransfer
 
     /// Something a person should know; each is raised once.
     case alarm(Alarm)

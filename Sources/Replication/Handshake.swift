@@ -33,12 +33,13 @@ extension Replicator {
             guard peers[index].isAgreed else {
                 // A peer that knows us may ask before we know it. Its pull waits for its heads,
                 // or it would wait for an answer until its time is over.
-                if case .pull(let pull) = message, peers[index].refusal == nil {
-                    peers[index].waitingPull = pull
-                } else {
-                    counts.ignoredCount += 1
+                guard peers[index].refusal == nil else { return counts.ignoredCount += 1 }
+                switch message {
+                case .pull(let pull): peers[index].waitingPull = pull
+                case .transferPull(let pull): peers[index].waitingTransferPull = pull
+                default: counts.ignoredCount += 1
                 }
-                if peers[index].refusal == nil { sayHello(index) }
+                sayHello(index)
                 return
             }
             receive(message, from: index)
@@ -152,6 +153,10 @@ extension Replicator {
         if peers[index].answering == nil, let waiting = peers[index].waitingPull {
             peers[index].waitingPull = nil
             receivePull(waiting, from: index)
+        }
+        if let waiting = peers[index].waitingTransferPull {
+            peers[index].waitingTransferPull = nil
+            receiveTransferPull(waiting, from: index)
         }
         guard !queue.delivered.covers(peers[index].vector) else { return }
         // What the peer wrote itself comes in order on this very way, so it is lost and not late.

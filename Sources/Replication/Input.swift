@@ -98,10 +98,11 @@ public enum Input: Hashable, Sendable {
     /// none can be given.
     case transferRead(
         id: UInt64, copy: TransferCopy?, offset: UInt64, bytes: [UInt8], now: UInt64)
-    /// The answer to an ``Effect/takeTransfer(_:donor:offset:bytes:)``: how much is on disk; nil
-    /// where that failed.
-    case transferTaken(offset: UInt64?, now: UInt64)
-    /// The answer to an ``Effect/installTransfer(_:donor:)`` where the copy will not do, and why.
+    /// The answer to an ``Effect/takeTransfer(_:donor:offset:bytes:)``: how much is on disk.
+    case transferTaken(offset: UInt64, now: UInt64)
+    /// The answer to an ``Effect/installTransfer(_:donor:)`` where the copy will not do, or to an
+    /// ``Effect/takeTransfer(_:donor:offset:bytes:)`` where the disk failed, and why. Nothing of
+    /// it is there any more.
     case transferRefused(String, now: UInt64)
 
     /// The configured nodes are others now. They are the members as long as no transaction has

@@ -66,13 +66,17 @@ public struct Limits: Hashable, Sendable {
     /// The longest part of a copy: what a joiner and its donor have of it in memory. It must fit a
     /// frame.
     public var transferPartBytes = 1024 * 1024
-    /// How long a part of a copy may take; before the first the donor makes the copy, at the
-    /// speed of its disk: 20 GB at 100 MB a second.
+    /// How long the first part of a copy may take: the donor has to make the copy, at the speed of
+    /// its disk: 20 GB at 100 MB a second.
     public var transferTimeoutMilliseconds: UInt64 = 200_000
-    /// How long a donor may be gone before another is asked for a copy from its beginning.
+    /// How long a donor may give nothing, or be gone, before another is asked. It is asked again
+    /// for a part after ``pullTimeoutMaximumMilliseconds``.
     public var transferPatienceMilliseconds: UInt64 = 60_000
-    /// How long no copy is asked for after one that could not be taken in.
+    /// How long no copy is asked for after the first in a run that could not be taken in; doubled
+    /// with each.
     public var transferRetryMilliseconds: UInt64 = 60_000
+    /// The longest of these pauses.
+    public var transferRetryMaximumMilliseconds: UInt64 = 3_600_000
 
     /// The first quarantine of a link; doubled with each.
     public var quarantineMilliseconds: UInt64 = 60_000

@@ -96,6 +96,8 @@ struct PeerProgress: Hashable, Sendable {
     var answering: Answering?
     /// A pull that came while another's log read was under way; the latest counts.
     var waitingPull: Pull?
+    /// A wish for a part of a copy that came before the peer was agreed with.
+    var waitingTransferPull: TransferPull?
 
     /// The vector of the last digest mismatch raised.
     var mismatch: VersionVector?
@@ -157,6 +159,7 @@ struct PeerProgress: Hashable, Sendable {
         expiredPull = nil
         answering = nil
         waitingPull = nil
+        waitingTransferPull = nil
     }
 
     /// How long the next pull may take.

@@ -35,7 +35,9 @@ extension Replicator {
             fitting.filter { peers[$0].recovery == .none }
             + fitting.filter { peers[$0].recovery != .none }
         let begun = configuration.transfer.flatMap { begun in
-            donors.first { peers[$0].node == begun.donor }
+            donors.first {
+                peers[$0].node == begun.donor && peers[$0].failures < Self.patience
+            }
         }
         // One that was begun with is given the time to be heard.
         if begun == nil, configuration.transfer != nil,
@@ -45,7 +47,8 @@ extension Replicator {
         }
         guard let index = begun ?? donors.first else { return false }
         var progress = TransferProgress(
-            donor: peers[index].node, isNewcomer: isNewcomer, phase: .pausing(until: now),
+            donor: peers[index].node, isNewcomer: isNewcomer,
+            wish: state.vector.meet(peers[index].vector), phase: .pausing(until: now),
             progressedAt: now)
         if begun != nil, let place = configuration.transfer {
             progress.copy = place.copy
@@ -77,15 +80,13 @@ extension Replicator {
 
     /// Asks for the next part, or for one again, where it is time.
     mutating func tendTransfer() {
-        guard var progress = transfer, progress.isWaiting else { return }
-        guard let index = peerIndex(progress.donor), peers[index].isConfigured else {
-            return giveUpTransfer(for: 0)
+        guard var progress = transfer else { return discardTransferIfUnneeded() }
+        guard progress.isWaiting else { return }
+        guard let index = donorIndex(progress) else {
+            return giveUpTransfer(for: 0, isPlaceKept: false)
         }
         if !progress.isNewcomer, peersAhead.contains(where: { mayReach($0) }) {
             // Somebody came whose log may reach; if it does not, this is gone on with.
-            configuration.transfer = progress.copy.map {
-                .init(donor: progress.donor, copy: $0, offset: progress.offset)
-            }
             return giveUpTransfer(for: 0)
         }
         switch progress.phase {
@@ -96,41 +97,72 @@ extension Replicator {
         case .taking, .checking: return
         }
         let isHeard = peers[index].isAgreed && peers[index].isConnected(now: now, limits: limits)
+        // Before the first part the copy has to be made. Whoever gives nothing is left, heard or
+        // not; what has come is gone on with, if it comes back.
+        let patience =
+            progress.copy == nil && isHeard
+            ? limits.transferTimeoutMilliseconds : limits.transferPatienceMilliseconds
+        if now >= progress.progressedAt + patience {
+            peers[index].failures += 1
+            return giveUpTransfer(for: 0)
+        }
         guard isHeard else {
-            // What has come is gone on with, if it comes back soon; else another is asked.
-            if now >= progress.progressedAt + limits.transferPatienceMilliseconds {
-                peers[index].failures += 1
-                return giveUpTransfer(for: 0)
-            }
             progress.phase = .pausing(until: now + limits.headsMilliseconds)
             return transfer = progress
+        }
+        if progress.donorActor != peers[index].actor {
+            progress.wish = state.vector.meet(peers[index].vector)
         }
         let id = makeID()
         let pull = TransferPull(
             id: id, number: progress.copy?.number ?? 0, offset: progress.offset,
-            credit: UInt64(limits.transferPartBytes),
-            vector: state.vector.meet(peers[index].vector))
-        // Before the first part the copy has to be made.
-        let patience =
-            progress.copy == nil
-            ? limits.transferTimeoutMilliseconds : limits.pullTimeoutMaximumMilliseconds
-        progress.phase = .asking(id: id, deadline: now + patience)
+            credit: UInt64(limits.transferPartBytes), vector: progress.wish)
+        progress.phase = .asking(id: id, deadline: now + limits.pullTimeoutMaximumMilliseconds)
         progress.donorActor = peers[index].actor
         transfer = progress
         effects.append(.send(to: progress.donor, bytes: encoded(.transferPull(pull))))
     }
 
+    /// The donor, while its copy may be taken: what it tells could make its word worth nothing.
+    private func donorIndex(_ progress: TransferProgress) -> Int? {
+        guard let index = peerIndex(progress.donor), peers[index].isConfigured,
+            isBelieved(progress.donor)
+        else { return nil }
+        return index
+    }
+
     /// Gives the transfer up, and asks for none for some time.
-    private mutating func giveUpTransfer(for milliseconds: UInt64) {
+    ///
+    /// - Parameter isPlaceKept: whether what has come is on disk and may be gone on with.
+    private mutating func giveUpTransfer(for milliseconds: UInt64, isPlaceKept: Bool = true) {
+        configuration.transfer = transfer.flatMap { progress in
+            progress.copy.map {
+                .init(donor: progress.donor, copy: $0, offset: progress.offset)
+            }
+        }
+        if !isPlaceKept { configuration.transfer = nil }
         transfer = nil
         transferAllowedAt = now + milliseconds
         noteGap(isCertain: true)
+    }
+
+    /// A part of a copy is of no use any more once logs have given all that was missing.
+    private mutating func discardTransferIfUnneeded() {
+        guard configuration.transfer != nil, recovery == .none,
+            now >= startedAt + limits.transferPatienceMilliseconds, peersAhead.isEmpty,
+            peers.contains(where: { $0.isAgreed && $0.isConnected(now: now, limits: limits) })
+        else { return }
+        configuration.transfer = nil
+        effects.append(.discardTransfer)
     }
 
     mutating func receivePart(_ part: TransferPart, from index: Int) {
         guard var progress = transfer, progress.donor == peers[index].node,
             case .asking(let id, _) = progress.phase, id == part.id
         else { return counts.ignoredCount += 1 }
+        guard donorIndex(progress) != nil else {
+            return giveUpTransfer(for: 0, isPlaceKept: false)
+        }
         guard let copy = part.copy else {
             peers[index].failures += 1
             return giveUpTransfer(for: limits.headsMilliseconds)
@@ -141,6 +173,7 @@ extension Replicator {
                 return quarantine(index, reason: "a part of a copy is out of place")
             }
         }
+        peers[index].failures = 0
         progress.copy = copy
         progress.offset = part.offset
         progress.progressedAt = now
@@ -156,12 +189,8 @@ extension Replicator {
         if peers[index].recovery != .new { outgrow() }
     }
 
-    mutating func finishTaking(_ offset: UInt64?) {
+    mutating func finishTaking(_ offset: UInt64) {
         guard var progress = transfer, progress.phase == .taking else { return }
-        guard let offset else {
-            // A full disk may pass.
-            return giveUpTransfer(for: limits.transferRetryMilliseconds)
-        }
         progress.offset = offset
         progress.phase = .pausing(until: now)
         transfer = progress
@@ -172,13 +201,17 @@ extension Replicator {
         guard let progress = transfer else { return }
         raise(.transferFailed(donor: progress.donor, reason: reason))
         if let index = peerIndex(progress.donor) { peers[index].failures += 1 }
-        giveUpTransfer(for: limits.transferRetryMilliseconds)
+        // A disk that is full, or a copy that will not do, costs as much the next time.
+        let pause = limits.transferRetryMilliseconds << min(transferRefusals, 16)
+        transferRefusals += 1
+        giveUpTransfer(
+            for: min(pause, limits.transferRetryMaximumMilliseconds), isPlaceKept: false)
     }
 
     // MARK: - Giving one
 
     mutating func receiveTransferPull(_ pull: TransferPull, from index: Int) {
-        guard peers[index].isConfigured else {
+        guard peers[index].isConfigured, isMember, !isOutdated else {
             let none = TransferPart(id: pull.id, copy: nil)
             return effects.append(
                 .reply(to: peers[index].node, bytes: encoded(.transferPart(none))))
@@ -197,7 +230,7 @@ extension Replicator {
             .readTransfer(
                 id: giving.readID, number: giving.pull.number, offset: giving.pull.offset,
                 byteLimit: Int(min(max(giving.pull.credit, 1), UInt64(limits.transferPartBytes))),
-                for: peers[index].node, covering: giving.pull.vector))
+                for: peers[index].node, covering: giving.pull.vector.meet(state.vector)))
     }
 
     mutating func giveTransfer(

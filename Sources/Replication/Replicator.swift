@@ -117,6 +117,8 @@ public struct Replicator: Sendable {
     /// A copy of a member's store that is being taken in.
     var transfer: TransferProgress?
     var transferAllowedAt: UInt64 = 0
+    /// Copies that would not do or could not be written, in this run.
+    var transferRefusals: UInt64 = 0
     var isUndecodableRaised = false
     /// Alarms that are raised once a run, by what they are about; bounded by the peers.
     var raised: [Alarm] = []

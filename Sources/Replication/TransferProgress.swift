@@ -4,7 +4,8 @@ import Merge
 ///
 ///     asking ──part──► taking ──on disk──► asking … ──whole──► checking ──► the shell installs it
 ///       │ ▲               │                                        │
-///       ▼ └── pausing ◄───┴──── time is over, disk failed ─────────┴──► given up for a minute
+///       ▼ └── pausing ◄───┘ disk failed ──► given up for some time ◄── will not do
+///     time is over, donor gives none or is believed no more: given up, another is asked
 ///
 /// Invariants: at most one part is asked for or in memory; what is at `offset` is on disk.
 struct TransferProgress: Hashable, Sendable {
@@ -24,6 +25,9 @@ struct TransferProgress: Hashable, Sendable {
     var donorActor: ActorID?
     /// Whether logs would do as well, had they not so much to tell.
     var isNewcomer: Bool
+    /// What the copy must have, as it was when the donor was first asked: a wish that grows while
+    /// the copy is made would need another.
+    var wish: VersionVector
     /// Which copy, once the donor has told.
     var copy: TransferCopy?
     var offset: UInt64 = 0

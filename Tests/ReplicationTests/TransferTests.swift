@@ -60,6 +60,74 @@ import Testing
         #expect(world.nodes[2].store.vector[world.nodes[0].actor] == 36)
     }
 
+    @Test("A donor that is heard and gives nothing is left for another", arguments: [0, 1])
+    func silentDonor(index: Int) {
+        let world = world()
+        world.addNodes(3)
+        world.start()
+        fill(world)
+        world.stop(2)
+        world.nodes[2].store = FakeStore()
+        purge(world, 0, 1)
+        world.silentDonors = [index]
+        world.restart(2)
+        world.run(world.limits.transferTimeoutMilliseconds + 60_000)
+        #expect(world.nodes[2].installed == 1)
+        #expect(world.isConverged)
+    }
+
+    @Test("A donor that falls silent midway is left too, and gone back to if nobody else gives")
+    func silentMidway() throws {
+        let world = world()
+        world.addNodes(2)
+        world.start()
+        fill(world)
+        world.stop(1)
+        world.nodes[1].store = FakeStore()
+        purge(world, 0)
+        world.restart(1)
+        let copy = try #require(runUntilPartial(world, 1))
+        world.silentDonors = [0]
+        world.run(world.limits.transferPatienceMilliseconds * 2)
+        #expect(world.nodes[1].installed == 0)
+        world.silentDonors = []
+        world.run(60_000)
+        #expect(world.nodes[1].installed == 1)
+        #expect(world.copies.keys.sorted() == [copy.number], "It began anew.")
+    }
+
+    @Test("A wish that comes before the asking node is agreed with is not lost")
+    func earlyWish() {
+        let hash = [UInt8](repeating: 1, count: 32)
+        func actor(_ number: Int) -> ActorID {
+            guard let node = NodeID(number) else { preconditionFailure("No such node.") }
+            return ActorID(node: node, incarnation: UInt64(number) << 32)
+        }
+        var donor = Replicator(
+            configuration: .init(cluster: "test", actor: actor(1), modelHash: hash),
+            generator: SeededGenerator(seed: 1))
+        let state = StoreState(vector: VersionVector(), digest: ProjectionDigest())
+        _ = donor.handle(
+            .started(
+                state: state, peers: [actor(2).node], now: 0, wallMilliseconds: 1_800_000_000_000))
+        func hear(_ message: Message) -> [Effect] {
+            let envelope = Envelope(cluster: "test", sender: actor(2).node, message: message)
+            return donor.handle(
+                .messageReceived(
+                    bytes: envelope.encoded(), from: actor(2).node, over: .exchange, now: 1))
+        }
+        func isRead(_ effects: [Effect]) -> Bool {
+            effects.contains { if case .readTransfer = $0 { true } else { false } }
+        }
+        let wish = TransferPull(id: 7, number: 0, offset: 0, credit: 1_000)
+        #expect(!isRead(hear(.transferPull(wish))))
+        let heads = Heads(
+            actor: actor(2), vector: VersionVector(), durable: VersionVector(),
+            digest: ProjectionDigest(), clock: .zero, wallMilliseconds: 1_800_000_000_000,
+            modelHash: hash)
+        #expect(isRead(hear(.heads(heads))))
+    }
+
     @Test("While one member's log reaches, it is pulled from, and no copy is taken")
     func oneReaches() {
         let world = world()

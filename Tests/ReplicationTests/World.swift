@@ -285,6 +285,8 @@ final class World {
         case .reopen(let incarnation):
             schedule(.reopen(index, life: nodes[index].life, after: incarnation), after: 1)
         case .learnModels, .compareModel: break
+        case .readTransfer where silentDonors.contains(index):
+            waitingReads.append((index, effect))
         case .readTransfer(let id, let number, let offset, let byteLimit, _, _):
             schedule(
                 .input(
@@ -300,8 +302,19 @@ final class World {
                     .transferTaken(offset: offset + UInt64(bytes.count), now: now)), after: 2)
         case .installTransfer(let copy, _):
             schedule(.install(index, life: nodes[index].life, copy), after: 10)
+        case .discardTransfer: nodes[index].store.incoming = nil
         }
     }
+
+    /// Nodes whose disks do not answer, for the time being, while they read a copy.
+    var silentDonors: Set<Int> = [] {
+        didSet {
+            let reads = waitingReads
+            waitingReads = []
+            for (index, effect) in reads { carryOut(effect, of: index) }
+        }
+    }
+    private var waitingReads: [(Int, Effect)] = []
 
     /// Copies of stores that are given away, by number; a copy's bytes are nothing but its length.
     private(set) var copies: [UInt64: (node: NodeID, store: FakeStore, bytes: [UInt8])] = [:]
@@ -332,7 +345,10 @@ final class World {
     private func install(_ copy: TransferCopy, at index: Int) {
         guard let given = copies[copy.number], let taken = nodes[index].store.incoming,
             taken.copy == copy, taken.bytes == given.bytes
-        else { return give(index, .transferRefused("It is not the same.", now: now)) }
+        else {
+            nodes[index].store.incoming = nil
+            return give(index, .transferRefused("It is not the same.", now: now))
+        }
         stop(index)
         nodes[index].store.take(given.store)
         nodes[index].store.incoming = nil

@@ -31,7 +31,8 @@ struct BackupFile {
         }
     }
 
-    private func discard() throws {
+    /// Removes what a copying that did not end has left.
+    func discard() throws {
         for suffix in ["", "-journal", "-wal", "-shm"] {
             try files.remove(unfinished + suffix)
         }

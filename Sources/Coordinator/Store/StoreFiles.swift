@@ -11,6 +11,9 @@ package protocol StoreFiles: Sendable {
     /// The length of a file in bytes; nil where there is no such file.
     func size(of path: String) -> UInt64?
 
+    /// How many bytes more there is room for in a file's folder; nil where that cannot be told.
+    func room(beside path: String) -> UInt64?
+
     /// Reads up to `count` bytes: fewer where the file ends before; nil where it cannot be read.
     func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]?
 
@@ -56,4 +59,23 @@ package protocol StoreFiles: Sendable {
 package protocol StoreLock: Sendable {
     /// Lets go of the lock; more than once is harmless.
     func release()
+}
+
+extension StoreFiles {
+    /// What is left to the store's own saves when something large is written beside it.
+    package static var reservedBytes: UInt64 { 64 * 1024 * 1024 }
+
+    /// Makes sure that a file of some length may be written without taking the room that saves
+    /// need; where the room cannot be told it may.
+    ///
+    /// - Throws: ``CoordinatorError``: `diskFull`.
+    package func requireRoom(for count: UInt64, beside path: String) throws {
+        guard let room = room(beside: path) else { return }
+        let (needed, overflow) = count.addingReportingOverflow(Self.reservedBytes)
+        guard overflow || needed > room else { return }
+        throw CoordinatorError(
+            .diskFull,
+            "\(path) would have \(count) bytes, and there is room for \(room), of which "
+                + "\(Self.reservedBytes) are kept for saves.")
+    }
 }

@@ -15,6 +15,14 @@ package struct SystemFiles: StoreFiles {
         return UInt64(max(0, status.st_size))
     }
 
+    package func room(beside path: String) -> UInt64? {
+        var status = statvfs()
+        guard statvfs(Self.folder(of: path), &status) == 0 else { return nil }
+        let (bytes, overflow) = UInt64(status.f_bavail)
+            .multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return overflow ? nil : bytes
+    }
+
     package func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
         guard let start = Int(exactly: offset), count >= 0 else { return nil }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -119,14 +127,17 @@ package struct SystemFiles: StoreFiles {
         }
     }
 
+    private static func folder(of path: String) -> String {
+        switch path.lastIndex(of: "/") {
+        case nil: "."
+        case path.startIndex?: "/"
+        case let slash?: String(path[..<slash])
+        }
+    }
+
     /// A name is on disk for certain only when its folder is.
     private static func syncFolder(of path: String) throws {
-        let folder: String
-        switch path.lastIndex(of: "/") {
-        case nil: folder = "."
-        case path.startIndex?: folder = "/"
-        case let slash?: folder = String(path[..<slash])
-        }
+        let folder = folder(of: path)
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure("open", folder) }
         defer { close(descriptor) }

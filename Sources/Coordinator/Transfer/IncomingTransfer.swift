@@ -50,6 +50,7 @@ package final class IncomingTransfer: Sendable {
         try guarding.withLock { _ in
             if offset == 0 {
                 try remove()
+                try files.requireRoom(for: offer.total, beside: path)
                 try files.replace(offerPath, with: offer.bytes)
             }
             let size = files.size(of: path) ?? 0

@@ -2,15 +2,17 @@ import GRDB
 package import Merge
 import Synchronization
 
-/// The copy of this node's store that other nodes are given (DESIGN section 8, *store transfer*).
+/// The copies of this node's store that other nodes are given (DESIGN section 8, *store transfer*).
 ///
-/// There is one, beside the store as `STORE-outgoing`: whoever needs a copy while it is there is
-/// given the same, so four nodes that join at once cost the donor one copy, and a reading of the
-/// file for each. It is removed when nobody has read it for ten minutes, and at the next start.
+/// They are beside the store as `STORE-outgoing` and `STORE-outgoing-2`: whoever needs a copy while
+/// one is there is given the same, so four nodes that join at once cost the donor one copy, and a
+/// reading of the file for each. The second is for whom the first will not do while others still
+/// read it; a third is not made before one has not been read for a minute. A copy is removed when
+/// nobody has read it for ten minutes, and at the next start.
 ///
-/// Thread-safe; a call that makes the copy takes as long as that takes, and others wait for it.
+/// Thread-safe; a call that makes a copy takes as long as that takes, and others wait for it.
 package final class OutgoingTransfer: Sendable {
-    /// A part of the copy.
+    /// A part of a copy.
     package struct Part: Sendable {
         /// Which copy.
         package var offer: TransferOffer
@@ -27,20 +29,38 @@ package final class OutgoingTransfer: Sendable {
         var usedAt: UInt64
     }
 
-    /// How long the copy is kept after its last use: longer than a link is commonly down, and no
-    /// disk is full for long.
-    package static let keptMilliseconds: UInt64 = 600_000
-
-    private let coordinator: PersistentStoreCoordinator
-    private let copy = Mutex<Copy?>(nil)
-    private var path: String { coordinator.storePath + "-outgoing" }
-
-    /// Prepares; what an earlier run has left is removed at the first use or tending.
-    package init(_ coordinator: PersistentStoreCoordinator) {
-        self.coordinator = coordinator
+    private struct State: Sendable {
+        /// By place.
+        var copies: [Copy?] = [nil, nil]
+        /// When a copy could not be made last, and why.
+        var failure: (at: UInt64, error: CoordinatorError)?
     }
 
-    /// Reads a part of the copy, which is made where there is none that will do.
+    /// How long a copy is kept after its last use: longer than a link is commonly down, and no
+    /// disk is full for long.
+    package static let keptMilliseconds: UInt64 = 600_000
+    /// How long after its last use a copy gives its place to no other, and how long after a
+    /// failure none is made.
+    package static let busyMilliseconds: UInt64 = 60_000
+
+    private let coordinator: PersistentStoreCoordinator
+    private let clock: @Sendable () -> UInt64
+    private let state = Mutex(State())
+
+    /// Prepares; what an earlier run has left is removed by ``tend(all:)``.
+    ///
+    /// - Parameter clock: monotonic milliseconds.
+    package init(_ coordinator: PersistentStoreCoordinator, clock: @escaping @Sendable () -> UInt64)
+    {
+        self.coordinator = coordinator
+        self.clock = clock
+    }
+
+    private func path(_ place: Int) -> String {
+        coordinator.storePath + (place == 0 ? "-outgoing" : "-outgoing-2")
+    }
+
+    /// Reads a part of a copy, which is made where there is none that will do.
     ///
     /// - Parameters:
     ///   - number: the copy that the node has the beginning of; 0 for any. Where that is gone
@@ -49,63 +69,102 @@ package final class OutgoingTransfer: Sendable {
     ///   - byteLimit: the most bytes, at least 1.
     ///   - node: who asks: only a copy in which it is a member will do (MODEL P17).
     ///   - vector: what it has of what this store has: a copy without it is of no use.
-    ///   - now: monotonic milliseconds.
-    /// - Throws: ``CoordinatorError``: `diskFull`, `inputOutput` or `storeDamaged`.
+    /// - Throws: ``CoordinatorError``: `diskFull`, `inputOutput` or `storeDamaged`; `limitExceeded`
+    ///   while others read two copies that will not do.
     package func read(
         _ number: UInt64, from offset: UInt64, byteLimit: Int, for node: NodeID,
-        covering vector: VersionVector = VersionVector(), now: UInt64
+        covering vector: VersionVector = VersionVector()
     ) throws -> Part {
-        try copy.withLock { copy in
-            if copy.map({ $0.offer.number == number }) ?? false {
-                // Who has begun with it goes on with it.
-            } else if try copy.map({ try !suffices($0, for: node, vector) }) ?? true {
-                copy = try make(now)
-            }
-            guard let current = copy else {
+        try state.withLock { state in
+            let place = try place(of: number, for: node, vector, &state)
+            guard let copy = state.copies[place] else {
                 throw CoordinatorError(.inputOutput, "There is no copy to give.")
             }
-            let start = current.offer.number == number ? min(offset, current.offer.total) : 0
-            let count = min(UInt64(max(byteLimit, 1)), current.offer.total - start)
-            guard let bytes = coordinator.options.files.read(path, from: start, count: Int(count)),
+            let start = copy.offer.number == number ? min(offset, copy.offer.total) : 0
+            let count = min(UInt64(max(byteLimit, 1)), copy.offer.total - start)
+            guard
+                let bytes = coordinator.options.files.read(
+                    path(place), from: start, count: Int(count)),
                 bytes.count == Int(count)
             else {
-                copy = nil
-                throw CoordinatorError(.inputOutput, "Cannot read \(path).")
+                state.copies[place] = nil
+                throw CoordinatorError(.inputOutput, "Cannot read \(path(place)).")
             }
-            copy?.usedAt = now
-            return Part(offer: current.offer, offset: start, bytes: bytes)
+            state.copies[place]?.usedAt = clock()
+            return Part(offer: copy.offer, offset: start, bytes: bytes)
         }
     }
 
-    /// Removes a copy that nobody has read for ten minutes.
+    /// Removes copies that nobody has read for ten minutes.
     ///
-    /// - Parameter now: monotonic milliseconds; nil to remove it in any case, as at the start.
-    package func tend(now: UInt64?) {
-        copy.withLock { copy in
-            if let now, let current = copy, now < current.usedAt + Self.keptMilliseconds {
-                return
+    /// - Parameter all: whether to remove them in any case, with what an earlier run has left, as
+    ///   at the start.
+    package func tend(all: Bool = false) {
+        state.withLock { state in
+            for place in state.copies.indices {
+                let isStale = state.copies[place].map {
+                    clock() >= $0.usedAt + Self.keptMilliseconds
+                }
+                guard all || isStale ?? false else { continue }
+                state.copies[place] = nil
+                let file = BackupFile(path: path(place), files: coordinator.options.files)
+                try? file.discard()
+                try? coordinator.options.files.remove(path(place))
             }
-            guard copy != nil || coordinator.options.files.size(of: path) != nil else { return }
-            copy = nil
-            try? coordinator.options.files.remove(path)
         }
     }
 
-    /// Whether a node can go on from a copy: it is a member there, and the log still has all that
-    /// came later.
-    private func suffices(
-        _ copy: Copy, for node: NodeID, _ vector: VersionVector
-    ) throws -> Bool {
-        let membership = copy.membership
-        guard membership.isEmpty || membership.current.contains(node),
-            copy.vector.covers(vector)
-        else { return false }
-        return copy.vector.covers(try coordinator.read { try $0.purgedVector })
+    /// Where the copy is that a node is given; it is made there where none will do.
+    private func place(
+        of number: UInt64, for node: NodeID, _ vector: VersionVector, _ state: inout State
+    ) throws -> Int {
+        // Who has begun with one goes on with it.
+        if let begun = state.copies.firstIndex(where: { $0?.offer.number == number }) {
+            return begun
+        }
+        let purged = try coordinator.read { try $0.purgedVector }
+        let fitting = state.copies.firstIndex { copy in
+            copy.map { Self.suffices($0, for: node, vector.joined(purged)) } ?? false
+        }
+        if let fitting { return fitting }
+        if let failure = state.failure, clock() < failure.at + Self.busyMilliseconds {
+            throw failure.error
+        }
+        let now = clock()
+        let free = state.copies.firstIndex { copy in
+            copy.map { now >= $0.usedAt + Self.busyMilliseconds } ?? true
+        }
+        guard let free else {
+            throw CoordinatorError(
+                .limitExceeded, "Others are reading two copies that will not do for node \(node).")
+        }
+        state.copies[free] = nil
+        do {
+            state.copies[free] = try make(path(free))
+            state.failure = nil
+        } catch {
+            let failure = CoordinatorError(mapping: error)
+            state.failure = (clock(), failure)
+            throw failure
+        }
+        return free
     }
 
-    private func make(_ now: UInt64) throws -> Copy {
+    /// Whether a node can go on from a copy: it is a member there, and lacks nothing that it or
+    /// this node's log has no more.
+    private static func suffices(
+        _ copy: Copy, for node: NodeID, _ needed: VersionVector
+    ) -> Bool {
+        (copy.membership.isEmpty || copy.membership.current.contains(node))
+            && copy.vector.covers(needed)
+    }
+
+    private func make(_ path: String) throws -> Copy {
         let files = coordinator.options.files
         try files.remove(path)
+        let store = coordinator.storePath
+        let size = (files.size(of: store) ?? 0) + (files.size(of: store + "-wal") ?? 0)
+        try files.requireRoom(for: size, beside: store)
         let made = try BackupFile(path: path, files: files).write(from: coordinator.pool)
         var number: UInt64 = 0
         while number == 0 { number = coordinator.options.random() }
@@ -113,7 +172,7 @@ package final class OutgoingTransfer: Sendable {
             offer: TransferOffer(
                 donor: coordinator.node, number: number, total: made.bytes,
                 digest: try TransferOffer.digest(of: path, files)),
-            vector: made.versionVector, membership: made.membership, usedAt: now)
+            vector: made.versionVector, membership: made.membership, usedAt: clock())
     }
 }
 

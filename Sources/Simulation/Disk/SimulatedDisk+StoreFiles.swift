@@ -43,6 +43,9 @@ extension SimulatedDisk: StoreFiles {
         return guarded { isOut ? nil : find(name).map { UInt64($0.size) } }
     }
 
+    /// Nobody can tell: it is full when a fault says so.
+    package func room(beside path: String) -> UInt64? { nil }
+
     /// As ``SystemFiles`` has it.
     package func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
         guard let name = name(path), let start = Int(exactly: offset), count >= 0 else {

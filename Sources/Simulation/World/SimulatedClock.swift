@@ -21,6 +21,9 @@ final class SimulatedClock: Sendable {
         }
     }
 
+    /// The world's time, whatever the machine believes.
+    var monotonicMilliseconds: UInt64 { state.withLock { $0.milliseconds } }
+
     /// Sets the world's time.
     func set(_ milliseconds: UInt64) { state.withLock { $0.milliseconds = milliseconds } }
 

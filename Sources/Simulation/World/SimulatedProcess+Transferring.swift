@@ -11,8 +11,7 @@ extension SimulatedProcess {
     ) {
         let result = run { _ in
             try outgoing.read(
-                number, from: offset, byteLimit: byteLimit, for: node, covering: vector,
-                now: world.milliseconds)
+                number, from: offset, byteLimit: byteLimit, for: node, covering: vector)
         }
         later(handover()) {
             let part = try? result.get()
@@ -28,8 +27,13 @@ extension SimulatedProcess {
         let offer = TransferOffer(
             donor: donor, number: copy.number, total: copy.total, digest: copy.digest)
         let result = run { _ in try incoming.write(bytes, of: offer, at: offset) }
+        if case .failure = result, isAlive { try? incoming.discard() }
         later(handover()) {
-            $0.feed(.transferTaken(offset: try? result.get(), now: $0.world.milliseconds))
+            let now = $0.world.milliseconds
+            switch result {
+            case .success(let offset): $0.feed(.transferTaken(offset: offset, now: now))
+            case .failure(let error): $0.feed(.transferRefused("\(error)", now: now))
+            }
         }
     }
 
@@ -61,7 +65,7 @@ extension SimulatedProcess {
         guard isAlive else { return }
         let result = run { try $0.tendHistory(limits, knowledge) }
         if case .success(let tended) = result, tended.purgedUnstable > 0 { met(.historyPurged) }
-        if isAlive { outgoing.tend(now: world.milliseconds) }
+        if isAlive { outgoing.tend() }
     }
 
     /// Lets the world remember what the journal says of the past, before some of it goes.

@@ -81,7 +81,9 @@ final class SimulatedProcess {
         coordinator = try PersistentStoreCoordinator(
             storeAt: machine.storePath, model: world.model(of: machine),
             cluster: World.cluster, node: machine.node, options: options)
-        outgoing = OutgoingTransfer(coordinator)
+        outgoing = OutgoingTransfer(coordinator) { [clock = machine.clock] in
+            clock.monotonicMilliseconds
+        }
         incoming = IncomingTransfer(for: coordinator)
         guard let actor = coordinator.actor else {
             preconditionFailure("A store opened for writing has an actor.")
@@ -267,6 +269,7 @@ final class SimulatedProcess {
         case .takeTransfer(let copy, let donor, let offset, let bytes):
             later(handover()) { $0.take(copy, donor: donor, offset: offset, bytes: bytes) }
         case .installTransfer: later(handover()) { $0.checkTransfer() }
+        case .discardTransfer: later(handover()) { try? $0.incoming.discard() }
         case .learnModels(let texts): later(handover()) { $0.learn(texts) }
         case .compareModel(let text, let node):
             later(handover()) {

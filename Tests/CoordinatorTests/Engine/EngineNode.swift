@@ -13,6 +13,7 @@ final class EngineNode {
     let node: NodeID
     private(set) var opened: PersistentStoreCoordinator?
     private let directory: URL
+    private let files: any StoreFiles
     private let heard = Heard()
     private var observation: CommitObservation?
 
@@ -20,8 +21,11 @@ final class EngineNode {
         let list = Mutex<[EncodedTransaction]>([])
     }
 
-    init(_ model: ManagedObjectModel, node: Int = 1) throws {
+    init(
+        _ model: ManagedObjectModel, node: Int = 1, files: any StoreFiles = SystemFiles()
+    ) throws {
         self.model = model
+        self.files = files
         self.node = try #require(NodeID(node))
         // In memory where the system has such a folder: thousands of saves would wait for a disk
         // whose durability nothing here depends on.
@@ -38,8 +42,10 @@ final class EngineNode {
     deinit { try? FileManager.default.removeItem(at: directory) }
 
     func open() throws {
+        var options = PersistentStoreCoordinator.Options()
+        options.files = files
         let coordinator = try PersistentStoreCoordinator(
-            storeAt: path, model: model, cluster: "test", node: node)
+            storeAt: path, model: model, cluster: "test", node: node, options: options)
         observation = coordinator.observeCommits { [heard] notice in
             heard.list.withLock { $0 += notice.transactions }
         }

@@ -24,6 +24,7 @@ import Testing
         }
 
         func size(of path: String) -> UInt64? { system.size(of: path) }
+        func room(beside path: String) -> UInt64? { system.room(beside: path) }
 
         func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
             system.read(path, from: offset, count: count)

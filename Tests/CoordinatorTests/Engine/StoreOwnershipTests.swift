@@ -20,6 +20,7 @@ struct StoreOwnershipTests {
             try files.lock(storePath: storePath)
         }
         func size(of path: String) -> UInt64? { files.size(of: path) }
+        func room(beside path: String) -> UInt64? { files.room(beside: path) }
         func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
             reads.withLock { $0.append(path) }
             return files.read(path, from: offset, count: count)

@@ -7,6 +7,14 @@ import Testing
 
 /// A node takes another's store over as a copy, and loses nothing of its own.
 @Suite struct TransferTests {
+    /// The donor's monotonic clock.
+    private final class Clock: Sendable {
+        private let milliseconds = Mutex<UInt64>(0)
+        @Sendable func now() -> UInt64 { milliseconds.withLock { $0 } }
+        func advance(_ time: UInt64) { milliseconds.withLock { $0 += time } }
+    }
+
+    private let clock = Clock()
     private let donor: EngineNode
     private let joiner: EngineNode
 
@@ -27,7 +35,7 @@ import Testing
         var offset = begun?.offset ?? 0
         for _ in 0..<parts {
             let part = try outgoing.read(
-                number, from: offset, byteLimit: partBytes, for: joiner.node, now: 0)
+                number, from: offset, byteLimit: partBytes, for: joiner.node)
             if part.bytes.isEmpty { return part.offer }
             number = part.offer.number
             offset = try incoming.write(part.bytes, of: part.offer, at: part.offset)
@@ -67,7 +75,7 @@ import Testing
         let unsent = try joiner.insert("Tag", ["name": .string("unsent")])
         try joiner.update(shared, ["name": .string("joiner's")])
         let incoming = IncomingTransfer(for: joiner.coordinator)
-        try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
         #expect(
             try incoming.check(cluster: "test", model: joiner.model) == donor.vector)
         let store = try joiner.coordinator.currentToken.store
@@ -92,7 +100,7 @@ import Testing
     @Test("A transfer goes on where it stopped, also after a restart, and only with the same copy")
     func resumed() throws {
         for _ in 0..<50 { _ = try donor.insert("Tag") }
-        let outgoing = OutgoingTransfer(donor.coordinator)
+        let outgoing = OutgoingTransfer(donor.coordinator, clock: clock.now)
         let first = try receive(
             outgoing, into: IncomingTransfer(for: joiner.coordinator), parts: 3)
         // Saved after the copy was made: not in it, and it is the same copy nevertheless.
@@ -102,7 +110,7 @@ import Testing
         #expect(try receive(outgoing, into: incoming) == first)
         _ = try incoming.check(cluster: "test", model: joiner.model)
         // A donor that has started again has another copy: it begins anew.
-        outgoing.tend(now: nil)
+        outgoing.tend(all: true)
         _ = try receive(outgoing, into: incoming, parts: 1)
         #expect(try #require(incoming.begun()).offset == 10_000)
         #expect(throws: CoordinatorError.self) {
@@ -114,7 +122,8 @@ import Testing
     func damaged() throws {
         for _ in 0..<20 { _ = try donor.insert("Tag", ["name": .string("text")]) }
         let incoming = IncomingTransfer(for: joiner.coordinator)
-        let offer = try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        let offer = try receive(
+            OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
         let whole = try #require(FileManager.default.contents(atPath: incoming.path))
         for offset in stride(from: 0, to: whole.count, by: whole.count / 40) {
             var bytes = whole
@@ -145,7 +154,7 @@ import Testing
         try joiner.open()
         #expect(try joiner.row(lost) == nil)
         let incoming = IncomingTransfer(for: joiner.coordinator)
-        try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
         joiner.close()
         #expect(try install().carriedCount == 0)
         try joiner.open()
@@ -171,7 +180,7 @@ import Testing
             operations: [try joiner.insertion("Tag")], author: "x", saveID: "once")
         let outcome = try joiner.coordinator.save(request)
         let incoming = IncomingTransfer(for: joiner.coordinator)
-        try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
         joiner.close()
         _ = try install()
         try joiner.open()
@@ -189,7 +198,7 @@ import Testing
         _ = try donor.insert("Tag")
         let before = try joiner.coordinator.currentDigest
         let incoming = IncomingTransfer(for: joiner.coordinator)
-        try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
         let purged = try joiner.coordinator.read { try $0.purgedVector }
         // Told before the store is closed for it.
         let refusal = try joiner.code {
@@ -205,9 +214,9 @@ import Testing
     @Test("Whoever asks is given the copy there is, unless the log no longer goes on from it")
     func shared() throws {
         _ = try donor.insert("Tag")
-        let outgoing = OutgoingTransfer(donor.coordinator)
+        let outgoing = OutgoingTransfer(donor.coordinator, clock: clock.now)
         func ask() throws -> TransferOffer {
-            try outgoing.read(0, from: 0, byteLimit: 1, for: joiner.node, now: 0).offer
+            try outgoing.read(0, from: 0, byteLimit: 1, for: joiner.node).offer
         }
         let first = try ask()
         _ = try donor.insert("Tag")
@@ -216,19 +225,57 @@ import Testing
         try purge(donor)
         let second = try ask()
         #expect(second != first)
-        // One that has more than the copy is given another.
+        // One that has more than the copy is given another, once nobody reads the first.
         _ = try donor.insert("Tag")
         let vector = try donor.vector
+        #expect(
+            throws: CoordinatorError.self, "Two copies are being read."
+        ) {
+            try outgoing.read(0, from: 0, byteLimit: 1, for: joiner.node, covering: vector)
+        }
+        #expect(
+            try outgoing.read(
+                first.number, from: 0, byteLimit: 1, for: joiner.node, covering: vector
+            ).offer == first)
+        clock.advance(OutgoingTransfer.busyMilliseconds)
         let third = try outgoing.read(
-            0, from: 0, byteLimit: 1, for: joiner.node, covering: vector, now: 0
+            0, from: 0, byteLimit: 1, for: joiner.node, covering: vector
         ).offer
         #expect(third != second)
-        #expect(try ask() == third)
-        outgoing.tend(now: OutgoingTransfer.keptMilliseconds - 1)
-        #expect(try ask() == third)
-        outgoing.tend(now: OutgoingTransfer.keptMilliseconds)
+        outgoing.tend()
+        let kept = try ask()
+        clock.advance(OutgoingTransfer.keptMilliseconds - 1)
+        outgoing.tend()
+        #expect(try ask() == kept)
+        clock.advance(OutgoingTransfer.keptMilliseconds)
+        outgoing.tend()
         #expect(!FileManager.default.fileExists(atPath: donor.path + "-outgoing"))
-        #expect(try ask() != third)
+        #expect(!FileManager.default.fileExists(atPath: donor.path + "-outgoing-2"))
+        #expect(try ask() != kept)
+    }
+
+    @Test("A disk without room for a copy is not filled: neither the donor's nor the taker's")
+    func room() throws {
+        let little = FailingFiles.reservedBytes + 4_096
+        let files = FailingFiles(room: little)
+        let narrow = try EngineNode(try EngineModel.everything(), node: 3, files: files)
+        defer { narrow.close() }
+        _ = try narrow.insert("Tag")
+        let outgoing = OutgoingTransfer(narrow.coordinator, clock: clock.now)
+        func ask() throws { _ = try outgoing.read(0, from: 0, byteLimit: 1, for: joiner.node) }
+        #expect(try narrow.code(ask) == .diskFull)
+        #expect(!FileManager.default.fileExists(atPath: narrow.path + "-outgoing"))
+        // Where there is room again, it is looked for after a minute.
+        files.room.withLock { $0 = .max }
+        #expect(try narrow.code(ask) == .diskFull)
+        clock.advance(OutgoingTransfer.busyMilliseconds)
+        try ask()
+        let incoming = IncomingTransfer(for: narrow.coordinator)
+        files.room.withLock { $0 = little }
+        let offer = TransferOffer(
+            donor: donor.node, number: 1, total: 1 << 60, digest: [UInt8](repeating: 0, count: 16))
+        #expect(try narrow.code { _ = try incoming.write([1], of: offer, at: 0) } == .diskFull)
+        #expect(incoming.begun() == nil)
     }
 
     // MARK: Crashes
@@ -237,11 +284,14 @@ import Testing
     private final class FailingFiles: StoreFiles {
         private let system = SystemFiles()
         let left: Mutex<Int>
+        /// How many bytes there are left; nil for as many as there are.
+        let room: Mutex<UInt64?>
         private let isDone: Bool
 
-        init(failing: Int, isDone: Bool) {
+        init(failing: Int = 0, isDone: Bool = false, room: UInt64? = nil) {
             left = Mutex(failing)
             self.isDone = isDone
+            self.room = Mutex(room)
         }
 
         private func attempt(_ operation: () throws -> Void) throws {
@@ -257,6 +307,9 @@ import Testing
             try system.lock(storePath: storePath)
         }
         func size(of path: String) -> UInt64? { system.size(of: path) }
+        func room(beside path: String) -> UInt64? {
+            room.withLock { $0 } ?? system.room(beside: path)
+        }
         func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
             system.read(path, from: offset, count: count)
         }
@@ -285,8 +338,8 @@ import Testing
             for step in 1... {
                 let unsent = try joiner.insert("Tag", ["name": .string("\(isDone) \(step)")])
                 let donated = try donor.insert("Tag")
-                let outgoing = OutgoingTransfer(donor.coordinator)
-                outgoing.tend(now: nil)
+                let outgoing = OutgoingTransfer(donor.coordinator, clock: clock.now)
+                outgoing.tend(all: true)
                 try incoming.discard()
                 try receive(outgoing, into: incoming)
                 joiner.close()
