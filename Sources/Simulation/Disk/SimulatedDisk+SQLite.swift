@@ -24,6 +24,7 @@ extension SimulatedDisk {
                 SQLITE_OK,
                 SimulatedHandle(
                     disk: self, file: file, name: name, life: life, number: lastHandle,
+                    isReadOnly: flags & SQLITE_OPEN_READONLY != 0,
                     deletesOnClose: flags & SQLITE_OPEN_DELETEONCLOSE != 0,
                     syncsFolder: isCreating && isJournal)
             )
@@ -102,7 +103,9 @@ extension SimulatedDisk {
 
     func lock(_ handle: SimulatedHandle, level: Int32) -> Int32 {
         living(handle, otherwise: ResultCode.lockError) {
-            handle.file.locks.raise(&handle.level, to: level, of: handle.number)
+            // As POSIX has it: a lock for writing needs a file that is open for writing.
+            if handle.isReadOnly, level > SQLITE_LOCK_SHARED { return ResultCode.lockError }
+            return handle.file.locks.raise(&handle.level, to: level, of: handle.number)
                 ? SQLITE_OK : SQLITE_BUSY
         }
     }

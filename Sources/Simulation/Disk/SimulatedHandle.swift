@@ -9,6 +9,7 @@ final class SimulatedHandle {
     let life: UInt64
     /// Which handle of its disk; never 0.
     let number: UInt64
+    let isReadOnly: Bool
     let deletesOnClose: Bool
     /// Whether the next sync makes the folder durable too, as SQLite has it for a new log or
     /// journal.
@@ -21,13 +22,14 @@ final class SimulatedHandle {
 
     init(
         disk: SimulatedDisk, file: DiskFile, name: String, life: UInt64, number: UInt64,
-        deletesOnClose: Bool, syncsFolder: Bool
+        isReadOnly: Bool, deletesOnClose: Bool, syncsFolder: Bool
     ) {
         self.disk = disk
         self.file = file
         self.name = name
         self.life = life
         self.number = number
+        self.isReadOnly = isReadOnly
         self.deletesOnClose = deletesOnClose
         self.syncsFolder = syncsFolder
     }

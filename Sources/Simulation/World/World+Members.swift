@@ -71,7 +71,10 @@ extension World {
     func configureAnew(_ machine: Machine) {
         let known = knownMembership
         guard !known.isEmpty else { return }
-        machine.configured = known.current.filter { $0 != machine.node }
+        // A join that a majority does not know may be lost with the one disk that has it.
+        machine.configured = known.current.filter { node in
+            node != machine.node && machines.contains { $0.node == node && $0.isEnrolled }
+        }
     }
 
     /// Whether a machine's disk alone holds a change of membership: whoever makes one waits until a
