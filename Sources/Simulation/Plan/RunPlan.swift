@@ -78,7 +78,8 @@ struct RunPlan {
                 machines[place].limits.transferTransactions = UInt64(
                     1 + generator.number(below: 40))
             }
-            machines[place].limits.transferPartBytes = 4_096 << generator.number(below: 6)
+            // A copy of a megabyte over a slow link must be there in the time for healing.
+            machines[place].limits.transferPartBytes = 32_768 << generator.number(below: 6)
             machines[place].limits.transferPatienceMilliseconds = 5_000
             machines[place].limits.transferRetryMilliseconds = 5_000
             machines[place].limits.transferTimeoutMilliseconds = 10_000
