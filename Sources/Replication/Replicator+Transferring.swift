@@ -16,7 +16,10 @@ extension Replicator {
     /// - Returns: whether one is under way, so that nothing is pulled.
     mutating func beginTransferIfNeeded() -> Bool {
         if transfer != nil { return true }
-        guard isStarted, isMember, !isOutdated, now >= transferAllowedAt else { return false }
+        // One that has come a part of the way to its own join finds the rest purged as others do.
+        guard isStarted, isMemberInTheEnd, !isOutdated, now >= transferAllowedAt else {
+            return false
+        }
         let ahead = peersAhead
         let hasNothing = state.vector.entries.allSatisfy { $0.actor.node == node }
         let isNewcomer =

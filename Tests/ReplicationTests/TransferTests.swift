@@ -96,6 +96,28 @@ import Testing
         #expect(world.copies.keys.sorted() == [copy.number], "It began anew.")
     }
 
+    @Test("A newcomer whose join is in what was purged meanwhile takes a copy")
+    func joinIsPurged() {
+        let world = world(partBytes: 20_000)
+        world.limits.transferTransactions = .max
+        world.limits.pageBytes = 5_000
+        world.addNodes(3, peers: [1: [2], 2: [1], 3: [1, 2]])
+        world.start()
+        world.stop(2)
+        world.nodes[2].store = FakeStore()
+        world.change(0, .join(World.id(4), MemberAddress(publish: "p", exchange: "e")))
+        fill(world)
+        world.change(0, .join(World.id(3), MemberAddress(publish: "p", exchange: "e")))
+        world.run(3_000)
+        world.restart(2)
+        for _ in 0..<5_000 where world.nodes[2].store.log.count < 20 { world.run(1) }
+        #expect(world.nodes[2].store.membership.current == [1, 2, 4].map(World.id))
+        purge(world, 0, 1)
+        world.run(30_000)
+        #expect(world.nodes[2].installed == 1)
+        #expect(world.nodes[2].store.vector == world.nodes[0].store.vector)
+    }
+
     @Test("A wish that comes before the asking node is agreed with is not lost")
     func earlyWish() {
         let hash = [UInt8](repeating: 1, count: 32)

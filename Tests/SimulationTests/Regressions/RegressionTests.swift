@@ -317,6 +317,20 @@ struct RegressionTests {
                 Law 1. The same where the log of the only configured node was too short, and its \
                 copy of another model.
                 """),
+        Case(
+            seed: 82_005_104, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1. A sync failed, and so did the one that makes sure of the log after that. \
+                SQLite wrote the log back at closing all the same, and a power loss at the next \
+                opening left half a transaction in the file. DiskFaultTests.
+                """),
+        Case(
+            seed: 82_009_246, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1. A newcomer had come a part of the way to its own join in the log when the \
+                rest was purged: it was no member, so it asked for no copy, for ever. \
+                StoreTransferTests.joinIsPurged.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
