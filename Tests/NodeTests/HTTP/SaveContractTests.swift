@@ -249,4 +249,15 @@ struct SaveContractTests {
             #expect(try await node.save(body + "2}").status == 200)
         }
     }
+
+    @Test("More nodes than the cluster has are refused, and nothing is saved")
+    func refusesTooManyNodes() async throws {
+        try await HTTPTestNode.run { node in
+            let three = try await node.save(
+                #"{"operations": [{"insert": "Note"}], "acknowledgement": 3}"#)
+            #expect(three.status == 422 && three.code == "tooFewNodes", "\(three.text)")
+            #expect(three["error.members"] == .integer(2))
+            #expect(try node.coordinator.currentToken.position == 0)
+        }
+    }
 }
