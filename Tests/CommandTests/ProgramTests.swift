@@ -52,6 +52,18 @@ struct ProgramTests {
                 + "--node URL or TRIBUTARY_NODE.\n")
     }
 
+    @Test("The status shows for each peer what is missing there and what is missing here")
+    func missing() async throws {
+        let node = try CannedNode(
+            status: 200,
+            body: #"{"peers": [{"node": 2, "connected": true, "lag": 4, "missingHere": 3}]}"#)
+        let outcome = try await program.run(["status", "--node", node.url])
+        let lines = outcome.output.split(separator: "\n").suffix(2)
+            .map { $0.split(separator: "\t") }
+        #expect(lines.first?.prefix(4) == ["PEER", "STATE", "MISSING THERE", "MISSING HERE"])
+        #expect(lines.last?.prefix(4) == ["2", "connected", "4", "3"])
+    }
+
     @Test("With --json it prints the very bytes of the answer")
     func verbatim() async throws {
         let body = "{ \"conflicts\":[ ],\"more\" : 1.50 }"

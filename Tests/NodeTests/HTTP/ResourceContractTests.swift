@@ -49,6 +49,9 @@ struct ResourceContractTests {
             let listed = try await node.ask("GET", "/v1/members")
             #expect(listed.status == 200)
             #expect(listed["members.0.state"]?.string == "configured")
+            // Who answers is there.
+            #expect(listed["members.0.node"] == .integer(1))
+            #expect(listed["members.0.connected"] == .boolean(true))
             let wrong = [
                 "{}", #"{"node": 0}"#, #"{"node": 32768}"#, #"{"node": 2}"#,
                 #"{"node": 2, "publish": "host:1", "exchange": "tcp://host:2"}"#,
