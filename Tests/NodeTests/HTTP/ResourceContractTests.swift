@@ -94,6 +94,21 @@ struct ResourceContractTests {
         }
     }
 
+    @Test("An address in use is told in words that people know")
+    func saysWhyItCannotListen() async throws {
+        try await HTTPTestNode.run { node in
+            var options = HTTPServer.Options()
+            options.listen = HostAddress(host: "127.0.0.1", port: UInt16(node.server.port))
+            let error = await #expect(throws: NodeError.self) {
+                _ = try await HTTPServer.start(backend: node.backend, options: options)
+            }
+            #expect(error?.code == .addressUnavailable)
+            #expect(
+                error?.message == "The HTTP interface cannot listen on "
+                    + "127.0.0.1:\(node.server.port): Address already in use")
+        }
+    }
+
     @Test("With a token set, all but health needs it")
     func wantsTheToken() async throws {
         var options = HTTPServer.Options()
