@@ -6,7 +6,7 @@ public import Coordinator
 
 /// An error that knows with which code the program ends.
 public protocol ExitCodeProviding: Error {
-    /// The exit code of `tributary`, 1...12.
+    /// The exit code of `tributary`, 1...13.
     var exitCode: Int32 { get }
 }
 
@@ -15,9 +15,11 @@ extension NodeError: ExitCodeProviding {
     public var exitCode: Int32 {
         switch code {
         case .configurationInvalid, .secretUnreadable, .notSecured: 2
+        case .tooFewNodes: 3
         case .outcomeUnknown: 4
         case .connectionRefused, .connectionReset, .timedOut, .hostUnreachable: 11
         case .nodeIDInUse: 12
+        case .acknowledgementTimeout: 13
         default: (cause as? any ExitCodeProviding)?.exitCode ?? 1
         }
     }
@@ -38,6 +40,7 @@ extension CoordinatorError: ExitCodeProviding {
         case .modelMismatch, .mappingNotInferable, .constraintMigration, .storeLayout: 8
         case .diskFull: 9
         case .queryGenerationExpired: 10
+        case .acknowledgementTimeout: 13
         default: 1
         }
     }

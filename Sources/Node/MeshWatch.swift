@@ -8,7 +8,8 @@ internal import Merge
 
 /// Compares each report on keys with the last, and logs what is new.
 struct MeshWatch {
-    /// How long nothing is said again of one who keeps knocking, in milliseconds.
+    /// How long nothing is said again of one who keeps knocking, or keeps refusing us, in
+    /// milliseconds.
     static let repetitionMilliseconds: UInt64 = 60_000
     /// How many refusals are logged in that time altogether; the metrics count all.
     static let linesInAWhile = 10
@@ -16,16 +17,16 @@ struct MeshWatch {
     static let bindingMilliseconds: UInt64 = 1_000
 
     private var saidAt: [MeshKeyReport.Refusal: UInt64] = [:]
-    private var handshakes: [NodeID: MeshKeyReport.Handshake] = [:]
+    private var handshakesSaidAt: [NodeID: [MeshKeyReport.Handshake: UInt64]] = [:]
     private var unboundSince: UInt64?
     private var isUnboundSaid = false
 
     /// Logs what is new since the last call.
     mutating func note(_ report: MeshKeyReport, now: UInt64, logger: Logger) {
         noteRefusals(report.refusals, now: now, logger: logger)
-        for peer in report.peers where handshakes[peer.node] != peer.handshake {
-            handshakes[peer.node] = peer.handshake
-            Self.say(peer, logger)
+        let hasKeys = report.publicKey != nil
+        for peer in report.peers where isNews(peer, now: now) {
+            Self.say(peer, hasKeys: hasKeys, logger)
         }
         noteBinding(report.isListening, now: now, logger: logger)
     }
@@ -58,17 +59,41 @@ struct MeshWatch {
         }
     }
 
-    private static func say(_ peer: MeshKeyReport.Peer, _ logger: Logger) {
+    /// Whether something is to be said of a peer. Sockets that are refused are made anew again and
+    /// again, and each begins with no handshake: that is no news.
+    private mutating func isNews(_ peer: MeshKeyReport.Peer, now: UInt64) -> Bool {
+        var said = handshakesSaidAt[peer.node] ?? [:]
+        defer { handshakesSaidAt[peer.node] = said }
+        switch peer.handshake {
+        case .none: return false
+        case .succeeded:
+            defer { said = [.succeeded: now] }
+            return said[.succeeded] == nil
+        case .refusedThere, .failed:
+            said[.succeeded] = nil
+            if let last = said[peer.handshake], now < last + Self.repetitionMilliseconds {
+                return false
+            }
+            said[peer.handshake] = now
+            return true
+        }
+    }
+
+    private static func say(_ peer: MeshKeyReport.Peer, hasKeys: Bool, _ logger: Logger) {
         let metadata: Logger.Metadata = [LogKeys.peer: "\(peer.node)"]
         switch peer.handshake {
         case .none: break
-        case .succeeded: logger.info("A peer has proven its key", metadata: metadata)
+        case .succeeded:
+            if hasKeys { logger.info("A peer has proven its key", metadata: metadata) }
         case .refusedThere:
             logger.error("A peer does not list this node's key", metadata: metadata)
-        case .failed:
+        case .failed where hasKeys:
             logger.warning(
                 "Who answers at a peer's address has not proven the key listed for it",
                 metadata: metadata)
+        case .failed:
+            logger.warning(
+                "Who answers at a peer's address does not speak without keys", metadata: metadata)
         }
     }
 

@@ -3,6 +3,7 @@
 // All files are read, and everything is checked, before anything changes: a reload that fails has
 // changed nothing. Threading: one reload at a time, from any task.
 
+internal import Coordinator
 internal import Logging
 internal import Merge
 internal import ServiceLifecycle
@@ -147,7 +148,7 @@ actor NodeReloader {
     private func differencesThatWait(_ new: NodeConfiguration) -> [String] {
         var result: [String] = []
         if new.store != current.store { result.append("store") }
-        if new.model != current.model { result.append("model") }
+        if let model = modelDifference(new) { result.append(model) }
         if new.http.listen != current.http.listen { result.append("http.listen") }
         if new.http.maxBodyBytes != current.http.maxBodyBytes { result.append("http.maxBodyBytes") }
         if new.http.maxConnections != current.http.maxConnections {
@@ -156,6 +157,11 @@ actor NodeReloader {
         if new.history != current.history { result.append("history and journal") }
         if new.mesh?.publish != current.mesh?.publish { result.append("mesh.publish") }
         if new.mesh?.exchange != current.mesh?.exchange { result.append("mesh.exchange") }
+        if new.mesh?.advertisePublish != current.mesh?.advertisePublish
+            || new.mesh?.advertiseExchange != current.mesh?.advertiseExchange
+        {
+            result.append("mesh.advertise")
+        }
         if new.mesh?.source != current.mesh?.source { result.append("mesh.source") }
         if new.mesh?.insecure != current.mesh?.insecure { result.append("mesh.insecure") }
         for peer in Self.sorted(new.mesh?.peers ?? []) where !member(peer.node) {
@@ -163,9 +169,31 @@ actor NodeReloader {
         }
         for peer in Self.sorted(service.settings.peers)
         where !(new.mesh?.peers ?? []).contains(where: { $0.node == peer.node }) {
-            result.append("node \(peer.node): a member no longer")
+            if let fate = fate(ofWithdrawn: peer.node) { result.append(fate) }
         }
         return result
+    }
+
+    /// "model" where another file is named, or the same has other content by now; where a start
+    /// would fail with it, why.
+    private func modelDifference(_ new: NodeConfiguration) -> String? {
+        do {
+            let model = try NodeProcess.readModel(new.model)
+            let known = service.coordinator.model.jsonValue()
+            let isSame = new.model == current.model && model.jsonValue() == known
+            return isSame ? nil : "model"
+        } catch { return error.message }
+    }
+
+    /// What the next start makes of a peer that the configuration does not name any more; nil for
+    /// one that has departed. Where members are data, the configuration cannot take one away.
+    private func fate(ofWithdrawn node: NodeID) -> String? {
+        guard let membership = try? service.coordinator.membership, !membership.isEmpty else {
+            return "node \(node): a member no longer"
+        }
+        guard membership.current.contains(node) else { return nil }
+        return "node \(node): connected again, for it is a member; "
+            + "`tributary member retire \(node)` shuts it out for good"
     }
 
     private func takeUp(_ new: NodeConfiguration, _ fresh: NodeSecrets) {

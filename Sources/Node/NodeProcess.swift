@@ -3,7 +3,6 @@
 // Threading: `run` belongs to one task; it returns when the node has stopped.
 
 public import Coordinator
-internal import Foundation
 internal import Glibc
 public import Logging
 internal import Merge
@@ -184,17 +183,7 @@ public struct NodeProcess: Sendable {
     ) throws -> NodeService {
         let model = try Self.readModel(configuration.model)
         let transport = configuration.transportSettings(keys: secrets.keys)
-        let folder = (configuration.store as NSString).deletingLastPathComponent
-        if !folder.isEmpty {
-            do {
-                try FileManager.default.createDirectory(
-                    atPath: folder, withIntermediateDirectories: true)
-            } catch {
-                throw NodeError(
-                    .configurationInvalid, "store: the folder \(folder) cannot be made: \(error)",
-                    context: ["key": "store", "file": folder], cause: error)
-            }
-        }
+        try configuration.prepareStore()
         var options = PersistentStoreCoordinator.Options()
         options.minimumIncarnation = minimumIncarnation
         // In a mesh others may have migrated already, and rows of theirs come with the same keys.

@@ -14,12 +14,32 @@ struct ExitCodeTests {
             (500, "outcomeUnknown", 4), (500, "storeDamaged", 5), (401, "", 7), (403, "", 7),
             (500, "modelMismatch", 8), (507, "diskFull", 9), (410, "queryGenerationExpired", 10),
             (404, "objectNotFound", 1), (500, "internal", 1), (503, "recovering", 1),
+            (404, "memberUnknown", 3), (409, "memberDeparted", 3), (422, "tooFewNodes", 3),
+            (422, "configurationInvalid", 2), (504, "acknowledgementTimeout", 13),
+            (504, "generationTimeout", 1),
         ])
     func statuses(_ status: Int, _ code: String, _ expected: Int32) {
         let body: JSONValue = ["error": ["code": .string(code), "message": "No."]]
         let failure = CommandFailure(status: status, body: JSONWriter.bytes(of: body))
         #expect(failure.code.rawValue == expected)
         #expect(failure.message.hasPrefix("No."))
+    }
+
+    @Test("Of several failures each is told once, and a single one is not told twice")
+    func failures() {
+        func message(_ message: String, _ failures: [String]) -> String {
+            let body: JSONValue = [
+                "error": [
+                    "code": "validationFailed", "message": .string(message),
+                    "failures": .array(failures.map { ["message": .string($0)] }),
+                ]
+            ]
+            return CommandFailure(status: 422, body: JSONWriter.bytes(of: body)).message
+        }
+        #expect(message("age: expected 7.", ["age: expected 7."]) == "age: expected 7.")
+        #expect(
+            message("2 values are not valid.", ["One.", "Two."])
+                == "2 values are not valid. One. Two.")
     }
 
     @Test("An answer that is no error of the interface is told by its status")

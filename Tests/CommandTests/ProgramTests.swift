@@ -52,6 +52,38 @@ struct ProgramTests {
                 + "--node URL or TRIBUTARY_NODE.\n")
     }
 
+    @Test("A variable of the environment that is set to nothing counts as not set")
+    func emptyVariables() async throws {
+        let node = try CannedNode(status: 200, body: #"{"conflicts": []}"#)
+        let outcome = try await program.run(
+            ["conflicts", "list", "--json", "--node", node.url],
+            environment: ["TRIBUTARY_TOKEN_FILE": "", "TRIBUTARY_CA_FILE": ""])
+        #expect(outcome.exitCode == 0, "\(outcome)")
+    }
+
+    @Test("A save without operations is told from one that the policy decided against")
+    func emptySave() async throws {
+        let node = try CannedNode(status: 200, body: #"{"transaction": null}"#)
+        let none = try await program.run(
+            ["save", "-", "--node", node.url], input: #"{"operations": []}"#)
+        #expect(none.output == "There was nothing to save: - has no operations.\n")
+        let some = try await program.run(
+            ["save", "-", "--node", node.url], input: #"{"operations": [{"insert": "A"}]}"#)
+        #expect(some.output.contains("the merge policy decided for the store"))
+    }
+
+    @Test("The status shows for each peer what is missing there and what is missing here")
+    func missing() async throws {
+        let node = try CannedNode(
+            status: 200,
+            body: #"{"peers": [{"node": 2, "connected": true, "lag": 4, "missingHere": 3}]}"#)
+        let outcome = try await program.run(["status", "--node", node.url])
+        let lines = outcome.output.split(separator: "\n").suffix(2)
+            .map { $0.split(separator: "\t") }
+        #expect(lines.first?.prefix(4) == ["PEER", "STATE", "MISSING THERE", "MISSING HERE"])
+        #expect(lines.last?.prefix(4) == ["2", "connected", "4", "3"])
+    }
+
     @Test("With --json it prints the very bytes of the answer")
     func verbatim() async throws {
         let body = "{ \"conflicts\":[ ],\"more\" : 1.50 }"

@@ -4,6 +4,7 @@
 // on threads of its own (HTTPServices).
 
 internal import Coordinator
+internal import Glibc
 internal import HTTPTypes
 internal import HummingbirdCore
 internal import Logging
@@ -121,11 +122,16 @@ public final class HTTPServer: Sendable {
         } catch {
             throw NodeError(
                 .addressUnavailable,
-                "The HTTP interface cannot listen on \(options.listen): \(error)",
+                "The HTTP interface cannot listen on \(options.listen): \(Self.reason(error))",
                 context: ["key": "http.listen"], cause: error)
         }
         throw NodeError(
             .addressUnavailable, "The HTTP interface cannot listen on \(options.listen).")
+    }
+
+    /// Why an address could not be bound, in the system's words where they are its.
+    private static func reason(_ error: any Error) -> String {
+        (error as? IOError).map { String(cString: strerror($0.errnoCode)) } ?? "\(error)"
     }
 
     private init(

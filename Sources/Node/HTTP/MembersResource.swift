@@ -82,8 +82,10 @@ struct MembersResource: Sendable {
     private func members() async throws -> [JSONValue] {
         let membership = try services.coordinator.membership
         let status = await services.backend.status()
+        let own = services.coordinator.node
         func isConnected(_ node: NodeID) -> JSONValue {
-            .boolean(status.peers.contains { $0.node == node && $0.isConnected })
+            .boolean(
+                node == own || status.peers.contains { $0.node == node && $0.isConnected })
         }
         guard !membership.isEmpty else {
             return status.members.map { node in

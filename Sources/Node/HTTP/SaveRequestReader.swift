@@ -64,6 +64,7 @@ struct SaveRequestReader {
         for (index, element) in elements.enumerated() {
             operations.append(try reader.operation(element, index: index))
         }
+        reader.noteMissing(of: operations)
         try reader.reader.check()
         return Result(
             request: SaveRequest(
@@ -247,6 +248,35 @@ struct SaveRequestReader {
             }
         }
         return operation
+    }
+
+    /// Lists also the mandatory attributes that nothing is given for, where something else is wrong
+    /// already: the store, which finds them otherwise, is not asked then.
+    private mutating func noteMissing(of operations: [SaveOperation]) {
+        var places = Set(reader.failures.map { [$0.object, $0.property] })
+        guard !places.isEmpty else { return }
+        var given: [RowID: [Int: PropertyValue]] = [:]
+        for operation in operations {
+            for (position, value) in operation.values {
+                given[operation.row, default: [:]][position] = value
+            }
+        }
+        for operation in operations where operation.kind != .delete {
+            let object = objects[operation.row] ?? operation.row.description
+            for (position, property) in operation.entity.properties.enumerated()
+            where !property.isOptional && !property.isReference {
+                // What an update does not mention stays as it is.
+                let value =
+                    given[operation.row]?[position]
+                    ?? (operation.kind == .insert ? property.defaultValue : nil)
+                guard value?.isNull ?? false, places.insert([object, property.name]).inserted
+                else { continue }
+                reader.fail(
+                    PropertyReader.Place(object: object, property: property.name),
+                    .missingMandatoryProperty,
+                    "\(operation.entity.name).\(property.name) is mandatory.")
+            }
+        }
     }
 
     private func members(

@@ -11,6 +11,7 @@ struct SaveResource: Sendable {
         let save = try SaveRequestReader.read(
             try request.json(maximumBytes: services.maximumBodyBytes), model: services.model,
             cluster: services.cluster)
+        try await checkEnoughNodes(for: save.acknowledgement)
         let result: SaveResult
         do {
             result = try await services.backend.save(save.request)
@@ -20,6 +21,17 @@ struct SaveResource: Sendable {
         return try await answer(
             to: result, ids: ids(of: result, save), acknowledgement: save.acknowledgement,
             timeout: save.timeout)
+    }
+
+    /// Refuses what can never be acknowledged, before anything is saved.
+    private func checkEnoughNodes(for acknowledgement: Acknowledgement) async throws {
+        guard case .nodes(let wanted) = acknowledgement, wanted > 1 else { return }
+        let count = await services.backend.status().members.count
+        guard wanted > count else { return }
+        throw HTTPError(
+            422, NodeError.Code.tooFewNodes.description,
+            "\(wanted) nodes cannot acknowledge a save: the cluster has \(count). Nothing was saved.",
+            details: ["members": .integer(Int64(count))])
     }
 
     /// The answer to whatever was saved, once enough nodes have it.

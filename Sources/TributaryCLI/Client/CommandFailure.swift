@@ -21,6 +21,7 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
         case generationExpired = 10
         case noAnswer = 11
         case nodeInUse = 12
+        case unacknowledged = 13
     }
 
     let code: Code
@@ -84,22 +85,10 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
 
     /// The exit code of an error's name; nil where the status must say.
     static func code(named name: String) -> Code? {
-        switch name {
-        case "mergeConflict", "constraintConflict", "unresolvedConflict", "deleteDenied",
-            "sidesChanged", "validationFailed":
-            .refused
-        case "malformed", "invalidPredicate", "configurationInvalid", "secretUnreadable",
-            "notSecured":
-            .usage
-        case "outcomeUnknown": .outcomeUnknown
-        case "storeDamaged": .storeDamaged
-        case "storeInUse": .storeInUse
-        case "modelMismatch", "storeLayout", "protocolMismatch": .mismatch
-        case "diskFull": .noSpace
-        case "queryGenerationExpired": .generationExpired
-        case "nodeIDInUse": .nodeInUse
-        default: nil
-        }
+        let errors: [any ExitCodeProviding] = [
+            CoordinatorError(.init(rawValue: name), ""), NodeError(.init(name), ""),
+        ]
+        return errors.lazy.compactMap { Code(rawValue: $0.exitCode) }.first { $0 != .failed }
     }
 
     /// The exit code of a status.
@@ -125,15 +114,17 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
                 "See `tributary conflicts list --state unresolved`, then resolve it."
             case (_, "sidesChanged"): "Look at it again with `tributary conflicts show`."
             case (_, "validationFailed"):
+                // A single failure is the error's own message too.
                 error?["failures"]?.array.map { failures in
                     failures.prefix(5).compactMap { $0.object?["message"]?.string }
-                        .map(sentence).joined(separator: " ")
+                        .filter { $0 != message }.map(sentence).joined(separator: " ")
                 }
             case (.outcomeUnknown, _): "Ask again with the same saveID: it is done at most once."
             case (.storeDamaged, _): "Run `tributary verify`, or restore a backup."
             case (.storeInUse, _): "Stop the other process, or ask it with --node."
             case (.notAuthorised, "forbidden"): "Give such a token with --token-file FILE."
             case (.notAuthorised, _): "Give the node's token with --token-file FILE."
+            case (.unacknowledged, _): "Do not save it again: the others get it from this node."
             case (.noSpace, _): "Free space on the node's disk; nothing was saved."
             default: nil
             }

@@ -26,7 +26,8 @@ struct NodeOptions: ParsableArguments {
 
     /// The node to ask.
     func open() throws -> NodeInterface {
-        let environment = ProcessInfo.processInfo.environment
+        // What is set to nothing counts as not set, so that a script can take a setting away.
+        let environment = ProcessInfo.processInfo.environment.filter { !$0.value.isEmpty }
         let url = node ?? environment["TRIBUTARY_NODE"] ?? "http://127.0.0.1:7100"
         let file = tokenFile ?? environment["TRIBUTARY_TOKEN_FILE"]
         let roots = caFile ?? environment["TRIBUTARY_CA_FILE"]

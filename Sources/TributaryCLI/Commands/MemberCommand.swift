@@ -75,9 +75,9 @@ struct MemberJoinCommand: AsyncParsableCommand {
         abstract: "Make a node a member, asking one that is a member.",
         discussion: """
             Reads the new node's own configuration for its number, the addresses where others \
-            reach it, and its public key. Start it afterwards, or before, with `tributary serve` \
-            and at least one member among its peers; it takes all data from them, and saves once \
-            it has it. For a member, this tells all others of its new addresses or key.
+            reach it, and its public key. Start it afterwards with `tributary serve` and at least \
+            one member among its peers; it takes all data from them, and may save from the \
+            beginning. For a member, this tells all others of its new addresses or key.
             """)
 
     @Option(help: "The configuration of the node that joins, YAML.", completion: .file())

@@ -33,11 +33,16 @@ struct SaveCommand: AsyncParsableCommand {
         }
         let saveID = body["saveID"]?.string ?? "save-\(UUID().uuidString)"
         body["saveID"] = .string(saveID)
+        let isEmpty = body["operations"]?.array?.isEmpty ?? false
         let node = try options.open()
         let answer = try await node.save(.object(body), saveID: saveID)
         node.show(answer, asJSON: options.json) { answer, terminal in
             guard let dot = answer["transaction"]?.string else {
-                return ["Nothing was left to save: the merge policy decided for the store."]
+                return [
+                    isEmpty
+                        ? "There was nothing to save: \(file) has no operations."
+                        : "Nothing was left to save: the merge policy decided for the store."
+                ]
             }
             var lines = ["Saved as \(terminal.style.paint(dot, .green))."]
             for id in answer["ids"]?.object?.members ?? [] {

@@ -47,7 +47,9 @@ struct StatusCommand: AsyncParsableCommand {
         let peers = (status["peers"]?.array ?? []).compactMap(\.object)
         guard !peers.isEmpty else { return lines }
         var table = Table([
-            Table.Column("PEER", isNumeric: true), "STATE", Table.Column("LAG", isNumeric: true),
+            Table.Column("PEER", isNumeric: true), "STATE",
+            Table.Column("MISSING THERE", isNumeric: true),
+            Table.Column("MISSING HERE", isNumeric: true),
             Table.Column("CLOCK MS", isNumeric: true), "VECTOR",
         ])
         for peer in peers {
@@ -59,6 +61,7 @@ struct StatusCommand: AsyncParsableCommand {
                     ? Table.Cell("refused", .red)
                     : isConnected ? Table.Cell("connected", .green) : Table.Cell("away", .yellow),
                 Table.Cell(JSONRendering.brief(peer["lag"])),
+                Table.Cell(JSONRendering.brief(peer["missingHere"])),
                 Table.Cell(JSONRendering.brief(peer["clockOffsetMilliseconds"])),
                 Table.Cell(JSONRendering.vector(peer["vector"])),
             ])

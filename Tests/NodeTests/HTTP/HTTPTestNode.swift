@@ -176,14 +176,16 @@ final class FakeBackend: NodeBackend {
     var isReady: Bool { ready.withLock { $0 } }
 
     func status() async -> NodeStatus {
+        var members = [coordinator.node]
         var peers: [NodeStatus.Peer] = []
         if let other = NodeID(2) {
+            members.append(other)
             peers.append(
                 NodeStatus.Peer(
                     node: other, isConnected: true, vector: VersionVector(), lag: 4,
                     missingHere: 0, clockOffsetMilliseconds: -12))
         }
-        return NodeStatus(members: [coordinator.node], peers: peers)
+        return NodeStatus(members: members, peers: peers)
     }
 
     func metricsText() async -> String { "tributary_up 1\n" }

@@ -49,6 +49,9 @@ struct ResourceContractTests {
             let listed = try await node.ask("GET", "/v1/members")
             #expect(listed.status == 200)
             #expect(listed["members.0.state"]?.string == "configured")
+            // Who answers is there.
+            #expect(listed["members.0.node"] == .integer(1))
+            #expect(listed["members.0.connected"] == .boolean(true))
             let wrong = [
                 "{}", #"{"node": 0}"#, #"{"node": 32768}"#, #"{"node": 2}"#,
                 #"{"node": 2, "publish": "host:1", "exchange": "tcp://host:2"}"#,
@@ -88,6 +91,21 @@ struct ResourceContractTests {
             let purge = try await node.ask("DELETE", "/v1/history?before=\(before)")
             #expect(purge.status == 501)
             #expect(try await node.ask("DELETE", "/v1/history").status == 400)
+        }
+    }
+
+    @Test("An address in use is told in words that people know")
+    func saysWhyItCannotListen() async throws {
+        try await HTTPTestNode.run { node in
+            var options = HTTPServer.Options()
+            options.listen = HostAddress(host: "127.0.0.1", port: UInt16(node.server.port))
+            let error = await #expect(throws: NodeError.self) {
+                _ = try await HTTPServer.start(backend: node.backend, options: options)
+            }
+            #expect(error?.code == .addressUnavailable)
+            #expect(
+                error?.message == "The HTTP interface cannot listen on "
+                    + "127.0.0.1:\(node.server.port): Address already in use")
         }
     }
 

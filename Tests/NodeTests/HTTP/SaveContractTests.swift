@@ -249,4 +249,41 @@ struct SaveContractTests {
             #expect(try await node.save(body + "2}").status == 200)
         }
     }
+
+    @Test("More nodes than the cluster has are refused, and nothing is saved")
+    func refusesTooManyNodes() async throws {
+        try await HTTPTestNode.run { node in
+            let three = try await node.save(
+                #"{"operations": [{"insert": "Note"}], "acknowledgement": 3}"#)
+            #expect(three.status == 422 && three.code == "tooFewNodes", "\(three.text)")
+            #expect(three["error.members"] == .integer(2))
+            #expect(try node.coordinator.currentToken.position == 0)
+        }
+    }
+
+    @Test("A wrong type hides no mandatory value that is missing, in any operation")
+    func collectsMissingValues() async throws {
+        try await HTTPTestNode.run { node in
+            let (ada, _) = try await node.insertPerson("Ada")
+            let answer = try await node.save(
+                """
+                {"operations": [
+                  {"insert": "Person", "id": "@a", "values": {"age": "x"}},
+                  {"insert": "Person", "id": "@b", "values": {"age": 7}},
+                  {"update": "@b", "values": {"name": "Bob"}},
+                  {"insert": "Person", "values": {"age": 8}},
+                  {"update": "\(ada)", "values": {"name": null}},
+                  {"update": "\(ada)", "values": {"age": 9}}]}
+                """)
+            #expect(answer.status == 422)
+            let failures = (answer["error.failures"]?.array ?? []).compactMap(\.object).map {
+                [$0["object"]?.string, $0["property"]?.string]
+            }
+            #expect(
+                failures == [
+                    ["@a", "age"], ["@a", "name"], ["operations[3]", "name"], [ada, "name"],
+                ])
+            #expect(answer["error.failures.1.code"] == .integer(1570))
+        }
+    }
 }

@@ -1,4 +1,5 @@
 import Coordinator
+import Foundation
 import Testing
 
 @testable import Node
@@ -61,6 +62,32 @@ import Testing
             for (_, client) in clients { await client.close() }
             await stranger.close()
         }
+    }
+
+    @Test("docs/HTTP.md lists every endpoint, each with its scope")
+    func documented() throws {
+        let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../../docs/HTTP.md").standardized
+        let text = try String(contentsOf: page, encoding: .utf8)
+        let rows = text.split(separator: "\n").filter { $0.hasPrefix("| `") }
+        let written = rows.flatMap { row in
+            let scope = row.split(separator: "|").last?.trimmingCharacters(in: .whitespaces) ?? ""
+            return row.matches(of: /`(GET|POST|PUT|DELETE) (\/[^`]*)`/).map { match in
+                (String(match.1), Self.pattern(String(match.2)), scope)
+            }
+        }
+        #expect(written.count == Self.table.count)
+        for (method, path, scope) in Self.table {
+            let known = written.first { $0.0 == method && $0.1 == Self.pattern(path) }
+            #expect(known?.2 == scope?.rawValue ?? "none is asked for", "\(method) \(path)")
+        }
+    }
+
+    /// A path without its query, and with what differs from request to request left out.
+    private static func pattern(_ path: String) -> [String] {
+        let known: Set = ["healthz", "readyz", "metrics", "v1", "resolution", "undo", "departure"]
+        let segments = path.prefix { $0 != "?" }.split(separator: "/").map(String.init)
+        return segments.enumerated().map { $0 == 1 || known.contains($1) ? $1 : "" }
     }
 
     @Test("Tokens that change hold from the next request on, on open connections too")

@@ -53,6 +53,38 @@ struct NodeProcessTests {
         #expect(NodeProcess.exitCode(of: NodeError(.nodeIDInUse, "")) == 12)
     }
 
+    @Test("A store that lies beside no file of its own is refused before anything is made there")
+    func impossibleStores() async throws {
+        let directory = try Self.directory()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        var configuration = try Self.configuration(in: directory)
+        let device = directory.appendingPathComponent("device.sqlite").path
+        try FileManager.default.createSymbolicLink(
+            atPath: device, withDestinationPath: "/dev/null")
+        configuration.store = device
+        var error = await Self.failure(of: configuration)
+        #expect(error?.code == .configurationInvalid)
+        #expect(error?.message == "store: \(device) is no regular file")
+        let files = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        #expect(files.sorted() == ["device.sqlite", "model.json"])
+        configuration.store = configuration.model + "/n1.sqlite"
+        error = await Self.failure(of: configuration)
+        #expect(error?.code == .configurationInvalid)
+        let folder = configuration.model
+        #expect(error?.message == "store: the folder \(folder) cannot be made: File exists")
+        configuration.store = folder + "/data/n1.sqlite"
+        error = await Self.failure(of: configuration)
+        #expect(
+            error?.message == "store: the folder \(folder)/data cannot be made: Not a directory")
+    }
+
+    private static func failure(of configuration: NodeConfiguration) async -> NodeError? {
+        do {
+            try await NodeProcess(configuration).runUntilShutdown()
+            return nil
+        } catch { return error as? NodeError }
+    }
+
     private static func exitCode(_ configuration: NodeConfiguration) async -> Int32 {
         do {
             try await NodeProcess(configuration).runUntilShutdown()

@@ -1,0 +1,99 @@
+import Coordinator
+import Foundation
+import Logging
+import Merge
+import Synchronization
+import Testing
+
+@testable import Node
+
+@Suite("What a reload tells of the next start")
+struct ReloadingTests {
+    /// A node with one configured peer, which is not there, and what its file says.
+    private final class Bench: Sendable {
+        let service: NodeService
+        let written: Written
+        private let server: HTTPServer
+        private let reloader: NodeReloader
+
+        final class Written: Sendable {
+            let configuration: Mutex<NodeConfiguration>
+            init(_ configuration: NodeConfiguration) { self.configuration = Mutex(configuration) }
+        }
+
+        init(_ cluster: TestCluster) async throws {
+            let own = cluster.peers[0]
+            var configuration = NodeConfiguration(
+                cluster: "test", node: own.node,
+                store: cluster.directory.appendingPathComponent("1.sqlite").path,
+                model: cluster.directory.appendingPathComponent("model.json").path)
+            configuration.mesh = NodeConfiguration.Mesh(
+                publish: own.publish, exchange: own.exchange)
+            configuration.mesh?.peers = [cluster.peers[1]]
+            try JSONWriter.text(of: TestCluster.model().jsonValue())
+                .write(toFile: configuration.model, atomically: true, encoding: .utf8)
+            let written = Written(configuration)
+            self.written = written
+            service = try await cluster.start(1)
+            var options = HTTPServer.Options()
+            options.listen = HostAddress(host: "127.0.0.1", port: 0)
+            server = try await HTTPServer.start(backend: service, options: options)
+            reloader = NodeReloader(
+                configuration: configuration, secrets: try NodeSecrets(of: configuration),
+                service: service, server: server,
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            ) { written.configuration.withLock { $0 } }
+        }
+
+        func change(_ change: (inout NodeConfiguration) -> Void) {
+            written.configuration.withLock { change(&$0) }
+        }
+
+        func reload() async throws -> ReloadReport { try await reloader.reload() }
+
+        func stop() async {
+            await server.stop()
+            await service.stop()
+        }
+    }
+
+    @Test("What the model's file holds by now, and where others are to reach the node, is named")
+    func modelAndAddress() async throws {
+        let cluster = try TestCluster(2)
+        let bench = try await Bench(cluster)
+        #expect(try await bench.reload() == ReloadReport())
+        let file = cluster.directory.appendingPathComponent("model.json").path
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        try text.replacing("\"number\"", with: "\"amount\"")
+            .write(toFile: file, atomically: true, encoding: .utf8)
+        #expect(try await bench.reload().atNextStart == ["model"])
+        try "{".write(toFile: file, atomically: true, encoding: .utf8)
+        let wrong = try await bench.reload().atNextStart
+        #expect(wrong.count == 1 && wrong[0].hasPrefix("model: \(file)"), "\(wrong)")
+        try text.write(toFile: file, atomically: true, encoding: .utf8)
+        bench.change { $0.mesh?.advertisePublish = cluster.peers[1].publish }
+        #expect(try await bench.reload().atNextStart == ["mesh.advertise"])
+        await bench.stop()
+    }
+
+    @Test("A peer taken out comes back with the next start where members are data, which is said")
+    func withdrawn() async throws {
+        let cluster = try TestCluster(2)
+        let bench = try await Bench(cluster)
+        bench.change { $0.mesh?.peers = [] }
+        let first = try await bench.reload()
+        #expect(first.changed == ["node 2: cut off"])
+        #expect(first.atNextStart == ["node 2: a member no longer"])
+        _ = try await bench.service.coordinator.changeMembership(
+            cluster.peers.map {
+                .join($0.node, MemberAddress(publish: "\($0.publish)", exchange: "\($0.exchange)"))
+            })
+        let second = try await bench.reload().atNextStart
+        #expect(second.count == 1 && second[0].hasPrefix("node 2: connected again"), "\(second)")
+        #expect(second.first?.contains("tributary member retire 2") == true)
+        _ = try await bench.service.coordinator.changeMembership(
+            [.depart(cluster.peers[1].node, isRetired: true)])
+        #expect(try await bench.reload().atNextStart == [])
+        await bench.stop()
+    }
+}
