@@ -86,6 +86,33 @@ struct DiskFaultTests {
         }
     }
 
+    @Test("Where the log could not be put on the disk in two ways, closing leaves it where it is")
+    func syncErrorTwice() throws {
+        let foreign = try DiskScript.foreignTransactions(12)
+        for seed in 0..<16 as Range<UInt64> {
+            let script = try DiskScript(SimulatedDisk(seed: seed))
+            let coordinator = try script.open()
+            try script.save("one", in: coordinator)
+            _ = try coordinator.apply(foreign)
+            script.disk.arm(.syncError, afterOperations: 0)
+            script.disk.arm(.syncError, afterOperations: 0)
+            #expect(code { try coordinator.makeDurable() } == .inputOutput)
+            coordinator.close()
+            // The power goes while the next opening puts the log on the disk.
+            script.disk.arm(.powerLoss, afterOperations: 0)
+            #expect(throws: CoordinatorError.self) { try script.open() }
+            var generator = SeededGenerator(seed: seed)
+            script.disk.losePower(&generator)
+            let opened = try script.open()
+            #expect(try opened.verify().isOK)
+            // What is applied again is as it is elsewhere.
+            _ = try opened.apply(foreign)
+            #expect(try opened.verify().isOK)
+            opened.close()
+            try script.check()
+        }
+    }
+
     @Test("A failed write or read leaves a sound store with all that was acknowledged")
     func writeAndReadErrors() throws {
         let foreign = try DiskScript.foreignTransactions(2)
