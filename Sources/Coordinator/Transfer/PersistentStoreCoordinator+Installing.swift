@@ -199,7 +199,7 @@ struct StoreIdentity {
                 sql: """
                     UPDATE main._state SET store = ?, node = ?, incarnation = ?, block = ?,
                         recovery = ?, clock = max(clock, ?),
-                        generation = max(generation, ?) + 1, syncs = 0
+                        generation = generation + ? + 1, syncs = 0
                     """,
                 arguments: [
                     Int64(bitPattern: store), Int64(node.rawValue),
@@ -214,6 +214,10 @@ struct StoreIdentity {
     }
 
     /// Numbers of incarnations are compared as unsigned, by their halves: SQLite's are signed.
+    ///
+    /// What goes with history counts as of the copy's end: places and generations of the former
+    /// store are long gone from the copy's log. So generations go on from the copy's and the former
+    /// store's together, and conflicts keep their order behind all of the copy's.
     private static let whatOnlyItsNodeKnows = """
         INSERT INTO main._incarnation (node, incarnation)
             SELECT node, incarnation FROM former._incarnation WHERE true
@@ -226,8 +230,11 @@ struct StoreIdentity {
             FROM former._save;
         INSERT OR IGNORE INTO main._conflict
             (id, closed, entity, row, kind, state, opened, record)
-            SELECT id, closed, entity, row, kind, state, opened, record
-            FROM former._conflict WHERE kind = 'save' AND closed > 0 ORDER BY position;
+            SELECT id, closed + moved, entity, row, kind, state, opened + moved, record
+            FROM former._conflict, (
+                SELECT main._state.generation - former._state.generation AS moved
+                FROM main._state, former._state)
+            WHERE kind = 'save' AND closed > 0 ORDER BY position;
         DELETE FROM main._consumer;
         INSERT INTO main._consumer (name, position, token, told)
             SELECT name, 0, token, told FROM former._consumer;

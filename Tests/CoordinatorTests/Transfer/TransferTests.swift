@@ -170,12 +170,24 @@ import Testing
         let request = SaveRequest(
             operations: [try joiner.insertion("Tag")], author: "x", saveID: "once")
         let outcome = try joiner.coordinator.save(request)
+        // The donor has come further than the joiner, and has forgotten the beginning.
+        for _ in 0..<20 { _ = try donor.insert("Tag") }
+        try purge(donor)
         let incoming = IncomingTransfer(for: joiner.coordinator)
         try receive(OutgoingTransfer(donor.coordinator), into: incoming)
         joiner.close()
         _ = try install()
         try joiner.open()
-        #expect(try joiner.conflicts(kind: .save, isOpen: nil) == before)
+        // What went of the donor's log takes nothing along of what the joiner knows.
+        _ = try joiner.coordinator.tendHistory(
+            HistoryLimits(), HistoryKnowledge(stable: try joiner.vector))
+        let after = try joiner.conflicts(kind: .save, isOpen: nil)
+        #expect(after.map(\.sides) == before.map(\.sides))
+        let reached = try donor.coordinator.currentToken.generation
+        for conflict in after {
+            #expect(try #require(conflict.id.closedAt) > reached && conflict.openedAt > reached)
+            #expect(try joiner.coordinator.read { try $0.conflict(conflict.id) } == conflict)
+        }
         let again = try joiner.coordinator.save(request)
         #expect(again.transaction == outcome.transaction && again.token == outcome.token)
     }
