@@ -38,7 +38,8 @@ extension PersistentStoreCoordinator {
     ///   - node: the node whose store it is.
     ///   - options: as for opening the store.
     /// - Throws: ``CoordinatorError``: `storeInUse`; `storeDamaged` where there is no whole copy;
-    ///   `limitExceeded` where the copy does not reach back to what this store's log still has;
+    ///   `limitExceeded` where the copy lacks what this store has had and its log has no more, or
+    ///   cannot take what it still has; `modelMismatch` where the model is not the copy's;
     ///   `storeOwner`, `diskFull` or `inputOutput`.
     public static func installTransfer(
         at path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
@@ -120,7 +121,11 @@ extension PersistentStoreCoordinator {
                 try identity.transactions(of: $0, after: &position, beyond: known)
             }
             if page.isEmpty { break }
-            _ = try coordinator.apply(page)
+            if let (dot, reason) = try coordinator.apply(page).rejected.first {
+                throw CoordinatorError(
+                    .limitExceeded,
+                    "The copy cannot take this store's transaction \(dot): \(reason)")
+            }
             count += page.count
         }
         // One whose place the log has no more is told so when it reads on.

@@ -214,6 +214,25 @@ import Testing
         #expect(try joiner.coordinator.currentDigest == before)
     }
 
+    @Test("What the copy cannot take of this store's saves is named, and the store stays as it was")
+    func cannotTake() throws {
+        let tag = try donor.insert("Tag", ["name": .string("a")])
+        try joiner.take(from: donor)
+        try donor.delete(tag)
+        // As if it were stable: the joiner's update is of a row that is no more.
+        _ = try donor.coordinator.collect(stable: try donor.vector)
+        let saved = try joiner.update(tag, ["name": .string("b")])
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator), into: incoming)
+        joiner.close()
+        let refusal = try #require(throws: CoordinatorError.self) { _ = try install() }
+        #expect(refusal.code == .limitExceeded)
+        let dot = try #require(saved.transaction)
+        #expect(refusal.message.contains("\(dot)"), "\(refusal.message)")
+        try joiner.open()
+        #expect(try joiner.value(tag, "name") == .string("b"))
+    }
+
     @Test("Whoever asks is given the copy there is, unless the log no longer goes on from it")
     func shared() throws {
         _ = try donor.insert("Tag")
