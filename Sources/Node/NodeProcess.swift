@@ -3,6 +3,7 @@
 // Threading: `run` belongs to one task; it returns when the node has stopped.
 
 public import Coordinator
+internal import Dispatch
 internal import Foundation
 internal import Glibc
 public import Logging
@@ -25,6 +26,9 @@ public struct NodeProcess: Sendable {
 
     /// No model is longer; it is the bound of the model's reader too.
     private static let maximumModelBytes = 16 << 20
+    /// How long no copy of a member's store is asked for after one could not take the store's
+    /// place: what was in its way may last, and each try has a whole store sent and the node stopped.
+    private static let transferPauses: ClosedRange<UInt64> = 60_000...3_600_000
     /// How long requests under way may go on at the end: part of the five seconds in all.
     private static let requestGrace = Duration.seconds(1)
 
@@ -75,9 +79,11 @@ public struct NodeProcess: Sendable {
     func runUntilShutdown() async throws {
         var minimum: UInt64 = 0
         var lastOutdated: ContinuousClock.Instant?
+        let counters = NodeCounters()
+        var pause: UInt64 = 0
         while true {
             do {
-                return try await runOnce(minimumIncarnation: minimum)
+                return try await runOnce(minimum, counters, transferPauseMilliseconds: pause)
             } catch let error as NodeError where error.code == .incarnationOutdated {
                 let now = ContinuousClock.now
                 if let last = lastOutdated, now - last < .seconds(60) {
@@ -91,37 +97,70 @@ public struct NodeProcess: Sendable {
                 minimum = error.detail("incarnation").flatMap { UInt64($0) } ?? 0
                 logger.notice("A later incarnation is known; the store is opened anew")
             } catch let error as NodeError where error.code == .transferReady {
-                try installTransfer()
+                pause = Self.transferPause(
+                    after: pause, isInstalled: try await installTransfer(counters))
             }
         }
     }
 
-    /// Puts the copy that was taken in in the store's place. Where that fails the node goes on with
-    /// the store it had, and asks for another copy.
-    private func installTransfer() throws {
+    /// How long no copy is asked for now: nothing after one that was installed, and after each
+    /// failure in a row twice as long.
+    static func transferPause(after pause: UInt64, isInstalled: Bool) -> UInt64 {
+        isInstalled ? 0 : min(max(2 * pause, transferPauses.lowerBound), transferPauses.upperBound)
+    }
+
+    /// Puts the copy that was taken in in the store's place.
+    ///
+    /// - Returns: whether it is there. Where it is not, the node goes on with the store it had, and
+    ///   the copy is gone.
+    /// - Throws: ``CoordinatorError`` with `storeInUse` where another process has the store open: the
+    ///   copy stays, and is gone on with at the next start.
+    func installTransfer(_ counters: NodeCounters) async throws -> Bool {
         let model = try Self.readModel(configuration.model)
+        let configuration = configuration
         do {
-            let installed = try PersistentStoreCoordinator.installTransfer(
-                at: configuration.store, model: model, cluster: configuration.cluster,
-                node: configuration.node)
+            let installed = try await Self.blocking {
+                try PersistentStoreCoordinator.installTransfer(
+                    at: configuration.store, model: model, cluster: configuration.cluster,
+                    node: configuration.node)
+            }
             logger.notice(
                 "A copy of a member's store has taken this store's place",
                 metadata: [
                     LogKeys.peer: "\(installed.donor)",
                     LogKeys.count: "\(installed.carriedCount)",
                 ])
+            return true
+        } catch let error as CoordinatorError where error.code == .storeInUse {
+            throw error
         } catch {
+            counters.countAlarm()
             logger.error(
-                "A copy of a member's store could not take this store's place",
-                metadata: [LogKeys.error: "\(error)"])
+                "A copy of a member's store could not be taken over",
+                metadata: [LogKeys.reason: "\(error)"])
             try PersistentStoreCoordinator.discardTransfer(at: configuration.store)
+            return false
         }
     }
 
-    private func runOnce(minimumIncarnation: UInt64) async throws {
+    /// Does what waits for the disk elsewhere than on the threads that run tasks.
+    private static func blocking<Value: Sendable>(
+        _ work: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(with: Result { try work() }) }
+        }
+    }
+
+    private func runOnce(
+        _ minimumIncarnation: UInt64, _ counters: NodeCounters, transferPauseMilliseconds: UInt64
+    ) async throws {
         // Read before the store is touched: a wrong setting shall change nothing.
         let secrets = try NodeSecrets(of: configuration)
-        let service = try makeService(secrets, minimumIncarnation: minimumIncarnation)
+        var settings = serviceSettings(secrets)
+        settings.counters = counters
+        settings.transferPauseMilliseconds = transferPauseMilliseconds
+        let service = try makeService(settings, secrets, minimumIncarnation: minimumIncarnation)
         let server: HTTPServer
         do {
             try await service.start()
@@ -137,19 +176,33 @@ public struct NodeProcess: Sendable {
         announce(
             "tributary: node \(configuration.node) of \(configuration.cluster) "
                 + "listens on \(secrets.identity == nil ? "http" : "https")://\(address)")
-        let shutdown = AsyncStream.makeStream(of: Void.self)
-        let ending = Task {
-            defer { shutdown.continuation.finish() }
-            try await service.waitUntilEnded()
-        }
-        await withGracefulShutdownHandler {
-            for await _ in shutdown.stream { break }
-        } onGracefulShutdown: {
-            shutdown.continuation.finish()
-        }
+        let ending = Task { try await service.waitUntilEnded() }
+        await Self.untilShutdown { _ = try? await ending.value }
         await server.stop()
         await service.stop()
-        try await ending.value
+        do {
+            try await ending.value
+        } catch let error as NodeError where error.asksForAnotherRun {
+            // A long read keeps the store open for longer than stopping waits, and locked.
+            await Self.untilShutdown { await service.waitUntilClosed() }
+            // What is to be done next is found out again at the next start.
+            if Task.isCancelled || Task.isShuttingDownGracefully { return }
+            throw error
+        }
+    }
+
+    /// Waits until something is done, or the process is to end.
+    private static func untilShutdown(_ action: @escaping @Sendable () async -> Void) async {
+        let (done, continuation) = AsyncStream.makeStream(of: Void.self)
+        Task {
+            await action()
+            continuation.finish()
+        }
+        await withGracefulShutdownHandler {
+            for await _ in done { break }
+        } onGracefulShutdown: {
+            continuation.finish()
+        }
     }
 
     /// Lets the service reload, and does so at each SIGHUP until the task is cancelled.
@@ -179,8 +232,22 @@ public struct NodeProcess: Sendable {
 
     // MARK: - Making the parts
 
+    private func serviceSettings(_ secrets: NodeSecrets) -> NodeService.Settings {
+        var settings = NodeService.Settings()
+        settings.peers = configuration.mesh?.peers ?? []
+        settings.address = configuration.mesh.map { mesh in
+            MemberAddress(
+                publish: "\(mesh.advertisePublish ?? mesh.publish)",
+                exchange: "\(mesh.advertiseExchange ?? mesh.exchange)",
+                publicKeys: secrets.keys.map { [$0.publicKey.text] } ?? [])
+        }
+        settings.history = configuration.history
+        settings.logger = logger
+        return settings
+    }
+
     private func makeService(
-        _ secrets: NodeSecrets, minimumIncarnation: UInt64
+        _ settings: NodeService.Settings, _ secrets: NodeSecrets, minimumIncarnation: UInt64
     ) throws -> NodeService {
         let model = try Self.readModel(configuration.model)
         let transport = configuration.transportSettings(keys: secrets.keys)
@@ -203,19 +270,10 @@ public struct NodeProcess: Sendable {
         let coordinator = try PersistentStoreCoordinator(
             storeAt: configuration.store, model: model, cluster: configuration.cluster,
             node: configuration.node, options: options)
-        var settings = NodeService.Settings()
-        settings.peers = configuration.mesh?.peers ?? []
-        settings.address = configuration.mesh.map { mesh in
-            MemberAddress(
-                publish: "\(mesh.advertisePublish ?? mesh.publish)",
-                exchange: "\(mesh.advertiseExchange ?? mesh.exchange)",
-                publicKeys: secrets.keys.map { [$0.publicKey.text] } ?? [])
-        }
-        settings.history = configuration.history
-        settings.logger = logger
         guard let transport else {
             return try NodeService(coordinator: coordinator, settings: settings)
         }
+        var settings = settings
         settings.limits = NodeService.Settings.fitted(toFrames: transport.limits.frameBytes)
         return try NodeService(coordinator: coordinator, settings: settings) {
             let transport = try ZeroMQTransport(transport)

@@ -36,6 +36,10 @@ public final class NodeService: Sendable {
         public var history = HistoryLimits()
         /// Where log lines go.
         public var logger = Logger(label: "tributary.node")
+        /// What an earlier run of the node in this process has counted, to be gone on with.
+        var counters: NodeCounters?
+        /// For how long after the start no copy of a member's store is asked for, in milliseconds.
+        var transferPauseMilliseconds: UInt64 = 0
 
         /// A node without peers.
         public init() {}
@@ -113,7 +117,8 @@ public final class NodeService: Sendable {
         self.coordinator = coordinator
         self.actor = actor
         self.settings = settings
-        shared = LoopShared(history: settings.history)
+        shared = LoopShared(
+            history: settings.history, counters: settings.counters ?? NodeCounters())
         configuredMembers = Set(settings.peers.map(\.node) + [coordinator.node]).sorted()
         makeTransport = transport
     }
@@ -172,6 +177,7 @@ public final class NodeService: Sendable {
                 incarnations: try coordinator.rememberedIncarnations,
                 models: try coordinator.modelTexts, peers: settings.peers, transport: transport,
                 limits: settings.limits, logger: settings.logger,
+                transferPauseMilliseconds: settings.transferPauseMilliseconds,
                 queues: (readQueue, maintenanceQueue))
         } catch {
             end(.failure(error))
@@ -258,6 +264,14 @@ public final class NodeService: Sendable {
             }
         }
         settings.logger.info("The node has stopped")
+    }
+
+    /// Waits until the store is closed, however long reads keep it open; only after ``stop()``.
+    func waitUntilClosed() async {
+        // The queue does one thing at a time, and closing was the last that it was given.
+        await withCheckedContinuation { continuation in
+            maintenanceQueue.async { continuation.resume() }
+        }
     }
 
     /// Waits until an action calls back, or the time is over.

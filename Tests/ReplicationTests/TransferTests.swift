@@ -206,6 +206,24 @@ import Testing
         #expect(world.isConverged)
     }
 
+    @Test("A node that could not install a copy asks for none until its pause is over")
+    func pausing() {
+        let world = world()
+        world.addNodes(2)
+        world.start()
+        fill(world)
+        world.stop(1)
+        world.nodes[1].store = FakeStore()
+        purge(world, 0)
+        world.transferPauseMilliseconds = 120_000
+        world.restart(1)
+        world.run(115_000)
+        #expect(world.copies.isEmpty)
+        world.run(30_000)
+        #expect(world.nodes[1].installed == 1)
+        #expect(world.isConverged)
+    }
+
     @Test("Whoever is no member is given nothing, nor is it by a store that must be vouched for")
     func notGiven() throws {
         let world = world()

@@ -53,6 +53,59 @@ struct NodeProcessTests {
         #expect(NodeProcess.exitCode(of: NodeError(.nodeIDInUse, "")) == 12)
     }
 
+    @Test("A copy waits for a store in use, and one that cannot be installed goes and is counted")
+    func installing() async throws {
+        let directory = try Self.directory()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        var configuration = try Self.configuration(in: directory)
+        configuration.store = directory.appendingPathComponent("n1.sqlite").path
+        let model = try NodeProcess.readModel(configuration.model)
+        let donor = try PersistentStoreCoordinator(
+            storeAt: directory.appendingPathComponent("donor.sqlite").path, model: model,
+            cluster: "demo", node: try #require(NodeID(2)))
+        let own = try PersistentStoreCoordinator(
+            storeAt: configuration.store, model: model, cluster: "demo", node: configuration.node)
+        let incoming = IncomingTransfer(for: own)
+        func receive() throws -> UInt64 {
+            let part = try OutgoingTransfer(donor).read(
+                0, from: 0, byteLimit: 1 << 20, for: own.node, now: 0)
+            return try incoming.write(part.bytes, of: part.offer, at: 0)
+        }
+        let counters = NodeCounters()
+        let total = try receive()
+
+        let refusal = await #expect(throws: CoordinatorError.self) {
+            _ = try await NodeProcess(configuration).installTransfer(counters)
+        }
+        #expect(refusal?.code == .storeInUse)
+        #expect(incoming.begun()?.offset == total)
+        #expect(counters.values.alarms == 0)
+
+        own.close()
+        var other = configuration
+        other.cluster = "other"
+        #expect(try await !NodeProcess(other).installTransfer(counters))
+        #expect(incoming.begun() == nil)
+        #expect(counters.values.alarms == 1)
+
+        _ = try receive()
+        #expect(try await NodeProcess(configuration).installTransfer(counters))
+        #expect(incoming.begun() == nil)
+        #expect(counters.values.alarms == 1)
+    }
+
+    @Test("Failures in a row have the next copy asked for later and later, up to an hour")
+    func pauses() {
+        var pause: UInt64 = 0
+        var minutes: [UInt64] = []
+        for _ in 0..<8 {
+            pause = NodeProcess.transferPause(after: pause, isInstalled: false)
+            minutes.append(pause / 60_000)
+        }
+        #expect(minutes == [1, 2, 4, 8, 16, 32, 60, 60])
+        #expect(NodeProcess.transferPause(after: pause, isInstalled: true) == 0)
+    }
+
     private static func exitCode(_ configuration: NodeConfiguration) async -> Int32 {
         do {
             try await NodeProcess(configuration).runUntilShutdown()
