@@ -12,6 +12,30 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
 
+/// What the runs of a node in one process hand on to each other.
+///
+/// Files are read once, at the start of the process: what is put there afterwards is for the next
+/// start or a reload, not for a run that begins since the store was to be opened anew.
+struct NodeRun: Sendable {
+    /// The configuration, and what it keeps secret, with what reloads took up.
+    var configuration: NodeConfiguration
+    var secrets: NodeSecrets
+    let model: ManagedObjectModel
+    let counters = NodeCounters()
+    /// The store's next incarnation is later than this one.
+    var minimumIncarnation: UInt64 = 0
+    var transferPauseMilliseconds: UInt64 = 0
+
+    /// Reads the files that a configuration names.
+    ///
+    /// - Throws: ``NodeError``, which says what is wrong.
+    init(_ configuration: NodeConfiguration) throws(NodeError) {
+        self.configuration = configuration
+        secrets = try NodeSecrets(of: configuration)
+        model = try NodeProcess.readModel(configuration.model)
+    }
+}
+
 /// A node as a process: store, mesh and HTTP interface of one configuration.
 public struct NodeProcess: Sendable {
     /// What to run.
@@ -55,8 +79,7 @@ public struct NodeProcess: Sendable {
     ///
     /// - Throws: ``NodeError``, which says what is wrong.
     public func check() throws {
-        _ = try Self.readModel(configuration.model)
-        _ = try NodeSecrets(of: configuration)
+        _ = try NodeRun(configuration)
     }
 
     /// The exit code of `tributary` for an error; 1 where it knows none.
@@ -77,13 +100,12 @@ public struct NodeProcess: Sendable {
     /// minute there is another live process of this number, and this one goes. Where a copy of a
     /// member's store was taken in, it is put in the store's place, and the node goes on with that.
     func runUntilShutdown() async throws {
-        var minimum: UInt64 = 0
+        // Read before the store is touched: a wrong setting shall change nothing.
+        var run = try NodeRun(configuration)
         var lastOutdated: ContinuousClock.Instant?
-        let counters = NodeCounters()
-        var pause: UInt64 = 0
         while true {
             do {
-                return try await runOnce(minimum, counters, transferPauseMilliseconds: pause)
+                return try await runOnce(&run)
             } catch let error as NodeError where error.code == .incarnationOutdated {
                 let now = ContinuousClock.now
                 if let last = lastOutdated, now - last < .seconds(60) {
@@ -94,11 +116,12 @@ public struct NodeProcess: Sendable {
                         cause: error)
                 }
                 lastOutdated = now
-                minimum = error.detail("incarnation").flatMap { UInt64($0) } ?? 0
+                run.minimumIncarnation = error.detail("incarnation").flatMap { UInt64($0) } ?? 0
                 logger.notice("A later incarnation is known; the store is opened anew")
             } catch let error as NodeError where error.code == .transferReady {
-                pause = Self.transferPause(
-                    after: pause, isInstalled: try await installTransfer(counters))
+                run.transferPauseMilliseconds = Self.transferPause(
+                    after: run.transferPauseMilliseconds,
+                    isInstalled: try await installTransfer(for: run))
             }
         }
     }
@@ -115,9 +138,8 @@ public struct NodeProcess: Sendable {
     ///   the copy is gone.
     /// - Throws: ``CoordinatorError`` with `storeInUse` where another process has the store open: the
     ///   copy stays, and is gone on with at the next start.
-    func installTransfer(_ counters: NodeCounters) async throws -> Bool {
-        let model = try Self.readModel(configuration.model)
-        let configuration = configuration
+    func installTransfer(for run: NodeRun) async throws -> Bool {
+        let (configuration, model) = (run.configuration, run.model)
         do {
             let installed = try await Self.blocking {
                 try PersistentStoreCoordinator.installTransfer(
@@ -134,7 +156,7 @@ public struct NodeProcess: Sendable {
         } catch let error as CoordinatorError where error.code == .storeInUse {
             throw error
         } catch {
-            counters.countAlarm()
+            run.counters.countAlarm()
             logger.error(
                 "A copy of a member's store could not be taken over",
                 metadata: [LogKeys.reason: "\(error)"])
@@ -152,24 +174,23 @@ public struct NodeProcess: Sendable {
         }
     }
 
-    private func runOnce(
-        _ minimumIncarnation: UInt64, _ counters: NodeCounters, transferPauseMilliseconds: UInt64
-    ) async throws {
-        // Read before the store is touched: a wrong setting shall change nothing.
-        let secrets = try NodeSecrets(of: configuration)
-        var settings = serviceSettings(secrets)
-        settings.counters = counters
-        settings.transferPauseMilliseconds = transferPauseMilliseconds
-        let service = try makeService(settings, secrets, minimumIncarnation: minimumIncarnation)
+    private func runOnce(_ run: inout NodeRun) async throws {
+        let (configuration, secrets) = (run.configuration, run.secrets)
+        let service = try makeService(run)
         let server: HTTPServer
         do {
             try await service.start()
-            server = try await HTTPServer.start(backend: service, options: httpOptions(secrets))
+            server = try await HTTPServer.start(backend: service, options: httpOptions(run))
         } catch {
             await service.stop()
             throw error
         }
-        let reloading = await takeReloads(service, server, secrets)
+        let reloader = reread.map {
+            NodeReloader(
+                configuration: configuration, secrets: secrets, service: service, server: server,
+                logger: logger, read: $0)
+        }
+        let reloading = await takeReloads(reloader, service)
         defer { reloading?.cancel() }
         let listen = configuration.http.listen
         let address = HostAddress(host: listen.host, port: UInt16(clamping: server.port))
@@ -180,6 +201,7 @@ public struct NodeProcess: Sendable {
         await Self.untilShutdown { _ = try? await ending.value }
         await server.stop()
         await service.stop()
+        if let reloader { (run.configuration, run.secrets) = await reloader.takenUp }
         do {
             try await ending.value
         } catch let error as NodeError where error.asksForAnotherRun {
@@ -207,12 +229,9 @@ public struct NodeProcess: Sendable {
 
     /// Lets the service reload, and does so at each SIGHUP until the task is cancelled.
     private func takeReloads(
-        _ service: NodeService, _ server: HTTPServer, _ secrets: NodeSecrets
+        _ reloader: NodeReloader?, _ service: NodeService
     ) async -> Task<Void, Never>? {
-        guard let reread else { return nil }
-        let reloader = NodeReloader(
-            configuration: configuration, secrets: secrets, service: service, server: server,
-            logger: logger, read: reread)
+        guard let reloader else { return nil }
         // Trapped before the node says that it is ready: from then on nobody's SIGHUP ends it.
         let signals = await UnixSignalsSequence(trapping: .sighup)
         // The service is ended before this task is, and the reloader holds it, so not the reverse.
@@ -232,25 +251,26 @@ public struct NodeProcess: Sendable {
 
     // MARK: - Making the parts
 
-    private func serviceSettings(_ secrets: NodeSecrets) -> NodeService.Settings {
+    private func serviceSettings(_ run: NodeRun) -> NodeService.Settings {
+        let configuration = run.configuration
         var settings = NodeService.Settings()
         settings.peers = configuration.mesh?.peers ?? []
         settings.address = configuration.mesh.map { mesh in
             MemberAddress(
                 publish: "\(mesh.advertisePublish ?? mesh.publish)",
                 exchange: "\(mesh.advertiseExchange ?? mesh.exchange)",
-                publicKeys: secrets.keys.map { [$0.publicKey.text] } ?? [])
+                publicKeys: run.secrets.keys.map { [$0.publicKey.text] } ?? [])
         }
         settings.history = configuration.history
+        settings.counters = run.counters
+        settings.transferPauseMilliseconds = run.transferPauseMilliseconds
         settings.logger = logger
         return settings
     }
 
-    private func makeService(
-        _ settings: NodeService.Settings, _ secrets: NodeSecrets, minimumIncarnation: UInt64
-    ) throws -> NodeService {
-        let model = try Self.readModel(configuration.model)
-        let transport = configuration.transportSettings(keys: secrets.keys)
+    private func makeService(_ run: NodeRun) throws -> NodeService {
+        let configuration = run.configuration
+        let transport = configuration.transportSettings(keys: run.secrets.keys)
         let folder = (configuration.store as NSString).deletingLastPathComponent
         if !folder.isEmpty {
             do {
@@ -263,17 +283,17 @@ public struct NodeProcess: Sendable {
             }
         }
         var options = PersistentStoreCoordinator.Options()
-        options.minimumIncarnation = minimumIncarnation
+        options.minimumIncarnation = run.minimumIncarnation
         // In a mesh others may have migrated already, and rows of theirs come with the same keys.
         options.migration =
             configuration.mesh == nil ? .inferred : .inferredGroupingDuplicates
         let coordinator = try PersistentStoreCoordinator(
-            storeAt: configuration.store, model: model, cluster: configuration.cluster,
+            storeAt: configuration.store, model: run.model, cluster: configuration.cluster,
             node: configuration.node, options: options)
+        var settings = serviceSettings(run)
         guard let transport else {
             return try NodeService(coordinator: coordinator, settings: settings)
         }
-        var settings = settings
         settings.limits = NodeService.Settings.fitted(toFrames: transport.limits.frameBytes)
         return try NodeService(coordinator: coordinator, settings: settings) {
             let transport = try ZeroMQTransport(transport)
@@ -282,7 +302,8 @@ public struct NodeProcess: Sendable {
         }
     }
 
-    private func httpOptions(_ secrets: NodeSecrets) -> HTTPServer.Options {
+    private func httpOptions(_ run: NodeRun) -> HTTPServer.Options {
+        let (configuration, secrets) = (run.configuration, run.secrets)
         var options = HTTPServer.Options()
         options.listen = configuration.http.listen
         options.tokens = secrets.tokens

@@ -71,27 +71,91 @@ struct NodeProcessTests {
                 0, from: 0, byteLimit: 1 << 20, for: own.node, now: 0)
             return try incoming.write(part.bytes, of: part.offer, at: 0)
         }
-        let counters = NodeCounters()
+        let run = try NodeRun(configuration)
+        let process = NodeProcess(configuration)
         let total = try receive()
 
         let refusal = await #expect(throws: CoordinatorError.self) {
-            _ = try await NodeProcess(configuration).installTransfer(counters)
+            _ = try await process.installTransfer(for: run)
         }
         #expect(refusal?.code == .storeInUse)
         #expect(incoming.begun()?.offset == total)
-        #expect(counters.values.alarms == 0)
+        #expect(run.counters.values.alarms == 0)
 
         own.close()
-        var other = configuration
-        other.cluster = "other"
-        #expect(try await !NodeProcess(other).installTransfer(counters))
+        var other = run
+        other.configuration.cluster = "other"
+        #expect(try await !process.installTransfer(for: other))
         #expect(incoming.begun() == nil)
-        #expect(counters.values.alarms == 1)
+        #expect(run.counters.values.alarms == 1)
 
         _ = try receive()
-        #expect(try await NodeProcess(configuration).installTransfer(counters))
+        #expect(try await process.installTransfer(for: run))
         #expect(incoming.begun() == nil)
-        #expect(counters.values.alarms == 1)
+        #expect(run.counters.values.alarms == 1)
+    }
+
+    @Test("A node that takes a copy over goes on with what was reloaded, and with its model")
+    func goesOn() async throws {
+        let cluster = try TestCluster(2)
+        let link = Link()
+        link.isCut = true
+        let donor = try await cluster.start(1, link: link)
+        try await donor.insertNotes(3)
+        let reached = try donor.coordinator.currentToken
+        _ = try await donor.coordinator.purgeHistory(
+            before: reached, stable: reached.versionVector)
+
+        let own = cluster.peers[1]
+        func token(_ name: String) throws -> (NodeConfiguration.TokenFile, String) {
+            let file = cluster.directory.appendingPathComponent(name).path
+            try HTTPToken.writeNew(to: file)
+            let secret = try String(contentsOfFile: file, encoding: .utf8)
+            return (
+                .init(file: file, scope: .admin, name: name),
+                secret.trimmingCharacters(in: .newlines)
+            )
+        }
+        let (old, oldSecret) = try token("old")
+        let (new, newSecret) = try token("new")
+        let model = cluster.directory.appendingPathComponent("model.json")
+        try Data(JSONWriter.bytes(of: TestCluster.model().jsonValue())).write(to: model)
+        var configuration = NodeConfiguration(
+            cluster: "test", node: own.node,
+            store: cluster.directory.appendingPathComponent("2.sqlite").path, model: model.path)
+        configuration.http.listen = HostAddress(host: "127.0.0.1", port: 0)
+        configuration.http.tokens = [old]
+        configuration.mesh = .init(publish: own.publish, exchange: own.exchange)
+        configuration.mesh?.peers = [cluster.peers[0]]
+        var reloaded = configuration
+        reloaded.http.tokens = [new]
+        let (box, lines) = (LineBox(), LogLines())
+        var process = NodeProcess(configuration)
+        process.announce = { box.add($0) }
+        process.logger = lines.logger
+        process.reread = { [reloaded] in reloaded }
+        let running = Task { [process] in try await process.runUntilShutdown() }
+        func ask(_ method: String, _ path: String, _ secret: String) async throws -> Int {
+            let url = try #require(box.lines.last?.split(separator: " ").last)
+            let client = try NodeClient(url: String(url), token: secret)
+            let response = try await client.request(method, path)
+            await client.close()
+            return response.status
+        }
+        try await eventually("it listens") { box.lines.count == 1 }
+        #expect(try await ask("POST", "/v1/reload", oldSecret) == 200)
+        // What is put there from now on is for the next start.
+        try Data("{}".utf8).write(to: model)
+        try FileManager.default.removeItem(atPath: new.file)
+        link.isCut = false
+        try await eventually("it goes on with a copy") { box.lines.count == 2 }
+        #expect(try await ask("GET", "/v1/status", newSecret) == 200)
+        #expect(try await ask("GET", "/v1/status", oldSecret) == 401)
+        running.cancel()
+        try await running.value
+        await donor.stop()
+        let store = try PersistentStoreCoordinator(readingStoreAt: configuration.store)
+        #expect(try store.currentToken.versionVector.covers(reached.versionVector))
     }
 
     @Test("Failures in a row have the next copy asked for later and later, up to an hour")
