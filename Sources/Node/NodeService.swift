@@ -194,8 +194,10 @@ public final class NodeService: Sendable {
             try loop.run()
             end(.success(()))
         } catch {
-            settings.logger.critical(
-                "The node cannot go on", metadata: [LogKeys.error: "\(error)"])
+            if (error as? NodeError)?.asksForAnotherRun != true {
+                settings.logger.critical(
+                    "The node cannot go on", metadata: [LogKeys.error: "\(error)"])
+            }
             end(.failure(error))
         }
     }

@@ -70,7 +70,8 @@ extension PersistentStoreCoordinator {
                 from: former, identity, to: incoming.path, model: model, options)
             try former.close()
             try replace(path, by: incoming.path, keepsFormer: !identity.vector.isEmpty, files)
-            try incoming.discard()
+            // It is in place: what is left over is nothing without it, and is found at the next.
+            try? incoming.discard()
             return TransferInstallation(
                 donor: offer.donor, versionVector: vector, carriedCount: count)
         } catch {
@@ -159,9 +160,9 @@ extension PersistentStoreCoordinator {
             try files.remove(copy + suffix)
         }
         try files.move(copy, to: path)
-        // Between the two the store would be taken for one that somebody put there, which must be
-        // vouched for before it saves: slower, and right.
-        try record?.write(path, files)
+        // Without this the store is taken for one that somebody put there, which must be vouched for
+        // before it saves: slower, and right. So it is no failure, for the copy is in place.
+        try? record?.write(path, files)
     }
 }
 
