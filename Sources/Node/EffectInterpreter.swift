@@ -265,6 +265,7 @@ struct EffectInterpreter {
         counters.countAlarm()
         if case .twoNodesWithOneID(coordinator.node, _) = alarm { isNumberTaken = true }
         if case .departed = alarm { coordinator.setDeparted() }
+        if case .transferFailed = alarm { counters.countTransfer(isInstalled: false) }
         let (level, message, metadata) = alarm.logLine
         logger.log(level: level, message, metadata: metadata)
     }

@@ -146,6 +146,7 @@ public struct NodeProcess: Sendable {
                     at: configuration.store, model: model, cluster: configuration.cluster,
                     node: configuration.node)
             }
+            run.counters.countTransfer(isInstalled: true)
             logger.notice(
                 "A copy of a member's store has taken this store's place",
                 metadata: [
@@ -157,6 +158,7 @@ public struct NodeProcess: Sendable {
             throw error
         } catch {
             run.counters.countAlarm()
+            run.counters.countTransfer(isInstalled: false)
             logger.error(
                 "A copy of a member's store could not be taken over",
                 metadata: [LogKeys.reason: "\(error)"])

@@ -88,11 +88,13 @@ struct NodeProcessTests {
         #expect(try await !process.installTransfer(for: other))
         #expect(incoming.begun() == nil)
         #expect(run.counters.values.alarms == 1)
+        #expect(run.counters.values.transfersFailed == 1)
 
         _ = try receive()
         #expect(try await process.installTransfer(for: run))
         #expect(incoming.begun() == nil)
         #expect(run.counters.values.alarms == 1)
+        #expect(run.counters.values.transfersInstalled == 1)
     }
 
     @Test("A node that takes a copy over goes on with what was reloaded, and with its model")
@@ -135,11 +137,15 @@ struct NodeProcessTests {
         process.logger = lines.logger
         process.reread = { [reloaded] in reloaded }
         let running = Task { [process] in try await process.runUntilShutdown() }
-        func ask(_ method: String, _ path: String, _ secret: String) async throws -> Int {
+        @discardableResult
+        func ask(
+            _ method: String, _ path: String, _ secret: String, contains text: String = ""
+        ) async throws -> Int {
             let url = try #require(box.lines.last?.split(separator: " ").last)
             let client = try NodeClient(url: String(url), token: secret)
             let response = try await client.request(method, path)
             await client.close()
+            #expect(text.isEmpty || String(decoding: response.body, as: UTF8.self).contains(text))
             return response.status
         }
         try await eventually("it listens") { box.lines.count == 1 }
@@ -151,6 +157,10 @@ struct NodeProcessTests {
         try await eventually("it goes on with a copy") { box.lines.count == 2 }
         #expect(try await ask("GET", "/v1/status", newSecret) == 200)
         #expect(try await ask("GET", "/v1/status", oldSecret) == 401)
+        // Counted from run to run, and nothing that anybody should look at.
+        try await ask(
+            "GET", "/metrics", newSecret, contains: "\ntributary_transfers_installed_total 1\n")
+        #expect(!lines.all.contains { $0.hasPrefix("critical") })
         running.cancel()
         try await running.value
         await donor.stop()
