@@ -93,7 +93,7 @@ final class NodeLoop {
         shared: LoopShared, coordinator: PersistentStoreCoordinator, actor: ActorID,
         state: StoreState, incarnations: [ActorID], models: [ModelText], peers: [MeshPeer],
         transport: any Transport, limits: Limits, logger: Logger,
-        transferPauseMilliseconds: UInt64,
+        withdrawn: Set<NodeID>, transferPauseMilliseconds: UInt64,
         queues: (reading: DispatchQueue, maintenance: DispatchQueue)
     ) {
         self.shared = shared
@@ -121,7 +121,8 @@ final class NodeLoop {
         interpreter = EffectInterpreter(
             transport: transport, coordinator: coordinator, handover: shared.handover,
             counters: shared.counters, logger: logger, readQueue: queues.reading,
-            transfers: transfers, configured: peers)
+            transfers: transfers,
+            plan: MeshPlan(node: coordinator.node, configured: peers, withdrawn: withdrawn))
     }
 
     /// Runs until told to stop.

@@ -25,12 +25,25 @@ struct NodeRun: Sendable {
     /// The store's next incarnation is later than this one.
     var minimumIncarnation: UInt64 = 0
     var transferPauseMilliseconds: UInt64 = 0
+    private let peersAtStart: [MeshPeer]
+
+    /// The peers of the start, as reloads left them: members until transactions tell of some.
+    var peers: [MeshPeer] {
+        peersAtStart.map { peer in
+            configuration.mesh?.peers.first { $0.node == peer.node } ?? peer
+        }
+    }
+    /// Those that a reload took out: they stay cut off until the process ends.
+    var withdrawn: Set<NodeID> {
+        Set(peersAtStart.map(\.node)).subtracting(configuration.mesh?.peers.map(\.node) ?? [])
+    }
 
     /// Reads the files that a configuration names.
     ///
     /// - Throws: ``NodeError``, which says what is wrong.
     init(_ configuration: NodeConfiguration) throws(NodeError) {
         self.configuration = configuration
+        peersAtStart = configuration.mesh?.peers ?? []
         secrets = try NodeSecrets(of: configuration)
         model = try NodeProcess.readModel(configuration.model)
     }
@@ -256,7 +269,8 @@ public struct NodeProcess: Sendable {
     private func serviceSettings(_ run: NodeRun) -> NodeService.Settings {
         let configuration = run.configuration
         var settings = NodeService.Settings()
-        settings.peers = configuration.mesh?.peers ?? []
+        settings.peers = run.peers
+        settings.withdrawn = run.withdrawn
         settings.address = configuration.mesh.map { mesh in
             MemberAddress(
                 publish: "\(mesh.advertisePublish ?? mesh.publish)",

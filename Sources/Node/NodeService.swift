@@ -38,6 +38,8 @@ public final class NodeService: Sendable {
         public var logger = Logger(label: "tributary.node")
         /// What an earlier run of the node in this process has counted, to be gone on with.
         var counters: NodeCounters?
+        /// Peers that reloads took out in an earlier run: members still, and cut off.
+        var withdrawn: Set<NodeID> = []
         /// For how long after the start no copy of a member's store is asked for, in milliseconds.
         var transferPauseMilliseconds: UInt64 = 0
 
@@ -171,12 +173,15 @@ public final class NodeService: Sendable {
         let loop: NodeLoop
         do {
             let transport = try makeTransport()
-            for peer in settings.peers { try transport.connect(to: peer) }
+            for peer in settings.peers where !settings.withdrawn.contains(peer.node) {
+                try transport.connect(to: peer)
+            }
             loop = NodeLoop(
                 shared: shared, coordinator: coordinator, actor: actor, state: state,
                 incarnations: try coordinator.rememberedIncarnations,
                 models: try coordinator.modelTexts, peers: settings.peers, transport: transport,
                 limits: settings.limits, logger: settings.logger,
+                withdrawn: settings.withdrawn,
                 transferPauseMilliseconds: settings.transferPauseMilliseconds,
                 queues: (readQueue, maintenanceQueue))
         } catch {

@@ -168,6 +168,28 @@ struct NodeProcessTests {
         #expect(try store.currentToken.versionVector.covers(reached.versionVector))
     }
 
+    @Test("A peer that a reload took out is a member and cut off in later runs as well")
+    func withdrawn() throws {
+        let directory = try Self.directory()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let mesh = try TestCluster(3)
+        var configuration = try Self.configuration(in: directory)
+        configuration.mesh = .init(
+            publish: mesh.peers[0].publish, exchange: mesh.peers[0].exchange)
+        configuration.mesh?.peers = Array(mesh.peers[1...])
+        var run = try NodeRun(configuration)
+        #expect(run.withdrawn.isEmpty)
+        run.configuration.mesh?.peers.removeLast()
+        run.configuration.mesh?.peers[0].publish = mesh.peers[0].publish
+        #expect(run.peers.map(\.node) == mesh.peers[1...].map(\.node))
+        #expect(run.peers[0].publish == mesh.peers[0].publish)
+        #expect(run.withdrawn == [mesh.peers[2].node])
+        let plan = MeshPlan(
+            node: configuration.node, configured: run.peers, withdrawn: run.withdrawn)
+        #expect(plan.peers.map(\.node) == [mesh.peers[1].node])
+        #expect(plan.withdrawn == run.withdrawn)
+    }
+
     @Test("Failures in a row have the next copy asked for later and later, up to an hour")
     func pauses() {
         var pause: UInt64 = 0
