@@ -33,10 +33,10 @@ public final class PersistentStoreCoordinator: Sendable {
         /// The incarnation begun by opening is later than this one, which a node learns of from
         /// others when they know of a later life of it than its store does.
         public var minimumIncarnation: UInt64 = 0
-        /// The files beside SQLite's own; a simulation has others.
         /// What is done where the store was written with another model. A way that can be inferred
         /// is one by ``ModelDifference``s without an obstacle.
         public var migration = ModelMigration.none
+        /// The files beside SQLite's own; a simulation has others.
         package var files: any StoreFiles = SystemFiles()
 
         /// The defaults.

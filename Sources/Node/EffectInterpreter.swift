@@ -34,7 +34,7 @@ struct EffectInterpreter {
     init(
         transport: any Transport, coordinator: PersistentStoreCoordinator,
         handover: HandoverQueue, counters: NodeCounters, logger: Logger, readQueue: DispatchQueue,
-        transfers: StoreTransfers, configured: [MeshPeer]
+        transfers: StoreTransfers, plan: MeshPlan
     ) {
         self.transfers = transfers
         self.transport = transport
@@ -43,7 +43,7 @@ struct EffectInterpreter {
         self.counters = counters
         self.logger = logger
         self.readQueue = readQueue
-        plan = MeshPlan(node: coordinator.node, configured: configured)
+        self.plan = plan
     }
 
     /// Carries out the effects of one input, in their order.
@@ -266,6 +266,7 @@ struct EffectInterpreter {
         counters.countAlarm()
         if case .twoNodesWithOneID(coordinator.node, _) = alarm { isNumberTaken = true }
         if case .departed = alarm { coordinator.setDeparted() }
+        if case .transferFailed = alarm { counters.countTransfer(isInstalled: false) }
         let (level, message, metadata) = alarm.logLine
         logger.log(level: level, message, metadata: metadata)
     }

@@ -18,9 +18,10 @@ struct MeshPlan {
     /// What transactions tell.
     var membership = Membership()
 
-    init(node: NodeID, configured: [MeshPeer]) {
+    init(node: NodeID, configured: [MeshPeer], withdrawn: Set<NodeID> = []) {
         self.node = node
-        self.configured = configured
+        self.configured = configured.filter { !withdrawn.contains($0.node) }
+        self.withdrawn = withdrawn
     }
 
     /// Goes on with another list of configured peers.

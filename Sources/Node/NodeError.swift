@@ -92,6 +92,10 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whether the node goes on by itself once its store is closed: with a later incarnation, or
+    /// with a copy in the store's place.
+    var asksForAnotherRun: Bool { code == .incarnationOutdated || code == .transferReady }
+
     /// The message.
     public var description: String { message }
 }

@@ -25,11 +25,12 @@ struct LoopReport: Sendable {
 final class LoopShared: Sendable {
     let handover = HandoverQueue()
     let acknowledgements = Acknowledgements()
-    let counters = NodeCounters()
+    let counters: NodeCounters
     let report = Mutex(LoopReport())
     let history: HistoryKeeper
 
-    init(history limits: HistoryLimits = HistoryLimits()) {
+    init(history limits: HistoryLimits, counters: NodeCounters) {
+        self.counters = counters
         history = HistoryKeeper(limits: limits, counters: counters)
     }
 }
@@ -92,6 +93,7 @@ final class NodeLoop {
         shared: LoopShared, coordinator: PersistentStoreCoordinator, actor: ActorID,
         state: StoreState, incarnations: [ActorID], models: [ModelText], peers: [MeshPeer],
         transport: any Transport, limits: Limits, logger: Logger,
+        withdrawn: Set<NodeID>, transferPauseMilliseconds: UInt64,
         queues: (reading: DispatchQueue, maintenance: DispatchQueue)
     ) {
         self.shared = shared
@@ -113,12 +115,14 @@ final class NodeLoop {
                 cluster: coordinator.cluster, actor: actor,
                 modelHash: coordinator.model.versionHash,
                 recovery: coordinator.recovery.protocolValue, incarnations: incarnations,
-                models: models, transfer: transfers.begin()),
+                models: models, transfer: transfers.begin(),
+                transferPauseMilliseconds: transferPauseMilliseconds),
             limits: limits, generator: SeededGenerator(seed: actor.incarnation))
         interpreter = EffectInterpreter(
             transport: transport, coordinator: coordinator, handover: shared.handover,
             counters: shared.counters, logger: logger, readQueue: queues.reading,
-            transfers: transfers, configured: peers)
+            transfers: transfers,
+            plan: MeshPlan(node: coordinator.node, configured: peers, withdrawn: withdrawn))
     }
 
     /// Runs until told to stop.

@@ -40,6 +40,8 @@ public struct NodeOverview: Sendable {
     public var peers: [PeerStatus]
     /// Transactions that are held, and why.
     public var held: [HeldTransaction]
+    /// The copy of a member's store that is being taken in, if one is.
+    public var transfer: TransferStatus?
     /// The protocol's queues; nil before the start.
     public var gauges: ReplicatorGauges?
     /// What the transport has counted.
@@ -101,7 +103,7 @@ extension NodeService {
             digest: digest, durable: durable, modelHash: coordinator.model.versionHashText,
             members: members, peers: report.replicator?.peers ?? [],
             held: report.replicator?.held ?? [],
-            gauges: report.replicator?.gauges,
+            transfer: report.replicator?.transfer, gauges: report.replicator?.gauges,
             transport: report.transport, conflicts: conflicts, pins: coordinator.pinStatus,
             store: coordinator.storeSizes(), history: try coordinator.historyStatus(),
             uncollected: uncollected, waitingSaves: coordinator.waitingSaves,

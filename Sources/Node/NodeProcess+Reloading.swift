@@ -42,6 +42,9 @@ actor NodeReloader {
         self.read = read
     }
 
+    /// What the node goes on with when its store is opened anew.
+    var takenUp: (NodeConfiguration, NodeSecrets) { (current, secrets) }
+
     /// Reads the file and what it names, and goes on with keys, tokens and certificates.
     ///
     /// - Throws: ``NodeError``, and nothing has changed.

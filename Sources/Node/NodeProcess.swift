@@ -3,12 +3,50 @@
 // Threading: `run` belongs to one task; it returns when the node has stopped.
 
 public import Coordinator
+internal import Dispatch
 internal import Glibc
 public import Logging
 internal import Merge
 internal import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
+
+/// What the runs of a node in one process hand on to each other.
+///
+/// Files are read once, at the start of the process: what is put there afterwards is for the next
+/// start or a reload, not for a run that begins since the store was to be opened anew.
+struct NodeRun: Sendable {
+    /// The configuration, and what it keeps secret, with what reloads took up.
+    var configuration: NodeConfiguration
+    var secrets: NodeSecrets
+    let model: ManagedObjectModel
+    let counters = NodeCounters()
+    /// The store's next incarnation is later than this one.
+    var minimumIncarnation: UInt64 = 0
+    var transferPauseMilliseconds: UInt64 = 0
+    private let peersAtStart: [MeshPeer]
+
+    /// The peers of the start, as reloads left them: members until transactions tell of some.
+    var peers: [MeshPeer] {
+        peersAtStart.map { peer in
+            configuration.mesh?.peers.first { $0.node == peer.node } ?? peer
+        }
+    }
+    /// Those that a reload took out: they stay cut off until the process ends.
+    var withdrawn: Set<NodeID> {
+        Set(peersAtStart.map(\.node)).subtracting(configuration.mesh?.peers.map(\.node) ?? [])
+    }
+
+    /// Reads the files that a configuration names.
+    ///
+    /// - Throws: ``NodeError``, which says what is wrong.
+    init(_ configuration: NodeConfiguration) throws(NodeError) {
+        self.configuration = configuration
+        peersAtStart = configuration.mesh?.peers ?? []
+        secrets = try NodeSecrets(of: configuration)
+        model = try NodeProcess.readModel(configuration.model)
+    }
+}
 
 /// A node as a process: store, mesh and HTTP interface of one configuration.
 public struct NodeProcess: Sendable {
@@ -24,6 +62,9 @@ public struct NodeProcess: Sendable {
 
     /// No model is longer; it is the bound of the model's reader too.
     private static let maximumModelBytes = 16 << 20
+    /// How long no copy of a member's store is asked for after one could not take the store's
+    /// place: what was in its way may last, and each try has a whole store sent and the node stopped.
+    private static let transferPauses: ClosedRange<UInt64> = 60_000...3_600_000
     /// How long requests under way may go on at the end: part of the five seconds in all.
     private static let requestGrace = Duration.seconds(1)
 
@@ -50,8 +91,7 @@ public struct NodeProcess: Sendable {
     ///
     /// - Throws: ``NodeError``, which says what is wrong.
     public func check() throws {
-        _ = try Self.readModel(configuration.model)
-        _ = try NodeSecrets(of: configuration)
+        _ = try NodeRun(configuration)
     }
 
     /// The exit code of `tributary` for an error; 1 where it knows none.
@@ -72,11 +112,12 @@ public struct NodeProcess: Sendable {
     /// minute there is another live process of this number, and this one goes. Where a copy of a
     /// member's store was taken in, it is put in the store's place, and the node goes on with that.
     func runUntilShutdown() async throws {
-        var minimum: UInt64 = 0
+        // Read before the store is touched: a wrong setting shall change nothing.
+        var run = try NodeRun(configuration)
         var lastOutdated: ContinuousClock.Instant?
         while true {
             do {
-                return try await runOnce(minimumIncarnation: minimum)
+                return try await runOnce(&run)
             } catch let error as NodeError where error.code == .incarnationOutdated {
                 let now = ContinuousClock.now
                 if let last = lastOutdated, now - last < .seconds(60) {
@@ -87,78 +128,124 @@ public struct NodeProcess: Sendable {
                         cause: error)
                 }
                 lastOutdated = now
-                minimum = error.detail("incarnation").flatMap { UInt64($0) } ?? 0
+                run.minimumIncarnation = error.detail("incarnation").flatMap { UInt64($0) } ?? 0
                 logger.notice("A later incarnation is known; the store is opened anew")
             } catch let error as NodeError where error.code == .transferReady {
-                try installTransfer()
+                run.transferPauseMilliseconds = Self.transferPause(
+                    after: run.transferPauseMilliseconds,
+                    isInstalled: try await installTransfer(for: run))
             }
         }
     }
 
-    /// Puts the copy that was taken in in the store's place. Where that fails the node goes on with
-    /// the store it had, and asks for another copy.
-    private func installTransfer() throws {
-        let model = try Self.readModel(configuration.model)
+    /// How long no copy is asked for now: nothing after one that was installed, and after each
+    /// failure in a row twice as long.
+    static func transferPause(after pause: UInt64, isInstalled: Bool) -> UInt64 {
+        isInstalled ? 0 : min(max(2 * pause, transferPauses.lowerBound), transferPauses.upperBound)
+    }
+
+    /// Puts the copy that was taken in in the store's place.
+    ///
+    /// - Returns: whether it is there. Where it is not, the node goes on with the store it had, and
+    ///   the copy is gone.
+    /// - Throws: ``CoordinatorError`` with `storeInUse` where another process has the store open: the
+    ///   copy stays, and is gone on with at the next start.
+    func installTransfer(for run: NodeRun) async throws -> Bool {
+        let (configuration, model) = (run.configuration, run.model)
         do {
-            let installed = try PersistentStoreCoordinator.installTransfer(
-                at: configuration.store, model: model, cluster: configuration.cluster,
-                node: configuration.node)
+            let installed = try await Self.blocking {
+                try PersistentStoreCoordinator.installTransfer(
+                    at: configuration.store, model: model, cluster: configuration.cluster,
+                    node: configuration.node)
+            }
+            run.counters.countTransfer(isInstalled: true)
             logger.notice(
                 "A copy of a member's store has taken this store's place",
                 metadata: [
                     LogKeys.peer: "\(installed.donor)",
                     LogKeys.count: "\(installed.carriedCount)",
                 ])
+            return true
+        } catch let error as CoordinatorError where error.code == .storeInUse {
+            throw error
         } catch {
+            run.counters.countAlarm()
+            run.counters.countTransfer(isInstalled: false)
             logger.error(
-                "A copy of a member's store could not take this store's place",
-                metadata: [LogKeys.error: "\(error)"])
+                "A copy of a member's store could not be taken over",
+                metadata: [LogKeys.reason: "\(error)"])
             try PersistentStoreCoordinator.discardTransfer(at: configuration.store)
+            return false
         }
     }
 
-    private func runOnce(minimumIncarnation: UInt64) async throws {
-        // Read before the store is touched: a wrong setting shall change nothing.
-        let secrets = try NodeSecrets(of: configuration)
-        let service = try makeService(secrets, minimumIncarnation: minimumIncarnation)
+    /// Does what waits for the disk elsewhere than on the threads that run tasks.
+    private static func blocking<Value: Sendable>(
+        _ work: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(with: Result { try work() }) }
+        }
+    }
+
+    private func runOnce(_ run: inout NodeRun) async throws {
+        let (configuration, secrets) = (run.configuration, run.secrets)
+        let service = try makeService(run)
         let server: HTTPServer
         do {
             try await service.start()
-            server = try await HTTPServer.start(backend: service, options: httpOptions(secrets))
+            server = try await HTTPServer.start(backend: service, options: httpOptions(run))
         } catch {
             await service.stop()
             throw error
         }
-        let reloading = await takeReloads(service, server, secrets)
+        let reloader = reread.map {
+            NodeReloader(
+                configuration: configuration, secrets: secrets, service: service, server: server,
+                logger: logger, read: $0)
+        }
+        let reloading = await takeReloads(reloader, service)
         defer { reloading?.cancel() }
         let listen = configuration.http.listen
         let address = HostAddress(host: listen.host, port: UInt16(clamping: server.port))
         announce(
             "tributary: node \(configuration.node) of \(configuration.cluster) "
                 + "listens on \(secrets.identity == nil ? "http" : "https")://\(address)")
-        let shutdown = AsyncStream.makeStream(of: Void.self)
-        let ending = Task {
-            defer { shutdown.continuation.finish() }
-            try await service.waitUntilEnded()
-        }
-        await withGracefulShutdownHandler {
-            for await _ in shutdown.stream { break }
-        } onGracefulShutdown: {
-            shutdown.continuation.finish()
-        }
+        let ending = Task { try await service.waitUntilEnded() }
+        await Self.untilShutdown { _ = try? await ending.value }
         await server.stop()
         await service.stop()
-        try await ending.value
+        if let reloader { (run.configuration, run.secrets) = await reloader.takenUp }
+        do {
+            try await ending.value
+        } catch let error as NodeError where error.asksForAnotherRun {
+            // A long read keeps the store open for longer than stopping waits, and locked.
+            await Self.untilShutdown { await service.waitUntilClosed() }
+            // What is to be done next is found out again at the next start.
+            if Task.isCancelled || Task.isShuttingDownGracefully { return }
+            throw error
+        }
+    }
+
+    /// Waits until something is done, or the process is to end.
+    private static func untilShutdown(_ action: @escaping @Sendable () async -> Void) async {
+        let (done, continuation) = AsyncStream.makeStream(of: Void.self)
+        Task {
+            await action()
+            continuation.finish()
+        }
+        await withGracefulShutdownHandler {
+            for await _ in done { break }
+        } onGracefulShutdown: {
+            continuation.finish()
+        }
     }
 
     /// Lets the service reload, and does so at each SIGHUP until the task is cancelled.
     private func takeReloads(
-        _ service: NodeService, _ server: HTTPServer, _ secrets: NodeSecrets
+        _ reloader: NodeReloader?, _ service: NodeService
     ) async -> Task<Void, Never>? {
-        guard let reread else { return nil }
-        let reloader = NodeReloader(
-            configuration: configuration, secrets: secrets, service: service, server: server,
-            logger: logger, read: reread)
+        guard let reloader else { return nil }
         // Trapped before the node says that it is ready: from then on nobody's SIGHUP ends it.
         let signals = await UnixSignalsSequence(trapping: .sighup)
         // The service is ended before this task is, and the reloader holds it, so not the reverse.
@@ -178,30 +265,37 @@ public struct NodeProcess: Sendable {
 
     // MARK: - Making the parts
 
-    private func makeService(
-        _ secrets: NodeSecrets, minimumIncarnation: UInt64
-    ) throws -> NodeService {
-        let model = try Self.readModel(configuration.model)
-        let transport = configuration.transportSettings(keys: secrets.keys)
-        try configuration.prepareStore()
-        var options = PersistentStoreCoordinator.Options()
-        options.minimumIncarnation = minimumIncarnation
-        // In a mesh others may have migrated already, and rows of theirs come with the same keys.
-        options.migration =
-            configuration.mesh == nil ? .inferred : .inferredGroupingDuplicates
-        let coordinator = try PersistentStoreCoordinator(
-            storeAt: configuration.store, model: model, cluster: configuration.cluster,
-            node: configuration.node, options: options)
+    private func serviceSettings(_ run: NodeRun) -> NodeService.Settings {
+        let configuration = run.configuration
         var settings = NodeService.Settings()
-        settings.peers = configuration.mesh?.peers ?? []
+        settings.peers = run.peers
+        settings.withdrawn = run.withdrawn
         settings.address = configuration.mesh.map { mesh in
             MemberAddress(
                 publish: "\(mesh.advertisePublish ?? mesh.publish)",
                 exchange: "\(mesh.advertiseExchange ?? mesh.exchange)",
-                publicKeys: secrets.keys.map { [$0.publicKey.text] } ?? [])
+                publicKeys: run.secrets.keys.map { [$0.publicKey.text] } ?? [])
         }
         settings.history = configuration.history
+        settings.counters = run.counters
+        settings.transferPauseMilliseconds = run.transferPauseMilliseconds
         settings.logger = logger
+        return settings
+    }
+
+    private func makeService(_ run: NodeRun) throws -> NodeService {
+        let configuration = run.configuration
+        let transport = configuration.transportSettings(keys: run.secrets.keys)
+        try configuration.prepareStore()
+        var options = PersistentStoreCoordinator.Options()
+        options.minimumIncarnation = run.minimumIncarnation
+        // In a mesh others may have migrated already, and rows of theirs come with the same keys.
+        options.migration =
+            configuration.mesh == nil ? .inferred : .inferredGroupingDuplicates
+        let coordinator = try PersistentStoreCoordinator(
+            storeAt: configuration.store, model: run.model, cluster: configuration.cluster,
+            node: configuration.node, options: options)
+        var settings = serviceSettings(run)
         guard let transport else {
             return try NodeService(coordinator: coordinator, settings: settings)
         }
@@ -213,7 +307,8 @@ public struct NodeProcess: Sendable {
         }
     }
 
-    private func httpOptions(_ secrets: NodeSecrets) -> HTTPServer.Options {
+    private func httpOptions(_ run: NodeRun) -> HTTPServer.Options {
+        let (configuration, secrets) = (run.configuration, run.secrets)
         var options = HTTPServer.Options()
         options.listen = configuration.http.listen
         options.tokens = secrets.tokens

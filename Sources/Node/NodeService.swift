@@ -36,6 +36,12 @@ public final class NodeService: Sendable {
         public var history = HistoryLimits()
         /// Where log lines go.
         public var logger = Logger(label: "tributary.node")
+        /// What an earlier run of the node in this process has counted, to be gone on with.
+        var counters: NodeCounters?
+        /// Peers that reloads took out in an earlier run: members still, and cut off.
+        var withdrawn: Set<NodeID> = []
+        /// For how long after the start no copy of a member's store is asked for, in milliseconds.
+        var transferPauseMilliseconds: UInt64 = 0
 
         /// A node without peers.
         public init() {}
@@ -113,7 +119,8 @@ public final class NodeService: Sendable {
         self.coordinator = coordinator
         self.actor = actor
         self.settings = settings
-        shared = LoopShared(history: settings.history)
+        shared = LoopShared(
+            history: settings.history, counters: settings.counters ?? NodeCounters())
         configuredMembers = Set(settings.peers.map(\.node) + [coordinator.node]).sorted()
         makeTransport = transport
     }
@@ -166,12 +173,16 @@ public final class NodeService: Sendable {
         let loop: NodeLoop
         do {
             let transport = try makeTransport()
-            for peer in settings.peers { try transport.connect(to: peer) }
+            for peer in settings.peers where !settings.withdrawn.contains(peer.node) {
+                try transport.connect(to: peer)
+            }
             loop = NodeLoop(
                 shared: shared, coordinator: coordinator, actor: actor, state: state,
                 incarnations: try coordinator.rememberedIncarnations,
                 models: try coordinator.modelTexts, peers: settings.peers, transport: transport,
                 limits: settings.limits, logger: settings.logger,
+                withdrawn: settings.withdrawn,
+                transferPauseMilliseconds: settings.transferPauseMilliseconds,
                 queues: (readQueue, maintenanceQueue))
         } catch {
             end(.failure(error))
@@ -188,8 +199,10 @@ public final class NodeService: Sendable {
             try loop.run()
             end(.success(()))
         } catch {
-            settings.logger.critical(
-                "The node cannot go on", metadata: [LogKeys.error: "\(error)"])
+            if (error as? NodeError)?.asksForAnotherRun != true {
+                settings.logger.critical(
+                    "The node cannot go on", metadata: [LogKeys.error: "\(error)"])
+            }
             end(.failure(error))
         }
     }
@@ -258,6 +271,14 @@ public final class NodeService: Sendable {
             }
         }
         settings.logger.info("The node has stopped")
+    }
+
+    /// Waits until the store is closed, however long reads keep it open; only after ``stop()``.
+    func waitUntilClosed() async {
+        // The queue does one thing at a time, and closing was the last that it was given.
+        await withCheckedContinuation { continuation in
+            maintenanceQueue.async { continuation.resume() }
+        }
     }
 
     /// Waits until an action calls back, or the time is over.

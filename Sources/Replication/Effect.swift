@@ -127,7 +127,7 @@ public enum Alarm: Hashable, Sendable {
     case clocksApart(milliseconds: Int64)
     /// A local transaction is too long to be carried to other nodes.
     case transactionTooLarge(Dot, bytes: Int)
-    /// A copy of a peer's store could not take this one's place; another is asked for in a minute.
+    /// A copy of a peer's store could not take this one's place; another is asked for later.
     case transferFailed(donor: NodeID, reason: String)
     /// A peer's vector has transactions that its log does not give: its history was purged. Where
     /// no other member's log has them, the node takes over a copy of a member's store.

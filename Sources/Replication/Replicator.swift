@@ -29,6 +29,9 @@ public struct Replicator: Sendable {
 
         /// A copy of a member's store of which an earlier run has taken in a part.
         public var transfer: BegunTransfer?
+        /// For how long after the start no copy is asked for, in milliseconds: one that was whole
+        /// could not take the store's place. At most an hour, for nobody can wait for longer.
+        public var transferPauseMilliseconds: UInt64
 
         /// Where an earlier run has left a transfer.
         public struct BegunTransfer: Hashable, Sendable {
@@ -51,9 +54,10 @@ public struct Replicator: Sendable {
         public init(
             cluster: String, actor: ActorID, modelHash: [UInt8], recovery: Recovery = .none,
             incarnations: [ActorID] = [], models: [ModelText] = [],
-            transfer: BegunTransfer? = nil
+            transfer: BegunTransfer? = nil, transferPauseMilliseconds: UInt64 = 0
         ) {
             self.transfer = transfer
+            self.transferPauseMilliseconds = min(transferPauseMilliseconds, 3_600_000)
             self.models = models
             self.cluster = cluster
             self.actor = actor
@@ -234,6 +238,7 @@ public struct Replicator: Sendable {
         guard !isStarted else { return }
         isStarted = true
         startedAt = now
+        transferAllowedAt = now + configuration.transferPauseMilliseconds
         self.state = state
         queue.join(state.vector)
         incarnations.depart(state.membership.departed.map(\.node))

@@ -22,6 +22,14 @@ public struct ReplicatorStatus: Hashable, Sendable {
     public var transfer: TransferStatus?
     /// The queues.
     public var gauges: ReplicatorGauges
+
+    /// What at least one other member has for certain: beside what is ``stable`` it may be purged
+    /// here where there is no room. Nil while this store is not vouched for: nothing is to be
+    /// purged, for others may need what it has.
+    public var recordedElsewhere: VersionVector? {
+        guard recovery == .none else { return nil }
+        return members.reduce(into: VersionVector()) { $0.join($1.recorded) }
+    }
 }
 
 /// How far a store transfer has come.

@@ -40,6 +40,8 @@ enum Observation {
     case stable(node: Int, vector: VersionVector, members: [NodeID]? = nil)
     /// A store collapsed and collected what is stable.
     case collected(node: Int, result: CollectionResult)
+    /// A store's history was looked after; of what the vector covers it has none.
+    case purged(node: Int, vector: VersionVector)
     /// A replicator raised an alarm.
     case alarm(node: Int, alarm: Alarm)
     /// How full a process's queues are, told with every second of the world.

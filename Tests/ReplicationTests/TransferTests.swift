@@ -296,6 +296,41 @@ import Testing
         #expect(world.isConverged)
     }
 
+    @Test("A node that could not install a copy asks for none until its pause is over")
+    func pausing() {
+        let world = world()
+        world.addNodes(2)
+        world.start()
+        fill(world)
+        world.stop(1)
+        world.nodes[1].store = FakeStore()
+        purge(world, 0)
+        world.transferPauseMilliseconds = 120_000
+        world.restart(1)
+        world.run(115_000)
+        #expect(world.copies.isEmpty)
+        world.run(30_000)
+        #expect(world.nodes[1].installed == 1)
+        #expect(world.isConverged)
+    }
+
+    @Test("What members recorded may be purged here, unless this store is not vouched for")
+    func recordedElsewhere() {
+        let world = world()
+        world.addNodes(3)
+        world.start()
+        world.save(0, count: 5)
+        world.run(10_000)
+        var status = world.nodes[0].replicator.status
+        #expect(status.recordedElsewhere?[world.nodes[0].actor] == 5)
+        // What is only on a disk, and no member's record, is not counted on.
+        for index in status.members.indices { status.members[index].recorded = VersionVector() }
+        #expect(status.peers.allSatisfy { $0.durable[world.nodes[0].actor] == 5 })
+        #expect(status.recordedElsewhere == VersionVector())
+        status.recovery = .restored
+        #expect(status.recordedElsewhere == nil)
+    }
+
     @Test("Whoever is no member is given nothing, nor is it by a store that must be vouched for")
     func notGiven() throws {
         let world = world()

@@ -88,6 +88,9 @@ final class World {
                 configured: peers.map(Self.id)))
     }
 
+    /// For how long nodes that start ask for no copy.
+    var transferPauseMilliseconds: UInt64 = 0
+
     func makeReplicator(
         _ actor: ActorID, cluster: String, model: [UInt8], recovery: Recovery = .none,
         incarnations: [ActorID] = [], incoming: (copy: TransferCopy, bytes: [UInt8])? = nil
@@ -102,7 +105,7 @@ final class World {
                             donor: $0.node, copy: incoming.copy,
                             offset: UInt64(incoming.bytes.count))
                     }
-                }),
+                }, transferPauseMilliseconds: transferPauseMilliseconds),
             limits: limits, generator: SeededGenerator(seed: UInt64(actor.node.rawValue)))
     }
 

@@ -111,7 +111,10 @@ extension StoreReader {
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     public func consumers() throws -> [HistoryConsumer] {
-        let bounds = try database.prepared("SELECT min(position), max(position) FROM _transaction")
+        // Each by itself is found by the index; together they would have SQLite read all of it.
+        let bounds = try database.prepared(
+            "SELECT (SELECT min(position) FROM _transaction), "
+                + "(SELECT max(position) FROM _transaction)")
         _ = try bounds.step()
         let first = UInt64(bitPattern: bounds.integer(0))
         let last = UInt64(bitPattern: bounds.integer(1))

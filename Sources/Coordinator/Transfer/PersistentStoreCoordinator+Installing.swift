@@ -38,7 +38,8 @@ extension PersistentStoreCoordinator {
     ///   - node: the node whose store it is.
     ///   - options: as for opening the store.
     /// - Throws: ``CoordinatorError``: `storeInUse`; `storeDamaged` where there is no whole copy;
-    ///   `limitExceeded` where the copy does not reach back to what this store's log still has;
+    ///   `limitExceeded` where the copy lacks what this store has had and its log has no more, or
+    ///   cannot take what it still has; `modelMismatch` where the model is not the copy's;
     ///   `storeOwner`, `diskFull` or `inputOutput`.
     public static func installTransfer(
         at path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
@@ -69,7 +70,8 @@ extension PersistentStoreCoordinator {
                 from: former, identity, to: incoming.path, model: model, options)
             try former.close()
             try replace(path, by: incoming.path, keepsFormer: !identity.vector.isEmpty, files)
-            try incoming.discard()
+            // It is in place: what is left over is nothing without it, and is found at the next.
+            try? incoming.discard()
             return TransferInstallation(
                 donor: offer.donor, versionVector: vector, carriedCount: count)
         } catch {
@@ -120,7 +122,11 @@ extension PersistentStoreCoordinator {
                 try identity.transactions(of: $0, after: &position, beyond: known)
             }
             if page.isEmpty { break }
-            _ = try coordinator.apply(page)
+            if let (dot, reason) = try coordinator.apply(page).rejected.first {
+                throw CoordinatorError(
+                    .limitExceeded,
+                    "The copy cannot take this store's transaction \(dot): \(reason)")
+            }
             count += page.count
         }
         // One whose place the log has no more is told so when it reads on.
@@ -154,9 +160,9 @@ extension PersistentStoreCoordinator {
             try files.remove(copy + suffix)
         }
         try files.move(copy, to: path)
-        // Between the two the store would be taken for one that somebody put there, which must be
-        // vouched for before it saves: slower, and right.
-        try record?.write(path, files)
+        // Without this the store is taken for one that somebody put there, which must be vouched for
+        // before it saves: slower, and right. So it is no failure, for the copy is in place.
+        try? record?.write(path, files)
     }
 }
 
@@ -199,7 +205,7 @@ struct StoreIdentity {
                 sql: """
                     UPDATE main._state SET store = ?, node = ?, incarnation = ?, block = ?,
                         recovery = ?, clock = max(clock, ?),
-                        generation = max(generation, ?) + 1, syncs = 0
+                        generation = generation + ? + 1, syncs = 0
                     """,
                 arguments: [
                     Int64(bitPattern: store), Int64(node.rawValue),
@@ -214,6 +220,10 @@ struct StoreIdentity {
     }
 
     /// Numbers of incarnations are compared as unsigned, by their halves: SQLite's are signed.
+    ///
+    /// What goes with history counts as of the copy's end: places and generations of the former
+    /// store are long gone from the copy's log. So generations go on from the copy's and the former
+    /// store's together, and conflicts keep their order behind all of the copy's.
     private static let whatOnlyItsNodeKnows = """
         INSERT INTO main._incarnation (node, incarnation)
             SELECT node, incarnation FROM former._incarnation WHERE true
@@ -226,8 +236,11 @@ struct StoreIdentity {
             FROM former._save;
         INSERT OR IGNORE INTO main._conflict
             (id, closed, entity, row, kind, state, opened, record)
-            SELECT id, closed, entity, row, kind, state, opened, record
-            FROM former._conflict WHERE kind = 'save' AND closed > 0 ORDER BY position;
+            SELECT id, closed + moved, entity, row, kind, state, opened + moved, record
+            FROM former._conflict, (
+                SELECT main._state.generation - former._state.generation AS moved
+                FROM main._state, former._state)
+            WHERE kind = 'save' AND closed > 0 ORDER BY position;
         DELETE FROM main._consumer;
         INSERT INTO main._consumer (name, position, token, told)
             SELECT name, 0, token, told FROM former._consumer;

@@ -69,15 +69,14 @@ final class HistoryKeeper: Sendable {
         _ coordinator: PersistentStoreCoordinator, _ status: ReplicatorStatus, now: UInt64,
         logger: Logger
     ) {
-        guard status.recovery == .none else { return }
+        guard let elsewhere = status.recordedElsewhere else { return }
         let isDue = state.withLock { state in
             guard !state.isTending, now >= state.nextAt else { return false }
             state.isTending = true
             return true
         }
         guard isDue else { return }
-        var knowledge = HistoryKnowledge(stable: status.stable)
-        for member in status.members { knowledge.elsewhere.join(member.recorded) }
+        let knowledge = HistoryKnowledge(stable: status.stable, elsewhere: elsewhere)
         let members = status.members
         coordinator.tendHistory(limits, knowledge) { [self] result in
             switch result {

@@ -47,6 +47,10 @@ public final class NodeCounters: Sendable {
         var collected: UInt64 = 0
         /// Alarms raised.
         var alarms: UInt64 = 0
+        /// Copies of members' stores that took this one's place.
+        var transfersInstalled: UInt64 = 0
+        /// Copies that were whole and could not.
+        var transfersFailed: UInt64 = 0
         /// Saves that were not acknowledged by enough nodes in time.
         var unacknowledged: UInt64 = 0
         /// Answered requests by HTTP status.
@@ -84,6 +88,12 @@ public final class NodeCounters: Sendable {
     func countFailedSave() { state.withLock { $0.failedSaves += 1 } }
     func countUnacknowledged() { state.withLock { $0.unacknowledged += 1 } }
     func countAlarm() { state.withLock { $0.alarms += 1 } }
+    func countTransfer(isInstalled: Bool) {
+        state.withLock {
+            if isInstalled { $0.transfersInstalled += 1 } else { $0.transfersFailed += 1 }
+        }
+    }
+
     func countCollected(_ result: CollectionResult) {
         state.withLock {
             $0.collapsed += UInt64(result.siblingsCollapsed)

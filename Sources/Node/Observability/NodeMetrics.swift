@@ -20,6 +20,7 @@ struct NodeMetrics {
         writePeers(to: &writer)
         writeQueues(to: &writer)
         writeHistory(to: &writer)
+        writeTransfers(to: &writer)
         writeProcess(to: &writer)
         return writer.text
     }
@@ -230,6 +231,24 @@ struct NodeMetrics {
             "tributary_consumer_behind_transactions", .gauge,
             "Transactions that a consumer has not read.",
             history.consumers.map { ([("consumer", $0.name)], Double($0.behind)) })
+    }
+
+    private func writeTransfers(to writer: inout ExpositionWriter) {
+        writer.write(
+            "tributary_transfer_taken_bytes", .gauge,
+            "Bytes on disk of the copy of a member's store that is being taken over.",
+            Double(status.transfer?.offset ?? 0))
+        writer.write(
+            "tributary_transfer_bytes", .gauge, "All bytes of that copy.",
+            Double(status.transfer?.total ?? 0))
+        writer.write(
+            "tributary_transfers_installed_total", .counter,
+            "Copies of members' stores that took this one's place.",
+            Double(counters.transfersInstalled))
+        writer.write(
+            "tributary_transfers_failed_total", .counter,
+            "Copies of members' stores that were whole and could not.",
+            Double(counters.transfersFailed))
     }
 
     private func writeProcess(to writer: inout ExpositionWriter) {

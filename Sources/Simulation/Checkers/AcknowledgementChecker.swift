@@ -59,6 +59,10 @@ struct AcknowledgementChecker: Checker {
             let mark = SaveMark(save)
             if mark.isUnique { refused[mark] = node }
         case .unknown(_, let save, _): refused[SaveMark(save)] = nil
+        // Saves are remembered for as long as their transactions are in history.
+        case .purged(let node, let vector):
+            let saves = disks[node]?.saves ?? [:]
+            disks[node]?.saves = saves.filter { !vector.contains($0.value) }
         case .durable(let node, let vector): disks[node, default: Disk()].owed.join(vector)
         case .ended(let node, let how): end(node, how)
         case .settled(let final, _): settle(final, run)

@@ -56,16 +56,24 @@ extension SimulatedProcess {
 
     func tendHistory() {
         guard isAlive, let bytes = machine.settings.historyBytes else { return }
+        let status = replicator.status
+        if let elsewhere = status.recordedElsewhere {
+            purge(
+                over: bytes, HistoryKnowledge(stable: status.stable, elsewhere: elsewhere))
+        }
+        if isAlive { outgoing.tend() }
+    }
+
+    private func purge(over bytes: UInt64, _ knowledge: HistoryKnowledge) {
         var limits = HistoryLimits()
         limits.maximumBytes = bytes
-        let elsewhere = replicator.status.peers.filter(\.isConfigured)
-            .reduce(into: VersionVector()) { $0.join($1.durable) }
-        let knowledge = HistoryKnowledge(stable: stable, elsewhere: elsewhere)
         rememberJournal()
         guard isAlive else { return }
         let result = run { try $0.tendHistory(limits, knowledge) }
-        if case .success(let tended) = result, tended.purgedUnstable > 0 { met(.historyPurged) }
-        if isAlive { outgoing.tend() }
+        guard case .success(let tended) = result else { return }
+        if tended.purgedUnstable > 0 { met(.historyPurged) }
+        let purged = run { try $0.read { try $0.purgedVector } }
+        if case .success(let vector) = purged { observe { .purged(node: $0, vector: vector) } }
     }
 
     /// Lets the world remember what the journal says of the past, before some of it goes.

@@ -28,7 +28,8 @@ extension World {
             .unknown(let node, _, _), .read(let node, _), .pinned(let node, _, _),
             .pinRead(let node, _, _), .pinExpired(let node, _), .contextSaved(let node, _),
             .ended(let node, _), .durable(let node, _), .stable(let node, _, _),
-            .collected(let node, _), .alarm(let node, _), .gauges(let node, _):
+            .collected(let node, _), .purged(let node, _), .alarm(let node, _),
+            .gauges(let node, _):
             machines[node].edition
         }
     }

@@ -21,6 +21,8 @@ extension World {
                 node: machine.node, options: machine.options(seed: draw()))
             met(.storeTransferred)
             if installed.carriedCount > 0 { met(.savesCarriedOver) }
+            // The last steps are allowed to fail.
+            if machine.disk.isPowerLost || machine.disk.isKilled { settle(machine) }
             trace {
                 "node \(process.name) goes on with a copy of node \(installed.donor)'s store and "
                     + "\(installed.carriedCount) transactions of its own"

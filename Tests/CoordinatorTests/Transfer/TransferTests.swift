@@ -179,12 +179,24 @@ import Testing
         let request = SaveRequest(
             operations: [try joiner.insertion("Tag")], author: "x", saveID: "once")
         let outcome = try joiner.coordinator.save(request)
+        // The donor has come further than the joiner, and has forgotten the beginning.
+        for _ in 0..<20 { _ = try donor.insert("Tag") }
+        try purge(donor)
         let incoming = IncomingTransfer(for: joiner.coordinator)
         try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
         joiner.close()
         _ = try install()
         try joiner.open()
-        #expect(try joiner.conflicts(kind: .save, isOpen: nil) == before)
+        // What went of the donor's log takes nothing along of what the joiner knows.
+        _ = try joiner.coordinator.tendHistory(
+            HistoryLimits(), HistoryKnowledge(stable: try joiner.vector))
+        let after = try joiner.conflicts(kind: .save, isOpen: nil)
+        #expect(after.map(\.sides) == before.map(\.sides))
+        let reached = try donor.coordinator.currentToken.generation
+        for conflict in after {
+            #expect(try #require(conflict.id.closedAt) > reached && conflict.openedAt > reached)
+            #expect(try joiner.coordinator.read { try $0.conflict(conflict.id) } == conflict)
+        }
         let again = try joiner.coordinator.save(request)
         #expect(again.transaction == outcome.transaction && again.token == outcome.token)
     }
@@ -209,6 +221,25 @@ import Testing
         #expect(try joiner.code { _ = try install() } == .limitExceeded)
         try joiner.open()
         #expect(try joiner.coordinator.currentDigest == before)
+    }
+
+    @Test("What the copy cannot take of this store's saves is named, and the store stays as it was")
+    func cannotTake() throws {
+        let tag = try donor.insert("Tag", ["name": .string("a")])
+        try joiner.take(from: donor)
+        try donor.delete(tag)
+        // As if it were stable: the joiner's update is of a row that is no more.
+        _ = try donor.coordinator.collect(stable: try donor.vector)
+        let saved = try joiner.update(tag, ["name": .string("b")])
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        joiner.close()
+        let refusal = try #require(throws: CoordinatorError.self) { _ = try install() }
+        #expect(refusal.code == .limitExceeded)
+        let dot = try #require(saved.transaction)
+        #expect(refusal.message.contains("\(dot)"), "\(refusal.message)")
+        try joiner.open()
+        #expect(try joiner.value(tag, "name") == .string("b"))
     }
 
     @Test("Whoever asks is given the copy there is, unless the log no longer goes on from it")
@@ -347,7 +378,10 @@ import Testing
                 let installed = try? install(files)
                 try joiner.open()
                 #expect(try joiner.value(unsent, "name") == .string("\(isDone) \(step)"))
-                if try joiner.row(donated) != nil { joiner.coordinator.setSaving(allowed: true) }
+                let isNew = try joiner.row(donated) != nil
+                // It is told exactly where the copy is in place.
+                if !isDone { #expect(isNew == (installed != nil)) }
+                if isNew { joiner.coordinator.setSaving(allowed: true) }
                 if files.left.withLock({ $0 }) > 0 {
                     #expect(installed != nil)
                     steps += step

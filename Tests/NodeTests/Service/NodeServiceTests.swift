@@ -2,6 +2,7 @@ import Coordinator
 import Foundation
 import Glibc
 import Merge
+import Synchronization
 import Testing
 
 @testable import Node
@@ -39,6 +40,34 @@ struct NodeServiceTests {
             #expect(counters.alarms == 0)
         }
         for node in nodes { await node.stop() }
+    }
+
+    @Test("A read keeps a store that is being closed open; who needs it closed waits for that")
+    func longRead() async throws {
+        let cluster = try TestCluster(1)
+        let node = try await cluster.start(1)
+        let coordinator = node.coordinator
+        let isReading = Mutex(false)
+        let isOver = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async {
+            try? coordinator.read { _ in
+                isReading.withLock { $0 = true }
+                isOver.wait()
+            }
+        }
+        try await eventually("it reads") { isReading.withLock { $0 } }
+        await node.stop()
+        func open() throws {
+            try PersistentStoreCoordinator(
+                storeAt: coordinator.storePath, model: coordinator.model, cluster: "test",
+                node: coordinator.node
+            ).close()
+        }
+        let refusal = #expect(throws: CoordinatorError.self) { try open() }
+        #expect(refusal?.code == .storeInUse)
+        isOver.signal()
+        await node.waitUntilClosed()
+        try open()
     }
 
     @Test("A node that starts late catches up, by pages where there is much")
