@@ -180,8 +180,10 @@ extension StoreEngine {
     func update(
         _ object: ManagedObjectID, _ values: [(String, PropertyValue)]
     ) throws -> SaveOperation {
-        let entity = try entity(object)
-        let loaded = try load(table(entity.name), object.row)
+        let named = try entity(object)
+        let loaded = try load(table(named.name), object.row)
+        // What was kept over an object of another entity with its key is filed under that one's.
+        let entity = loaded?.table.entity ?? named
         var assigned: [(position: Int, value: PropertyValue)] = []
         for (name, value) in values {
             guard let position = entity.position(of: name) else {

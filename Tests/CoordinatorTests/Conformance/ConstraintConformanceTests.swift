@@ -58,6 +58,35 @@ import Testing
         }
     }
 
+    @Test(
+        "To undo what a policy kept over an object of another entity asks that one for its properties"
+    )
+    func undoOverAnotherEntity() throws {
+        #expect(
+            try failure { context in
+                let user = context.insert("User")
+                user["mail"] = "a"
+                user["note"] = "kept"
+            } == nil)
+        #expect(
+            try failure(.rollback) { context in
+                let admin = context.insert("Admin")
+                admin["mail"] = "a"
+                admin["badge"] = "7"
+                admin["note"] = "lost"
+            } == nil)
+        let conflict = try #require(
+            try store.coordinator.read { try $0.conflicts(ConflictQuery(isOpen: nil)) }
+                .first { $0.kind == .save })
+        let error = #expect(throws: CoordinatorError.self) {
+            _ = try store.coordinator.undo(conflict.id) as SaveResult
+        }
+        #expect(error?.code == .malformed)
+        #expect(error?.message.contains("User has no stored property badge") ?? false)
+        #expect(try value(try #require(try users("a").first), "note") == .string("kept"))
+        #expect(try store.coordinator.verify().isOK)
+    }
+
     @Test("CD-35: two inserts of one key in one context fail, with no object of the store")
     func twoInserts() throws {
         var objects: [ManagedObjectID] = []

@@ -219,6 +219,31 @@ import Testing
         try exchange(x, y)
     }
 
+    @Test("To undo a choice of references, of a row and targets deleted for good, is refused")
+    func undoOfTrace() throws {
+        let id = try x.insert("Folder")
+        let owners = [try x.insert("Person"), try x.insert("Person")]
+        try exchange(x, y)
+        try x.update(id, ["owner": .reference(owners[0].row)])
+        try y.update(id, ["owner": .reference(owners[1].row)])
+        try exchange(x, y)
+        let contested = try x.onlyConflict().id
+        try x.delete(id)
+        try y.update(id, ["size": .integer(9)])
+        try exchange(x, y)
+        for owner in owners { try delete(owner, at: x) }
+        #expect(try collect(x).tombstonesCollected == 3)
+        // Y's word that the row stays deleted leaves a trace of it at X.
+        let open = try #require(try y.conflicts(kind: .delete).first { $0.id.row == id.row })
+        _ = try y.coordinator.resolve(open.id, .delete) as SaveResult
+        try exchange(x, y)
+        let closed = try #require(
+            try x.conflicts(isOpen: false).first { $0.id.subject == contested.subject })
+        #expect(
+            try x.code { _ = try x.coordinator.undo(closed.id) as SaveResult } == .objectNotFound)
+        #expect(try x.coordinator.verify().isOK)
+    }
+
     @Test("An update of a row that is not there is held and reported")
     func alarm() throws {
         let id = try x.insert("Tag")

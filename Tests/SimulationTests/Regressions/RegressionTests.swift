@@ -331,6 +331,13 @@ struct RegressionTests {
                 rest was purged: it was no member, so it asked for no copy, for ever. \
                 StoreTransferTests.joinIsPurged.
                 """),
+        Case(
+            seed: 83_001_476, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                A trap. What a policy kept over an object of another entity that had its key was \
+                filed under that entity: to undo it read a row by the wrong properties. \
+                ConstraintConformanceTests.undoOverAnotherEntity.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
