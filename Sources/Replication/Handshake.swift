@@ -119,8 +119,9 @@ extension Replicator {
         let isNew = peers[index].refusal != refusal
         peers[index].forget()
         peers[index].refusal = refusal
-        // Who joined a moment ago is not known everywhere yet.
-        if isNew, refusal.part != .membership || incarnations.departed.contains(peers[index].node) {
+        // Who joined a moment ago is not known everywhere yet, and who left by itself knows that.
+        let isRetired = state.membership[peers[index].node]?.departure?.isRetired ?? false
+        if isNew, refusal.part != .membership || isRetired {
             raise(.refused(peer: peers[index].node, refusal))
         }
     }

@@ -83,21 +83,23 @@ struct NodeMetrics {
         func label(_ peer: PeerStatus) -> [(name: String, value: String)] {
             [("peer", peer.node.description)]
         }
+        // Nobody waits for one who is a member no more, or none yet.
+        let peers = status.peers.filter(\.isConfigured)
         writer.write(
             "tributary_peers_connected", .gauge, "Peers heard lately.",
-            Double(status.peers.count { $0.isConnected }))
+            Double(peers.count { $0.isConnected }))
         writer.write(
             "tributary_peer_lag_transactions", .gauge,
             "Transactions here that the peer is not known to have.",
-            status.peers.map { (label($0), Double($0.missingThere)) })
+            peers.map { (label($0), Double($0.missingThere)) })
         writer.write(
             "tributary_peer_ahead_transactions", .gauge,
             "Transactions of the peer that are missing here.",
-            status.peers.map { (label($0), Double($0.missingHere)) })
+            peers.map { (label($0), Double($0.missingHere)) })
         writer.write(
             "tributary_peer_clock_offset_seconds", .gauge,
             "The peer's wall clock less ours.",
-            status.peers.compactMap { peer in
+            peers.compactMap { peer in
                 peer.clockOffsetMilliseconds.map { (label(peer), Double($0) / 1000) }
             })
     }
