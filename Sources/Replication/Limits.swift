@@ -60,8 +60,9 @@ public struct Limits: Hashable, Sendable {
     /// A large transaction that is being sent in pieces is forgotten this long after its last use.
     public var outgoingMilliseconds: UInt64 = 30_000
 
-    /// A node that has nothing of the others is given a copy of a member's store where that holds
-    /// so many transactions: it costs the time of the bytes alone. Fewer are applied as quickly.
+    /// A node that has nothing of the others, and fewer saves of its own, is given a copy of a
+    /// member's store where that holds so many transactions: it costs the time of the bytes alone.
+    /// Fewer are applied as quickly.
     public var transferTransactions: UInt64 = 10_000
     /// The longest part of a copy: what a joiner and its donor have of it in memory. It must fit a
     /// frame.

@@ -21,7 +21,11 @@ extension Replicator {
             return false
         }
         let ahead = peersAhead
-        let hasNothing = state.vector.entries.allSatisfy { $0.actor.node == node }
+        // One that has saved as much itself reads the others' logs: its own saves would have to be
+        // applied to the copy.
+        let hasNothing =
+            state.vector.entries.allSatisfy { $0.actor.node == node }
+            && lag(of: VersionVector(), behind: state.vector) < limits.transferTransactions
         let isNewcomer =
             hasNothing
             && ahead.contains {

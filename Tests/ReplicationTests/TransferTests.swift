@@ -150,6 +150,22 @@ import Testing
         #expect(isRead(hear(.heads(heads))))
     }
 
+    @Test("A node that has saved as much itself is no newcomer: it reads the others' logs")
+    func savedMuch() {
+        let world = world()
+        world.addNodes(2)
+        world.cut = [102]
+        world.start()
+        for _ in 0..<12 {
+            for index in 0...1 { world.save(index, count: 10) }
+            world.run(200)
+        }
+        world.cut = []
+        world.run(20_000)
+        #expect(world.isConverged)
+        #expect(world.nodes.map(\.installed) == [0, 0])
+    }
+
     @Test("While one member's log reaches, it is pulled from, and no copy is taken")
     func oneReaches() {
         let world = world()
