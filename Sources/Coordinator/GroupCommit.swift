@@ -176,15 +176,14 @@ final class GroupCommit: @unchecked Sendable {
     /// would keep it open. Where the disk has failed the log is put on it first: a power loss in
     /// the midst of writing back needs it whole.
     ///
-    /// - Returns: what the side file may say then, nil where not all is on disk; and whether the
-    ///   log may be written back at all.
-    func finish(_ files: any StoreFiles) -> (record: IncarnationRecord?, isLogOnDisk: Bool) {
+    /// - Returns: what the side file may say then; nil where not all is on disk.
+    func finish(_ files: any StoreFiles) -> IncarnationRecord? {
         let hasFailed = waiting.withLock { $0.stopped?.code == .inputOutput }
         return pool.writeWithoutTransaction { database in
             engine.lastInsert = nil
-            if hasFailed, !putLogOnDisk(database, files) { return (nil, false) }
-            guard (try? database.checkpoint(.truncate)) != nil else { return (nil, true) }
-            return (engine.incarnationRecord(generation: engine.committed.generation), true)
+            if hasFailed, !putLogOnDisk(database, files) { return nil }
+            guard (try? database.checkpoint(.truncate)) != nil else { return nil }
+            return engine.incarnationRecord(generation: engine.committed.generation)
         }
     }
 

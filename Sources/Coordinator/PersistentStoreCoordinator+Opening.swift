@@ -61,8 +61,6 @@ extension PersistentStoreCoordinator {
     ) throws -> StoreEngine {
         let environment = StoreEngine.Environment(
             wallMilliseconds: options.wallMilliseconds, random: options.random)
-        var isLogOnDisk = true
-        defer { if !isLogOnDisk { LogCheckpoint.closeWithoutOne(pool) } }
         return try pool.writeWithoutTransaction { database in
             LogCheckpoint.follow(commitsOf: database, pages: options.checkpointPages)
             do {
@@ -73,9 +71,7 @@ extension PersistentStoreCoordinator {
                     files: options.files)
             } catch {
                 if CoordinatorError(mapping: error).code == .inputOutput {
-                    do {
-                        try options.files.rewrite(pool.path + "-wal")
-                    } catch { isLogOnDisk = false }
+                    try? options.files.rewrite(pool.path + "-wal")
                 }
                 throw error
             }

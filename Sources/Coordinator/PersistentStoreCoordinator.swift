@@ -431,16 +431,10 @@ public final class PersistentStoreCoordinator: Sendable {
         writer?.stop(CoordinatorError(.notWritable, "The store was closed."))
         for pin in pins.living { pin.expire() }
         // Without this record a restart is no worse off: it names this incarnation already.
-        let isLogOnDisk = recording.withLock { _ in
-            let finished = writer?.finish(options.files)
-            try? finished?.record?.write(storePath, options.files)
-            return finished?.isLogOnDisk ?? true
+        recording.withLock { _ in
+            try? writer?.finish(options.files)?.write(storePath, options.files)
         }
-        if let writablePool, !isLogOnDisk {
-            LogCheckpoint.closeWithoutOne(writablePool)
-        } else {
-            try? writablePool?.close()
-        }
+        try? writablePool?.close()
         ownership?.release()
     }
 }

@@ -26,19 +26,4 @@ enum LogCheckpoint {
                 return code & 0xFF == SQLITE_IOERR ? code : SQLITE_OK
             }, length)
     }
-
-    /// Closes all connections of a store without writing its log back into the file.
-    ///
-    /// SQLite does that when the last one closes, and believes the system that the log is on disk.
-    /// Where that could not be made sure of, the file would be ahead of the log after a loss of
-    /// power. So a connection that can only read stays until the others are gone: it must leave
-    /// the log where it is.
-    static func closeWithoutOne(_ pool: DatabasePool) {
-        var configuration = Configuration()
-        configuration.readonly = true
-        let keeper = try? DatabaseQueue(path: pool.path, configuration: configuration)
-        _ = try? keeper?.read { try Int64.fetchOne($0, sql: "SELECT generation FROM _state") }
-        try? pool.close()
-        try? keeper?.close()
-    }
 }

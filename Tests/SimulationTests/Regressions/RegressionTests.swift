@@ -320,9 +320,9 @@ struct RegressionTests {
         Case(
             seed: 82_005_104, hasUniqueKeys: true, hasChanges: true,
             lesson: """
-                Law 1. A sync failed, and so did the one that makes sure of the log after that. \
-                SQLite wrote the log back at closing all the same, and a power loss at the next \
-                opening left half a transaction in the file. DiskFaultTests.
+                Law 1, by the simulated disk: it let a connection that can only read lock the file \
+                for writing. So the last one to close wrote back a log that two failed syncs had \
+                left on no disk. DiskFaultTests.syncErrorTwice.
                 """),
         Case(
             seed: 82_009_246, hasUniqueKeys: true, hasChanges: true,
