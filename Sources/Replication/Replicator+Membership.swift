@@ -62,7 +62,7 @@ extension Replicator {
             $0.isConfigured && $0.recovery == .none && configured.contains($0.node)
         }
         let departed = Set(guides.flatMap { $0.departed ?? [] })
-        // Where all say it of each other, none of them is a guide.
+        // Where nobody could vouch, or all say it of each other, there is no guide.
         if guides.allSatisfy({ departed.contains($0.node) }) { return true }
         return !departed.contains(peer)
             && (configured.contains(peer) || guides.contains { $0.departed != nil })

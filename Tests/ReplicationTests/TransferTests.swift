@@ -21,6 +21,18 @@ import Testing
         }
     }
 
+    /// Nodes of which the first has saved 200 transactions, and of which one has lost its store and
+    /// is down.
+    private func filled(_ count: Int, losing lost: Int) -> World {
+        let world = world()
+        world.addNodes(count)
+        world.start()
+        fill(world)
+        world.stop(lost)
+        world.nodes[lost].store = FakeStore()
+        return world
+    }
+
     private func purge(_ world: World, _ indices: Int...) {
         for index in indices {
             world.nodes[index].store.purgedCount = world.nodes[index].store.log.count
@@ -62,12 +74,7 @@ import Testing
 
     @Test("A donor that is heard and gives nothing is left for another", arguments: [0, 1])
     func silentDonor(index: Int) {
-        let world = world()
-        world.addNodes(3)
-        world.start()
-        fill(world)
-        world.stop(2)
-        world.nodes[2].store = FakeStore()
+        let world = filled(3, losing: 2)
         purge(world, 0, 1)
         world.silentDonors = [index]
         world.restart(2)
@@ -78,12 +85,7 @@ import Testing
 
     @Test("A donor that falls silent midway is left too, and gone back to if nobody else gives")
     func silentMidway() throws {
-        let world = world()
-        world.addNodes(2)
-        world.start()
-        fill(world)
-        world.stop(1)
-        world.nodes[1].store = FakeStore()
+        let world = filled(2, losing: 1)
         purge(world, 0)
         world.restart(1)
         let copy = try #require(runUntilPartial(world, 1))
@@ -245,12 +247,7 @@ import Testing
 
     @Test("A joiner that starts again goes on where it was, if its donor has the copy still")
     func joinerRestarts() throws {
-        let world = world()
-        world.addNodes(3)
-        world.start()
-        fill(world)
-        world.stop(2)
-        world.nodes[2].store = FakeStore()
+        let world = filled(3, losing: 2)
         world.restart(2)
         _ = try #require(runUntilPartial(world, 2))
         world.stop(2)
@@ -266,12 +263,7 @@ import Testing
 
     @Test("A donor that is gone for long is replaced by another, from its beginning")
     func donorGone() throws {
-        let world = world()
-        world.addNodes(3)
-        world.start()
-        fill(world)
-        world.stop(2)
-        world.nodes[2].store = FakeStore()
+        let world = filled(3, losing: 2)
         world.restart(2)
         _ = try #require(runUntilPartial(world, 2))
         let donor = try #require(world.nodes[2].replicator.status.transfer?.donor)
@@ -284,12 +276,7 @@ import Testing
 
     @Test("A copy that is refused is not asked for again at once, and then anew")
     func refused() throws {
-        let world = world()
-        world.addNodes(2)
-        world.start()
-        fill(world)
-        world.stop(1)
-        world.nodes[1].store = FakeStore()
+        let world = filled(2, losing: 1)
         // Or it would go on by the log.
         purge(world, 0)
         world.restart(1)
@@ -314,12 +301,7 @@ import Testing
 
     @Test("A node that could not install a copy asks for none until its pause is over")
     func pausing() {
-        let world = world()
-        world.addNodes(2)
-        world.start()
-        fill(world)
-        world.stop(1)
-        world.nodes[1].store = FakeStore()
+        let world = filled(2, losing: 1)
         purge(world, 0)
         world.transferPauseMilliseconds = 120_000
         world.restart(1)
@@ -363,12 +345,7 @@ import Testing
 
     @Test("Parts out of place quarantine the link, and nothing of them is written")
     func outOfPlace() throws {
-        let world = world()
-        world.addNodes(2)
-        world.start()
-        fill(world)
-        world.stop(1)
-        world.nodes[1].store = FakeStore()
+        let world = filled(2, losing: 1)
         world.restart(1)
         let copy = try #require(runUntilPartial(world, 1))
         for _ in 0..<100 {
