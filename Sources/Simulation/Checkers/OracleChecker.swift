@@ -12,7 +12,14 @@ struct OracleChecker: Checker {
 
     private var findings = Findings()
     /// What was conflicted at the state last looked at.
-    private var conflicted: (vector: VersionVector, subjects: Set<String>, rows: Set<String>)?
+    private var conflicted: (state: State, rows: Set<String>)?
+
+    /// What an oracle's answers depend on: also on the model, for policies go with it.
+    private struct State: Equatable {
+        let vector: VersionVector
+        let edition: Int
+        let subjects: Set<String>
+    }
 
     mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
         switch observation {
@@ -89,7 +96,8 @@ struct OracleChecker: Checker {
             return
         }
         var expected = Set(oracle.rows(entity.name))
-        let conflicted = conflictedRows(oracle, vector, subjects)
+        let conflicted = conflictedRows(
+            oracle, State(vector: vector, edition: run.archive.edition, subjects: subjects))
         for row in reading.rows {
             guard expected.remove(row.objectID.row) != nil,
                 row.objectID.entityName == entity.name
@@ -155,17 +163,15 @@ struct OracleChecker: Checker {
 
     /// The rows with an unresolved conflict, as `Entity.pDECIMAL`; links apart, which are of two.
     private mutating func conflictedRows(
-        _ oracle: ReferenceModel, _ vector: VersionVector, _ subjects: Set<String>
+        _ oracle: ReferenceModel, _ state: State
     ) -> Set<String> {
-        if let conflicted, conflicted.vector == vector, conflicted.subjects == subjects {
-            return conflicted.rows
-        }
+        if let conflicted, conflicted.state == state { return conflicted.rows }
         var rows = Set<String>()
         for name in oracle.unresolvedConflicts() {
             guard let id = ConflictID(name), !ConflictChecker.isLink(id) else { continue }
             rows.insert("\(id.entity).\(id.row)")
         }
-        conflicted = (vector, subjects, rows)
+        conflicted = (state, rows)
         return rows
     }
 

@@ -116,7 +116,7 @@ extension World {
 
     /// The processes that may change members other than themselves.
     private func sponsors(against node: NodeID) -> [SimulatedProcess] {
-        machines.prefix(context.machines).compactMap(\.process).filter {
+        machines.prefix(context.machines).compactMap { used($0)?.process }.filter {
             $0.machine.node != node && $0.isSavingAllowed && !$0.isFenced && $0.isAlive
         }
     }

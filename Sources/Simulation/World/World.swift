@@ -550,18 +550,24 @@ extension World {
         return links
     }
 
+    /// The machine of a node at which people and programs save; nil where they wait.
+    ///
+    /// Where a copy runs, they have moved to it, and while the original is the later of the two they
+    /// wait: two stores of one node that both take saves while they are apart cannot both be kept
+    /// (ARCHITECTURE, failure model).
+    func used(_ original: Machine) -> Machine? {
+        let copy = machines.first { $0.isCopy && !$0.isRemoved && $0.node == original.node }
+        guard let copy else { return original }
+        return copy.incarnation < original.incarnation ? nil : copy
+    }
+
     private func work(
         _ node: Int, _ workload: Int, _ steps: Int, _ chance: inout SeededGenerator
     ) {
         let workloads = Workloads.all(for: plan.model)
         // The same ones suit the next model.
         guard let original = machine(node), !workloads.isEmpty else { return }
-        // Where a copy runs, the clients have moved to it, and while the original is the later of
-        // the two they wait: two stores of one node that both take saves while they are apart
-        // cannot both be kept (ARCHITECTURE, failure model).
-        let copy = machines.first { $0.isCopy && !$0.isRemoved && $0.node == original.node }
-        if let copy, copy.incarnation < original.incarnation { return }
-        let machine = copy ?? original
+        guard let machine = used(original) else { return }
         for _ in 0..<steps {
             guard let process = machine.process, process.isAlive else { return }
             let session = WorkloadSession(process: process, memory: machine.memory)

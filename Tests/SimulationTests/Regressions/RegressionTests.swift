@@ -338,6 +338,21 @@ struct RegressionTests {
                 filed under that entity: to undo it read a row by the wrong properties. \
                 ConstraintConformanceTests.undoOverAnotherEntity.
                 """),
+        Case(
+            seed: 85_001_986, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 3, by its judge: it kept what was unresolved by a vector, and judged by it what \
+                another node showed at the same vector by the next model, with another policy.
+                """),
+        Case(
+            seed: 85_002_891, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 8, by the simulated operator: all clients had gone to a copy of a node's store, \
+                but a join was saved at the store that was copied (World.used).
+                """),
+        Case(
+            seed: 86_000_769, hasUniqueKeys: true, hasChanges: true,
+            lesson: "Law 8. The same."),
     ]
 
     @Test("runs without a violation", arguments: cases)
