@@ -28,16 +28,19 @@ public struct ApplyResult: Sendable {
 /// (Were every caller to take its turn on the queue, a caller whose job was done by another would
 /// still wait in line, and groups would stay at one job.)
 ///
-/// `@unchecked Sendable`: `engine` is touched on the writer queue only, inside ``drain(atMost:)``
-/// and ``finish()``, but for its constant `actor`; everything else is behind a mutex.
+/// What is very large is staged: done a part at a time, with the groups that wait between the parts
+/// (`Staging/GroupCommit+Staging.swift`).
+///
+/// `@unchecked Sendable`: `engine` and `staged` are touched on the writer queue only, inside
+/// ``drain(atMost:)`` and ``finish()``, but for its constant `actor`; everything else is behind a mutex.
 final class GroupCommit: @unchecked Sendable {
     enum Limits {
         /// Jobs that may wait. Past it callers are told, before memory is.
         static let waitingJobs = 20_000
         /// Jobs in a group: what bounds the time until the first of them is acknowledged.
         static let jobsInGroup = 512
-        /// Operations in a group, for the same reason.
-        static let operationsInGroup = 20_000
+        /// Operations in a group, for the same reason; a longer save is staged, or alone.
+        static let operationsInGroup = 5_000
         /// Groups that a blocked caller commits for others before it hands over: its own save is
         /// in the first.
         static let groupsByCaller = 4
@@ -86,30 +89,67 @@ final class GroupCommit: @unchecked Sendable {
         var durable: VersionVector
         /// The generation whose vector ``durable`` is.
         var durableGeneration: UInt64
+        /// How many transactions were staged and shown since the store was opened.
+        var stagedCount = 0
     }
 
-    private struct Waiting {
+    /// From which size on transactions are staged, and how.
+    struct Staging {
+        let operations: Int
+        let atOnce: Int
+        let worksAlone: Bool
+        /// Pages of write-ahead log after which they are written back, while something is staged: it
+        /// takes some milliseconds; and at other times.
+        let checkpointPages: Int
+        let usualCheckpointPages: Int
+
+        init(_ options: PersistentStoreCoordinator.Options) {
+            operations = max(1, options.stagedOperations)
+            atOnce = max(1, options.stagedAtOnce)
+            worksAlone = options.worksAlone
+            usualCheckpointPages = options.checkpointPages
+            checkpointPages = min(options.checkpointPages, 500)
+        }
+    }
+
+    struct Waiting {
         var jobs: [Job] = []
+        /// Jobs that are to be staged, and foreign transactions behind such ones, each with the
+        /// number of jobs that had come before it.
+        var deferred: [(job: Job, after: Int)] = []
+        /// How many jobs have come, and how many of them are being done or are done.
+        var (come, taken) = (0, 0)
+        /// Whether something is staged that can be gone on with.
+        var isStaging = false
+        /// Whether it is a foreign transaction.
+        var isStagingForeign = false
         var stopped: CoordinatorError?
         /// Whether somebody leads. Whoever sets it works off jobs until there are none, and
         /// clears it in the same look at the list, so that no job is left behind.
         var isLed = false
     }
 
-    private let engine: StoreEngine
+    let engine: StoreEngine
     private let pool: DatabasePool
-    private let waiting = Mutex(Waiting())
-    private let published: Mutex<Published>
+    let staging: Staging
+    /// Whether the opening has finished what a process that ended had left staged.
+    let hasFinishedStaging: Bool
+    let waiting = Mutex(Waiting())
+    /// What is staged; touched on the writer queue only.
+    var staged: (inserts: StagedInserts, job: Job)?
+    let published: Mutex<Published>
     private let onCommit: @Sendable (CommitNotice) -> Void
     private let onStop: @Sendable (CoordinatorError) -> Void
 
     init(
-        engine: StoreEngine, pool: DatabasePool,
+        engine: StoreEngine, pool: DatabasePool, staging: Staging,
         onCommit: @escaping @Sendable (CommitNotice) -> Void,
         onStop: @escaping @Sendable (CoordinatorError) -> Void
     ) {
         self.engine = engine
         self.pool = pool
+        self.staging = staging
+        hasFinishedStaging = engine.hasFinishedStaging
         self.onCommit = onCommit
         self.onStop = onStop
         published = Mutex(
@@ -127,7 +167,7 @@ final class GroupCommit: @unchecked Sendable {
     var current: Published { published.withLock { $0 } }
 
     /// How many jobs wait.
-    var waitingCount: Int { waiting.withLock { $0.jobs.count } }
+    var waitingCount: Int { waiting.withLock { $0.jobs.count + $0.deferred.count } }
 
     // MARK: Enqueuing
 
@@ -139,7 +179,8 @@ final class GroupCommit: @unchecked Sendable {
     /// likewise.
     func runBlocking(_ jobs: [Job]) {
         guard enqueue(jobs) else { return }
-        pool.writeWithoutTransaction { _ in drain(atMost: Limits.groupsByCaller) }
+        let groups = staging.worksAlone ? .max : Limits.groupsByCaller
+        pool.writeWithoutTransaction { _ in drain(atMost: groups) }
     }
 
     /// Enqueues a job; its completion is called on the writer queue.
@@ -155,9 +196,10 @@ final class GroupCommit: @unchecked Sendable {
         let (stopped, accepted, leads): (CoordinatorError?, Int, Bool) = waiting.withLock {
             waiting in
             if let stopped = waiting.stopped { return (stopped, 0, false) }
-            let accepted = min(jobs.count, max(0, Limits.waitingJobs - waiting.jobs.count))
+            let room = Limits.waitingJobs - waiting.jobs.count - waiting.deferred.count
+            let accepted = min(jobs.count, max(0, room))
             guard accepted > 0 else { return (nil, 0, false) }
-            waiting.jobs += jobs.prefix(accepted)
+            for job in jobs.prefix(accepted) { waiting.add(job, staging) }
             defer { waiting.isLed = true }
             return (nil, accepted, !waiting.isLed)
         }
@@ -201,8 +243,8 @@ final class GroupCommit: @unchecked Sendable {
     func stop(_ reason: CoordinatorError) {
         let left = waiting.withLock { waiting in
             if waiting.stopped == nil { waiting.stopped = reason }
-            defer { waiting.jobs = [] }
-            return waiting.jobs
+            defer { (waiting.jobs, waiting.deferred) = ([], []) }
+            return waiting.jobs + waiting.deferred.map(\.job)
         }
         for job in left { job.fail(reason) }
     }
@@ -212,20 +254,26 @@ final class GroupCommit: @unchecked Sendable {
     private func drain(atMost groups: Int) {
         var left = groups
         while left > 0 {
-            let group = takeGroup()
-            guard let first = group.first else { return }
-            if first.isSave { commitSaves(group) } else { commitOthers(group) }
+            guard let group = takeGroup() else { return }
+            commit(group)
+            advanceStaged()
             left -= 1
         }
         pool.asyncWriteWithoutTransaction { _ in self.drain(atMost: .max) }
     }
 
-    /// The longest run of jobs of one kind from the front, within bounds.
-    private func takeGroup() -> [Job] {
+    func commit(_ group: [Job]) {
+        guard let first = group.first else { return }
+        if first.isSave { commitSaves(group) } else { commitOthers(group) }
+    }
+
+    /// The longest run of jobs of one kind from the front, within bounds; empty where there is only
+    /// something staged to go on with, nil where there is nothing at all.
+    private func takeGroup() -> [Job]? {
         waiting.withLock { waiting in
             guard let first = waiting.jobs.first else {
-                waiting.isLed = false
-                return []
+                waiting.isLed = waiting.isStaging || !waiting.deferred.isEmpty
+                return waiting.isLed ? [] : nil
             }
             var count = 0
             var size = 0
@@ -238,6 +286,7 @@ final class GroupCommit: @unchecked Sendable {
             }
             let group = Array(waiting.jobs[0..<count])
             waiting.jobs.removeFirst(count)
+            waiting.taken += count
             return group
         }
     }
@@ -377,7 +426,7 @@ final class GroupCommit: @unchecked Sendable {
     }
 
     /// After a failure of the disk or damage nothing is written any more; a full disk passes.
-    private func stopIfNeeded(_ error: CoordinatorError, always: Bool = false) {
+    func stopIfNeeded(_ error: CoordinatorError, always: Bool = false) {
         guard always || [.inputOutput, .storeDamaged].contains(error.code) else { return }
         stop(error)
         onStop(error)

@@ -24,6 +24,14 @@ public final class PersistentStoreCoordinator: Sendable {
         public var pinLimitMilliseconds: UInt64 = 3_600_000
         /// Pages of write-ahead log after which a commit writes them back into the file: 16 MB.
         package var checkpointPages = 4_000
+        /// Operations of a save, or changes of a foreign transaction, from which on it is staged, so
+        /// that it holds no other save up.
+        package var stagedOperations = 5_000
+        /// How many rows of it are written at once: some milliseconds.
+        package var stagedAtOnce = 2_000
+        /// Whether a caller that blocks works off all there is before it returns, so that nothing
+        /// happens on another thread; for simulations.
+        package var worksAlone = false
         /// The wall clock, in milliseconds since 1970.
         public var wallMilliseconds: @Sendable () -> UInt64 = {
             UInt64(max(0, Date().timeIntervalSince1970 * 1000))
@@ -101,7 +109,7 @@ public final class PersistentStoreCoordinator: Sendable {
             let observers = observers
             let waiters = waiters
             writer = GroupCommit(
-                engine: engine, pool: pool,
+                engine: engine, pool: pool, staging: .init(options),
                 onCommit: { notice in
                     waiters.advance(to: notice.token.versionVector)
                     observers.notify(notice)
@@ -171,6 +179,13 @@ public final class PersistentStoreCoordinator: Sendable {
 
     /// How many saves wait for their group.
     public var waitingSaves: Int { writer?.waitingCount ?? 0 }
+
+    /// How many transactions of very many inserts were written part by part, so that others could
+    /// be saved meanwhile, since the store was opened.
+    public var stagedTransactions: Int { writer?.current.stagedCount ?? 0 }
+
+    /// Whether the opening has finished what a process that ended had left staged.
+    package var hasFinishedStaging: Bool { writer?.hasFinishedStaging ?? false }
 
     // MARK: Saving
 

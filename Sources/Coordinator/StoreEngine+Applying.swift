@@ -6,6 +6,13 @@ struct ApplyRejection: Error, Hashable, Sendable {
     let reason: String
 }
 
+/// That a transaction names what this store's model lacks.
+struct UnknownShape: Error {
+    let reason: String
+
+    init(_ reason: String) { self.reason = reason }
+}
+
 /// What a transaction's changes mean in this store: names looked up once a shape.
 enum ResolvedShape {
     case rows(EntityTable, positions: [Int])
@@ -48,8 +55,8 @@ extension StoreEngine {
         guard state.versionVector[transaction.dot.actor] == transaction.dot.sequence - 1,
             state.versionVector.covers(transaction.seen)
         else { throw ApplyRejection(dot: transaction.dot, reason: "It is not causally ready.") }
-        let shapes = try transaction.shapes.map { try resolve($0, of: transaction) }
-        if !isLocal { try checkForeign(transaction, shapes: shapes) }
+        let shapes = try resolve(transaction)
+        if !isLocal, showing == nil { try checkForeign(transaction, shapes: shapes) }
 
         applying = transaction
         defer { applying = nil }
@@ -58,7 +65,7 @@ extension StoreEngine {
         if !isLocal { try database.prepared("SAVEPOINT one").run() }
         do {
             try intern(transaction.dot.actor)
-            if !isLocal { avoidIdentities(of: transaction) }
+            if !isLocal { avoidIdentities(transaction.changes[...], of: transaction.dot.actor) }
             try noteModel(logged.modelHash, of: logged.dot.actor)
             try park(parked)
             try applyChanges(transaction, shapes: shapes, isLocal: isLocal, loaded: loaded)
@@ -98,9 +105,9 @@ extension StoreEngine {
     }
 
     /// A former life of this node whose store was lost may have been ahead of our blocks.
-    private func avoidIdentities(of transaction: Transaction) {
-        guard transaction.dot.actor.node == actor.node else { return }
-        for change in transaction.changes where change.kind == .insert {
+    func avoidIdentities(_ changes: ArraySlice<Change>, of author: ActorID) {
+        guard author.node == actor.node else { return }
+        for change in changes where change.kind == .insert {
             state.allocator.avoid(change.row)
         }
     }
@@ -112,7 +119,14 @@ extension StoreEngine {
             throw ApplyRejection(
                 dot: transaction.dot, reason: "It bears the name of this node's own saves.")
         }
-        for change in transaction.changes {
+        try checkForeign(transaction.changes[...], of: transaction, shapes)
+    }
+
+    /// The same of some of its changes.
+    func checkForeign(
+        _ changes: ArraySlice<Change>, of transaction: Transaction, _ shapes: [ResolvedShape]
+    ) throws {
+        for change in changes {
             let isSound: Bool
             switch shapes[change.shape] {
             case .link: isSound = change.target != nil
@@ -138,17 +152,22 @@ extension StoreEngine {
         }
     }
 
-    private func resolve(
-        _ shape: ChangeShape, of transaction: Transaction
-    ) throws -> ResolvedShape {
+    /// What a transaction's shapes mean in this store.
+    func resolve(_ transaction: Transaction) throws -> [ResolvedShape] {
+        do {
+            return try transaction.shapes.map(resolve)
+        } catch {
+            throw ApplyRejection(dot: transaction.dot, reason: error.reason)
+        }
+    }
+
+    func resolve(_ shape: ChangeShape) throws(UnknownShape) -> ResolvedShape {
         if let table = tables[shape.entity] {
             var positions: [Int] = []
             positions.reserveCapacity(shape.valueCount)
             for name in shape.assigned + shape.carried {
                 guard let position = table.entity.position(of: name) else {
-                    throw ApplyRejection(
-                        dot: transaction.dot,
-                        reason: "\(shape.entity) has no property \(name) here.")
+                    throw UnknownShape("\(shape.entity) has no property \(name) here.")
                 }
                 positions.append(position)
             }
@@ -158,8 +177,7 @@ extension StoreEngine {
             return .link(link)
         }
         if shape.entity == MembershipChange.entity { return .membership }
-        throw ApplyRejection(
-            dot: transaction.dot, reason: "There is no entity \(shape.entity) here.")
+        throw UnknownShape("There is no entity \(shape.entity) here.")
     }
 
     private func applyChanges(
@@ -172,10 +190,18 @@ extension StoreEngine {
         var fresh: [(EntityTable, Change, [Int])] = []
 
         let hasReferences = shapes.contains { $0.hasReferences }
-        if !hasReferences, transaction.changes.allSatisfy({ $0.kind == .insert }),
-            !shapes.contains(where: { $0.hasConstraints || $0.isMembership })
-        {
-            return try insertPlain(transaction, shapes, isLocal: isLocal)
+        if Self.isPlain(shapes), transaction.changes.allSatisfy({ $0.kind == .insert }) {
+            if let showing { return try show(showing, as: stamp) }
+            var digest = ProjectionDigest()
+            try insertPlain(
+                transaction.changes[...], shapes, version: state.actors.integer(transaction.dot),
+                timestamp: Int64(bitPattern: transaction.timestamp.rawValue),
+                dot: transaction.dot, mayBeDead: !isLocal && state.tombstones > 0
+            ) { object, hasher in
+                digest.add(hasher.finalize())
+                group.inserted.append(object)
+            }
+            return state.digest.add(digest)
         }
 
         // First every row's new state, so that references within the transaction find rows that
@@ -265,6 +291,11 @@ extension StoreEngine {
                 link, source: change.row, target: target, isAlive: change.kind == .link,
                 stamp: stamp, seen: transaction.seen)
         }
+    }
+
+    /// Whether inserts of these shapes are independent of all other rows.
+    static func isPlain(_ shapes: [ResolvedShape]) -> Bool {
+        !shapes.contains { $0.hasReferences || $0.hasConstraints || $0.isMembership }
     }
 
     /// Rows that a transaction makes alive or dead, known before any of them is projected.

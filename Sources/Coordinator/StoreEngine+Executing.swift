@@ -110,9 +110,13 @@ extension StoreEngine {
     ///
     /// - Throws: ``CoordinatorError`` (`limitExceeded`) where other nodes would refuse its size.
     func encode(_ transaction: Transaction) throws -> EncodedTransaction {
-        let encoded = EncodedTransaction(transaction)
+        try checkSize(EncodedTransaction(transaction))
+    }
+
+    /// Refuses what is more than one save may be.
+    func checkSize(_ encoded: EncodedTransaction) throws -> EncodedTransaction {
         guard encoded.bytes.count <= Limits.transactionBytes,
-            transaction.changes.count <= Transaction.Bounds.changes
+            encoded.transaction.changes.count <= Transaction.Bounds.changes
         else {
             throw CoordinatorError(
                 .limitExceeded,

@@ -10,38 +10,49 @@ extension StoreEngine {
     ///   relationships kept elsewhere, uniqueness constraints, counts, or anything not valid,
     ///   which the plan then reports in full.
     func saveInserts(_ request: SaveRequest) throws -> SaveResult? {
-        guard let first = request.operations.first, first.kind == .insert else { return nil }
-        var table = self.table(first.entity.name)
-        guard isPlain(table) else { return nil }
+        guard request.operations.first?.kind == .insert else { return nil }
+        let allocator = state.allocator
+        var inserts = PlainInserts(capacity: request.operations.count)
+        guard prepare(request.operations[...], into: &inserts) else {
+            state.allocator = allocator
+            return nil
+        }
+        return try write(request, inserts)
+    }
+
+    /// Works out the changes of inserts; false where they need the whole plan.
+    func prepare(
+        _ operations: ArraySlice<SaveOperation>, into inserts: inout PlainInserts
+    ) -> Bool {
         var allocator = state.allocator
-        var shapes = ShapeTable()
-        var inserted: [SaveResult.InsertedRow] = []
-        var changes: [Change] = []
-        inserted.reserveCapacity(request.operations.count)
-        changes.reserveCapacity(request.operations.count)
-        for operation in request.operations {
+        var current: EntityTable?
+        for operation in operations {
             guard operation.kind == .insert, operation.relationships.isEmpty,
                 operation.row.rawValue < 0
-            else { return nil }
-            if operation.entity !== table.entity {
-                table = self.table(operation.entity.name)
-                guard isPlain(table) else { return nil }
+            else { return false }
+            if operation.entity !== current?.entity {
+                let table = table(operation.entity.name)
+                guard isPlain(table) else { return false }
+                current = table
+            }
+            guard let table = current, let carried = carried(operation.values, table) else {
+                return false
             }
             let row = allocator.next()
-            inserted.append(
+            inserts.inserted.append(
                 .init(
                     temporary: operation.row, row: row, entityName: table.entity.name,
                     name: operation.name))
-            guard let carried = carried(operation.values, table) else { return nil }
-            let shape = shapes.position(of: table, assigned: operation.values, carried: carried)
+            let shape = inserts.shapes.position(
+                of: table, assigned: operation.values, carried: carried)
             var values: [PropertyValue] = []
             values.reserveCapacity(operation.values.count + carried.count)
             for entry in operation.values { values.append(entry.value) }
             for entry in carried { values.append(entry.value) }
-            changes.append(Change(kind: .insert, shape: shape, row: row, values: values))
+            inserts.changes.append(Change(kind: .insert, shape: shape, row: row, values: values))
         }
         state.allocator = allocator
-        return try write(request, shapes.shapes, changes, inserted)
+        return true
     }
 
     private func isPlain(_ table: EntityTable) -> Bool {
@@ -76,23 +87,29 @@ extension StoreEngine {
         }
     }
 
-    private func write(
-        _ request: SaveRequest, _ shapes: [ChangeShape], _ changes: [Change],
-        _ inserted: [SaveResult.InsertedRow]
+    /// Saves inserts whose changes are worked out.
+    ///
+    /// - Parameter encoded: the changes, where they have been written already.
+    func write(
+        _ request: SaveRequest, _ inserts: PlainInserts, encoded: CBORWriter? = nil
     ) throws -> SaveResult {
         let seen = state.versionVector
         let dot = Dot(actor: actor, sequence: seen[actor] + 1)
         let timestamp = state.clock.now(wallMilliseconds: environment.wallMilliseconds())
+        let shapes = inserts.shapes.shapes
         let transaction = Transaction(
             dot: dot, timestamp: timestamp, seen: seen, author: request.author,
             contextName: request.contextName, saveID: request.saveID,
-            modelHash: model.versionHash, shapes: shapes, changes: changes)
-        try apply(try encode(transaction), isLocal: true)
+            modelHash: model.versionHash, shapes: shapes, changes: inserts.changes)
+        try apply(
+            try checkSize(
+                encoded.map { EncodedTransaction(transaction, changes: $0) }
+                    ?? EncodedTransaction(transaction)), isLocal: true)
         let version = RowVersion(dots: [dot])
         let result = SaveResult(
             transaction: dot, timestamp: timestamp, seen: seen, token: token,
-            insertedRows: inserted, conflicts: [],
-            rows: changes.map { change in
+            insertedRows: inserts.inserted, conflicts: [],
+            rows: inserts.changes.map { change in
                 SaveResult.SavedRow(
                     objectID: ManagedObjectID(
                         entityName: shapes[change.shape].entity, row: change.row),
@@ -102,22 +119,23 @@ extension StoreEngine {
         return result
     }
 
-    /// Writes the rows of a transaction that does nothing but insert rows without references.
+    /// Writes rows of a transaction that does nothing but insert rows without references.
     ///
     /// What every row has in common is looked up once, and what they add up to is kept in local
     /// variables until the end: a catch-up and an import are little else than this loop.
+    ///
+    /// - Parameters:
+    ///   - version: what stands in the rows for the transaction, with the timestamp.
+    ///   - dot: the transaction; nil where it has none yet.
+    ///   - mayBeDead: whether a row may have a tombstone.
+    ///   - body: takes each row's object and its hash, which the dot completes.
     func insertPlain(
-        _ transaction: Transaction, _ shapes: [ResolvedShape], isLocal: Bool
+        _ changes: ArraySlice<Change>, _ shapes: [ResolvedShape], version: Int64,
+        timestamp: Int64, dot: Dot?, mayBeDead: Bool,
+        _ body: (ManagedObjectID, RowHasher) -> Void
     ) throws {
-        let dot = transaction.dot
-        let version = state.actors.integer(dot)
-        let timestamp = Int64(bitPattern: transaction.timestamp.rawValue)
-        let mayBeDead = !isLocal && state.tombstones > 0
-        var digest = state.digest
-        var inserted: [ManagedObjectID] = []
-        inserted.reserveCapacity(transaction.changes.count)
         var current: (shape: Int, table: EntityTable, statement: SQLStatement, places: [Int])?
-        for change in transaction.changes {
+        for change in changes {
             if current?.shape != change.shape {
                 guard case .rows(let table, let positions) = shapes[change.shape] else { continue }
                 current = (
@@ -136,12 +154,13 @@ extension StoreEngine {
             let names = table.entity.digestNames
             var hasher = RowHasher(entity: names.entity, row: change.row, insertion: dot)
             for (position, place) in places.enumerated() {
+                let index = Int32(truncatingIfNeeded: position) + 5
                 guard place >= 0 else {
-                    statement.bindNull(Int32(truncatingIfNeeded: position) + 5)
+                    statement.bindNull(index)
                     continue
                 }
                 let value = change.values[place]
-                statement.bind(Int32(truncatingIfNeeded: position) + 5, value)
+                statement.bind(index, value)
                 hasher.combine(property: names.properties[position], value: value, dot: dot)
             }
             if table.entity.sharesTable { statement.bind(Int32(places.count) + 5, table.code) }
@@ -150,11 +169,8 @@ extension StoreEngine {
             } catch let failure as SQLFailure where failure.isIdentityTaken {
                 throw RowAlarm.identityExists
             }
-            digest.add(hasher.finalize())
-            inserted.append(ManagedObjectID(entityName: table.entity.name, row: change.row))
+            body(ManagedObjectID(entityName: table.entity.name, row: change.row), hasher)
         }
-        state.digest = digest
-        group.inserted.append(contentsOf: inserted)
     }
 
     /// For each property of a table the place of its value in a change, or -1.
@@ -162,5 +178,17 @@ extension StoreEngine {
         var places = [Int](repeating: -1, count: table.entity.properties.count)
         for (place, position) in positions.enumerated() { places[position] = place }
         return places
+    }
+}
+
+/// The inserts of a save as changes, in the making.
+struct PlainInserts {
+    var shapes = ShapeTable()
+    var inserted: [SaveResult.InsertedRow] = []
+    var changes: [Change] = []
+
+    init(capacity: Int) {
+        inserted.reserveCapacity(capacity)
+        changes.reserveCapacity(capacity)
     }
 }

@@ -28,8 +28,9 @@ extension StoreEngine {
         let engine: StoreEngine
         do {
             if isNew { try create(database, model, cluster, node, environment) }
-            try StoreLayout.upgrade(database)
+            let isUpgraded = try StoreLayout.upgrade(database)
             try checkOwner(database, path: path, cluster: cluster, node: node)
+            let hasFinishedStaging = try finishStaging(database)
             let plan = try adopt(model, migration, in: database, path: path)
             engine = try begin(
                 database, model, cluster, node, environment,
@@ -37,6 +38,8 @@ extension StoreEngine {
                     path: path, plan: plan, isNew: isNew, minimumIncarnation: minimumIncarnation,
                     beside: beside,
                     announce: { try $0.write(path, files) }))
+            engine.hasFinishedStaging = hasFinishedStaging
+            if isUpgraded { try engine.recomputeDigest() }
             try database.execute(sql: "COMMIT")
         } catch {
             try? database.execute(sql: "ROLLBACK")
@@ -44,6 +47,16 @@ extension StoreEngine {
         }
         try engine.incarnationRecord(generation: engine.state.generation).write(path, files)
         return engine
+    }
+
+    /// Computes the digest anew, for older layouts had another; in an opening's transaction.
+    private func recomputeDigest() throws {
+        let catalog = StoreCatalog(
+            model: model, cluster: cluster, names: try StoreLayout.readNames(in: database),
+            actors: state.actors, history: history)
+        state.digest = try StoreReader(database: database, catalog: catalog).recomputeDigest().0
+        try writeState()
+        adoptState()
     }
 
     /// What the side file is to say of this incarnation.
@@ -253,7 +266,7 @@ extension StoreEngine {
         let hasOtherPolicies = beginning.plan?.hasOtherPolicies ?? false
         try engine.adoptConstraints(isPolicyNew: hasOtherPolicies)
         if hasOtherPolicies { try engine.settleAllClaims() }
-        engine.adoptOpenedState()
+        engine.adoptState()
         return engine
     }
 }

@@ -107,6 +107,7 @@ extension StoreEngine {
             return try loadEclipsed(table, row) ?? loadTombstone(table, row)
         }
         defer { statement.reset() }
+        if state.actors.isHidden(statement.integer(1)) { return nil }
         var columns: [PropertyValue] = []
         columns.reserveCapacity(table.entity.properties.count)
         for (position, property) in table.entity.properties.enumerated() {
@@ -159,9 +160,9 @@ extension StoreEngine {
     func isVisible(_ row: RowID, root: String) throws -> Bool {
         if let known = knownAlive[row] { return known == root }
         let statement = try database.prepared(
-            "SELECT 1 FROM \(EntityTable.quote(root)) WHERE _id = ?1")
+            "SELECT _version FROM \(EntityTable.quote(root)) WHERE _id = ?1")
         statement.bind(1, row.rawValue)
-        let found = try statement.step()
+        let found = try statement.step() && !state.actors.isHidden(statement.integer(0))
         statement.reset()
         if found { knownAlive[row] = root }
         return found

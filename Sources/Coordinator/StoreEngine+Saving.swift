@@ -19,6 +19,7 @@ extension StoreEngine {
             throw CoordinatorError.departed(actor.node)
         }
         if !request.membership.isEmpty { return try saveMembership(request) }
+        if let showing { return try write(request, showing.inserts, encoded: showing.encoded) }
         if let result = try saveInserts(request) { return result }
         var plan = SavePlan()
         try work(out: request, into: &plan)

@@ -89,6 +89,12 @@ final class StoreEngine {
     /// The transaction being applied, which is not in the log yet.
     var applying: Transaction?
 
+    /// Whether the opening has finished what a process that ended had left staged.
+    var hasFinishedStaging = false
+
+    /// What the group is about to show: its rows are in their tables already.
+    var showing: StagedInserts?
+
     /// What a group has changed so far.
     struct GroupChanges {
         var transactions: [EncodedTransaction] = []
@@ -140,8 +146,8 @@ final class StoreEngine {
         self.environment = environment
     }
 
-    /// Takes what opening wrote as committed; the caller commits it.
-    func adoptOpenedState() { committed = state }
+    /// Takes the state for committed, outside a group; the caller commits what belongs to it.
+    func adoptState() { committed = state }
 
     /// The token of the open group, or of the store where none is open.
     var token: QueryGenerationToken {
@@ -219,7 +225,7 @@ final class StoreEngine {
 
     /// In WAL mode synchronous = NORMAL writes a commit without waiting for the disk, FULL waits.
     /// SQLite lets it be changed between transactions only.
-    private func setDurability(_ isDurable: Bool) throws {
+    func setDurability(_ isDurable: Bool) throws {
         guard currentDurability != isDurable else { return }
         // Prepared anew each time: SQLite carries this pragma out while it compiles it, so that
         // running a kept statement once more changes nothing.

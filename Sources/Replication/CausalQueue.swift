@@ -154,11 +154,14 @@ struct CausalQueue: Sendable {
     /// The next batch to apply; empty while one is outstanding or nothing is ready.
     mutating func takeBatch() -> [EncodedTransaction] {
         guard applying.isEmpty, !ready.isEmpty else { return [] }
-        var bytes = 0
+        var (bytes, changes) = (0, 0)
         while let next = ready.first, applying.count < limits.applyCount,
-            applying.isEmpty || bytes + next.bytes.count <= limits.applyBytes
+            applying.isEmpty
+                || bytes + next.bytes.count <= limits.applyBytes
+                    && changes + next.transaction.changes.count <= limits.applyChanges
         {
             bytes += next.bytes.count
+            changes += next.transaction.changes.count
             applying.append(next)
             _ = ready.popFirst()
         }

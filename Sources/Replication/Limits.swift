@@ -36,6 +36,10 @@ public struct Limits: Hashable, Sendable {
     /// The most bytes in one apply effect, unless a single transaction is longer.
     public var applyBytes = 4 * 1024 * 1024
 
+    /// The most changes in one apply effect, unless a single transaction has more: such a one is
+    /// alone, and the store lets saves come between its parts.
+    public var applyChanges = 5_000
+
     /// The most actors in a vector that is remembered of a peer: restarts of all nodes that are
     /// not yet compacted.
     public var actors = 16_384

@@ -104,6 +104,10 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case heldForModel
     /// A store made with the next model learnt of the one before from a peer.
     case modelLearnt
+    /// A transaction was written part by part, and shown at once.
+    case transactionStaged
+    /// What a crash had left of one was finished by the next opening.
+    case stagingFinished
 }
 
 /// How often each rare path was met.

@@ -30,6 +30,7 @@ public struct FetchCompiler: Sendable {
     let model: ManagedObjectModel
     let codes: EntityCodes
     let cluster: String?
+    let hiddenVersion: Int64?
 
     /// Makes a compiler.
     ///
@@ -37,10 +38,15 @@ public struct FetchCompiler: Sendable {
     ///   - model: the model.
     ///   - codes: what column `_entity` holds.
     ///   - cluster: whose object URIs are taken; nil for any.
-    public init(model: ManagedObjectModel, codes: EntityCodes, cluster: String? = nil) {
+    ///   - hiddenVersion: the `_version` of rows that are not to be seen; nil where there are none.
+    public init(
+        model: ManagedObjectModel, codes: EntityCodes, cluster: String? = nil,
+        hiding hiddenVersion: Int64? = nil
+    ) {
         self.model = model
         self.codes = codes
         self.cluster = cluster
+        self.hiddenVersion = hiddenVersion
     }
 
     /// Compiles a request.
@@ -62,7 +68,7 @@ public struct FetchCompiler: Sendable {
         var resolver = PredicateResolver(paths: paths, cluster: cluster)
         let predicate = try resolver.resolve(request.predicate ?? .constant(true))
 
-        var builder = SQLBuilder(model: model, codes: codes)
+        var builder = SQLBuilder(model: model, codes: codes, hiding: hiddenVersion)
         var conditions = builder.entityCondition(
             entity, includesSubentities: request.includesSubentities, alias: "t0")
         if predicate != .constant(true) {
@@ -97,7 +103,7 @@ public struct FetchCompiler: Sendable {
             request.resultType == .dictionary && request.returnsDistinctResults ? "DISTINCT " : ""
         var sql =
             "SELECT \(distinct)\(selection.expressions.joined(separator: ", "))"
-            + " FROM \(SQLBuilder.quote(entity.root)) AS t0\(try builder.joinText())"
+            + " FROM \(builder.table(entity.name)) AS t0\(try builder.joinText())"
         if !conditions.isEmpty { sql += " WHERE \(conditions.joined(separator: " AND "))" }
         sql += tail
         if request.resultType == .count { sql = "SELECT count(*) FROM (\(sql))" }

@@ -11,6 +11,8 @@ struct SQLBuilder {
 
     let model: ManagedObjectModel
     let codes: EntityCodes
+    /// What marks the rows of tables that readers are not to see; nil where there are none.
+    let hiddenVersion: Int64?
     var bindings: [PropertyValue] = []
     /// Of a grouped fetch, what names in having and order stand for.
     var columnExpressions: [String] = []
@@ -26,9 +28,10 @@ struct SQLBuilder {
     private var outer = Scope(base: "t0")
     private var aliasCount = 0
 
-    init(model: ManagedObjectModel, codes: EntityCodes) {
+    init(model: ManagedObjectModel, codes: EntityCodes, hiding hiddenVersion: Int64?) {
         self.model = model
         self.codes = codes
+        self.hiddenVersion = hiddenVersion
     }
 
     /// An identifier in quotes. Names of the model are letters, digits and underscores; link
@@ -51,8 +54,11 @@ struct SQLBuilder {
         return "\(letter)\(aliasCount)"
     }
 
-    private func table(_ entity: String) -> String {
-        Self.quote(model.entity(named: entity)?.root ?? entity)
+    /// The rows of an entity's hierarchy that readers see, as what FROM names.
+    func table(_ entity: String) -> String {
+        let table = Self.quote(model.entity(named: entity)?.root ?? entity)
+        guard let hiddenVersion else { return table }
+        return "(SELECT * FROM \(table) WHERE _version <> \(hiddenVersion))"
     }
 
     /// That a row is of the entity or, as wanted, of one that inherits from it; none where the

@@ -57,6 +57,7 @@ extension StoreReader {
                 "SELECT \(table.selectedColumns.joined(separator: ", ")) "
                     + "FROM \(EntityTable.quote(entity.root))\(own)")
             while try statement.step() {
+                if actors.isHidden(statement.integer(1)) { continue }
                 let row = RowID(statement.integer(0))
                 do {
                     digest.add(try rowHash(statement, table, row, actors))
@@ -212,10 +213,12 @@ extension StoreReader {
         }
         // A purged log does not tell of all rows.
         guard isLogWhole else { return differences }
+        let actors = try actors()
         for entity in catalog.model.entities where entity.parent == nil {
             let statement = try database.prepared(
-                "SELECT _id FROM \(EntityTable.quote(entity.name)) ORDER BY _id")
+                "SELECT _id, _version FROM \(EntityTable.quote(entity.name)) ORDER BY _id")
             while try statement.step() {
+                if actors.isHidden(statement.integer(1)) { continue }
                 let row = RowID(statement.integer(0))
                 if differences.count < limit, entities[row] == nil {
                     differences.append("\(entity.name)/\(row) was never inserted")

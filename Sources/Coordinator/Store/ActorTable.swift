@@ -8,7 +8,15 @@ struct ActorTable: Sendable {
     private(set) var actors: [ActorID] = []
     private var codes: [ActorID: Int] = [:]
 
+    /// The transaction whose rows stand in their tables with ``stagedVersion``; nil where there is
+    /// none, or where it is not there for readers yet.
+    var staged: Stamp?
+
     static let sequenceBits: Int64 = 40
+
+    /// What stands in the rows of a transaction that is written part by part, in the place of its
+    /// dot, which it is given at the end: see ``StagedInserts``. No actor ever has its number.
+    static let stagedVersion: Int64 = 1 << 62 | 1
 
     func code(of actor: ActorID) -> Int? { codes[actor] }
 
@@ -35,6 +43,7 @@ struct ActorTable: Sendable {
     ///
     /// - Throws: ``CoordinatorError`` (`storeDamaged`) where no actor has that number.
     func dot(_ integer: Int64) throws -> Dot {
+        if integer == Self.stagedVersion, let staged { return staged.dot }
         let code = Int(integer >> Self.sequenceBits)
         let sequence = UInt64(integer & ((1 << Self.sequenceBits) - 1))
         guard code >= 1, code <= actors.count, sequence > 0 else {
@@ -42,6 +51,18 @@ struct ActorTable: Sendable {
                 .storeDamaged, "The store names transaction \(integer), but not its author.")
         }
         return Dot(actor: actors[code - 1], sequence: sequence)
+    }
+
+    /// Whether a row with that version is not there for readers yet.
+    func isHidden(_ version: Int64) -> Bool { version == Self.stagedVersion && staged == nil }
+
+    /// The stamp of a row that one transaction alone has written.
+    func stamp(version: Int64, timestamp: Int64) throws -> Stamp {
+        if version == Self.stagedVersion, let staged { return staged }
+        guard let known = HybridTimestamp(rawValue: UInt64(bitPattern: timestamp)) else {
+            throw CoordinatorError(.storeDamaged, "A row's timestamp is out of range.")
+        }
+        return Stamp(timestamp: known, dot: try dot(version))
     }
 }
 

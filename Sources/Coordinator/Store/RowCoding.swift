@@ -142,7 +142,7 @@ struct RowCoding {
     ) throws -> RowState {
         var state = RowState(propertyCount: table.entity.properties.count)
         guard let registers else {
-            let stamp = try stamp(version, UInt64(bitPattern: timestamp))
+            let stamp = try actors.stamp(version: version, timestamp: timestamp)
             let values = columns ?? []
             state.insertion = Register(Sibling(stamp: stamp, value: true))
             if table.entity.policies.isRowGrained {

@@ -9,24 +9,28 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 6
+    static let version: Int32 = 7
 
     /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
-    /// members, or without consumers of history.
-    static func canUpgrade(_ version: Int32) -> Bool { (3...5).contains(version) }
+    /// members, without consumers of history, or without staged rows.
+    static func canUpgrade(_ version: Int32) -> Bool { (3...6).contains(version) }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
     /// the model is adopted.
-    static func upgrade(_ database: Database) throws {
+    ///
+    /// - Returns: whether there was something to do; the digest is then to be computed anew.
+    static func upgrade(_ database: Database) throws -> Bool {
         let version = try Int32.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-        guard canUpgrade(version) else { return }
+        guard canUpgrade(version) else { return false }
         try database.execute(
             sql: """
                 PRAGMA user_version = \(self.version);
                 \(version == 3 ? eclipsedTables : "")
                 \(memberTable)
                 \(historyTables)
+                \(stagedTable)
                 """)
+        return true
     }
 
     /// Living rows whose unique key an earlier row shows, and their keys.
@@ -56,6 +60,13 @@ enum StoreLayout {
         CREATE INDEX IF NOT EXISTS _saveByPosition ON _save (position);
         CREATE INDEX IF NOT EXISTS _conflictByClosing ON _conflict (closed, position)
             WHERE closed > 0;
+        """
+
+    /// The transaction whose rows are being written part by part, at most one; without a dot until
+    /// readers are to see them.
+    private static let stagedTable = """
+        CREATE TABLE IF NOT EXISTS _staged (
+            id INTEGER PRIMARY KEY CHECK (id = 1), dot INTEGER, timestamp INTEGER) STRICT;
         """
 
     static let systemTables = """
@@ -99,6 +110,7 @@ enum StoreLayout {
         \(eclipsedTables)
         \(memberTable)
         \(historyTables)
+        \(stagedTable)
         """
 
     /// Makes or extends the tables of a model's entities.
@@ -245,6 +257,24 @@ enum StoreLayout {
         standing.closedRecords = Int(clamping: records.integer(0))
         records.reset()
         return standing
+    }
+
+    /// How rows with ``ActorTable/stagedVersion`` are to be read.
+    enum StagedRows {
+        /// There are none.
+        case none
+        /// Readers are not to see them yet.
+        case hidden
+        /// They are of this transaction, by the integer of its dot.
+        case shown(dot: Int64, timestamp: Int64)
+    }
+
+    static func readStaged(in database: Database) throws -> StagedRows {
+        let statement = try database.prepared("SELECT dot, timestamp FROM _staged")
+        guard try statement.step() else { return .none }
+        defer { statement.reset() }
+        if statement.isNull(0) { return .hidden }
+        return .shown(dot: statement.integer(0), timestamp: statement.integer(1))
     }
 
     static func readActors(in database: Database) throws -> (ActorTable, VersionVector) {

@@ -105,7 +105,8 @@ extension StoreReader {
     ) throws -> CompiledFetch {
         let compiler = FetchCompiler(
             model: catalog.model, codes: EntityCodes(catalog.names.entities),
-            cluster: catalog.cluster)
+            cluster: catalog.cluster,
+            hiding: try hidesRows() ? ActorTable.stagedVersion : nil)
         do {
             return try compiler.compile(request, selecting: columns)
         } catch let error as PredicateError {

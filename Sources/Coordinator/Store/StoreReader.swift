@@ -62,7 +62,9 @@ public struct StoreReader {
         statement.bind(1, row.rawValue)
         guard try statement.step() else { return try survivor(of: row, entity) }
         defer { statement.reset() }
-        return try decode(statement, table, actors: try actors())
+        let actors = try actors()
+        if actors.isHidden(statement.integer(1)) { return nil }
+        return try decode(statement, table, actors: actors)
     }
 
     /// The object that is shown in place of an eclipsed one; nil where the row is not eclipsed.
@@ -111,7 +113,19 @@ public struct StoreReader {
         return catalog.table(name)
     }
 
-    func actors() throws -> ActorTable { try catalog.actors(database) }
+    /// The actors, and what is staged in the state that is read.
+    func actors() throws -> ActorTable {
+        var actors = try catalog.actors(database)
+        if case .shown(let dot, let timestamp) = try StoreLayout.readStaged(in: database) {
+            actors.staged = try actors.stamp(version: dot, timestamp: timestamp)
+        }
+        return actors
+    }
+
+    /// Whether tables hold rows that readers of this state are not to see yet.
+    func hidesRows() throws -> Bool {
+        if case .hidden = try StoreLayout.readStaged(in: database) { true } else { false }
+    }
 
     /// Decodes the current row of a statement that selects ``EntityTable/selectedColumns``,
     /// from a column on.
@@ -158,11 +172,13 @@ public struct StoreReader {
         statement.bind(1, row.rawValue)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
+        let actors = try actors()
+        if actors.isHidden(statement.integer(1)) { return nil }
         var columns: [PropertyValue] = []
         for (position, property) in table.entity.properties.enumerated() {
             columns.append(try statement.value(Int32(position) + 4, property.content))
         }
-        return try RowCoding(table: table, actors: try actors()).decode(
+        return try RowCoding(table: table, actors: actors).decode(
             version: statement.integer(1), timestamp: statement.integer(2),
             registers: statement.isNull(3) ? nil : statement.bytes(3), columns: columns)
     }
@@ -201,18 +217,20 @@ public struct StoreReader {
                     + "WHERE property = '' AND entity IN (\(names)))"
             }
             sql =
-                "SELECT t._id, \(code) FROM \(root) t WHERE t.\(EntityTable.quote(property)) = ?1"
+                "SELECT t._id, \(code), t._version FROM \(root) t WHERE t.\(EntityTable.quote(property)) = ?1"
                 + "\(own) ORDER BY t._id"
         case .link(let name, let isFirst):
             let (near, far) = isFirst ? ("source", "target") : ("target", "source")
             sql =
-                "SELECT t._id, \(code) FROM \(EntityTable.quote(name)) l JOIN \(root) t "
-                + "ON t._id = l.\(far) WHERE l.\(near) = ?1 AND l._alive ORDER BY t._id"
+                "SELECT t._id, \(code), t._version FROM \(EntityTable.quote(name)) l "
+                + "JOIN \(root) t ON t._id = l.\(far) WHERE l.\(near) = ?1 AND l._alive ORDER BY t._id"
         }
         let statement = try database.prepared(sql)
         statement.bind(1, row.rawValue)
         var result: [(RowID, Int64?)] = []
         while try statement.step() {
+            let isStaged = statement.integer(2) == ActorTable.stagedVersion
+            if isStaged, case .hidden = try StoreLayout.readStaged(in: database) { continue }
             result.append(
                 (RowID(statement.integer(0)), statement.isNull(1) ? nil : statement.integer(1)))
         }

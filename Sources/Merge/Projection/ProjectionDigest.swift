@@ -22,6 +22,9 @@ public struct ProjectionDigest: Hashable, Sendable, CustomStringConvertible {
         self.low = low
     }
 
+    /// Adds what other rows add up to.
+    public mutating func add(_ digest: ProjectionDigest) { add((digest.high, digest.low)) }
+
     /// Adds a row's hash.
     public mutating func add(_ hash: (UInt64, UInt64)) {
         high &+= hash.0
@@ -82,27 +85,23 @@ public struct DigestNames: Hashable, Sendable {
 /// an added optional column changes no digest.
 public struct RowHasher: Sendable {
     private var hasher: StableHasher
-    private let insertion: Dot
+    private let insertion: Dot?
 
     /// Begins a row.
     ///
-    /// - Parameter insertion: the dot of the write that counts as the row's insertion.
-    public init(entity: UInt64, row: RowID, insertion: Dot) {
+    /// - Parameter insertion: the dot of the write that counts as the row's insertion; nil where it
+    ///   is told at the end, and all values are by it.
+    public init(entity: UInt64, row: RowID, insertion: Dot?) {
         hasher = StableHasher(seed: entity)
         hasher.combine(UInt64(bitPattern: row.rawValue))
-        hasher.combine(insertion)
         self.insertion = insertion
     }
 
     /// Adds a visible value with the dot that won.
-    public mutating func combine(property: UInt64, value: PropertyValue, dot: Dot) {
-        if dot == insertion {
-            if value.isNull { return }
-            hasher.combine(property)
-        } else {
-            hasher.combine(property)
-            hasher.combine(dot)
-        }
+    public mutating func combine(property: UInt64, value: PropertyValue, dot: Dot?) {
+        if value.isNull, dot == insertion { return }
+        hasher.combine(property)
+        if let dot, dot != insertion { hasher.combine(dot) }
         hasher.combine(value)
     }
 
@@ -113,5 +112,18 @@ public struct RowHasher: Sendable {
     }
 
     /// The row's hash.
-    public func finalize() -> (UInt64, UInt64) { hasher.finalize() }
+    public func finalize() -> (UInt64, UInt64) {
+        guard let insertion else {
+            preconditionFailure("A row's hash needs the dot of its insertion.")
+        }
+        return finalize(insertion: insertion)
+    }
+
+    /// The hash of a row whose insertion was not known at the beginning. The dot comes last, so that
+    /// very many rows are hashed before it is known.
+    public func finalize(insertion: Dot) -> (UInt64, UInt64) {
+        var hasher = hasher
+        hasher.combine(insertion)
+        return hasher.finalize()
+    }
 }

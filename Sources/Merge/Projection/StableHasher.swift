@@ -32,13 +32,12 @@ public struct StableHasher: Sendable {
             offset += 8
         }
         var tail: UInt64 = 0
-        var shift: UInt64 = 0
-        while offset < bytes.count {
-            tail |= UInt64(bytes[offset]) << shift
-            shift += 8
-            offset += 1
+        if offset < bytes.count {
+            withUnsafeMutableBytes(of: &tail) {
+                $0.copyMemory(from: .init(rebasing: bytes[offset...]))
+            }
         }
-        combine(tail)
+        combine(UInt64(littleEndian: tail))
         combine(UInt64(bytes.count))
     }
 

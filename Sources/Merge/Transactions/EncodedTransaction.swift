@@ -13,6 +13,12 @@ public struct EncodedTransaction: Hashable, Sendable {
         bytes = transaction.encoded()
     }
 
+    /// Encodes a transaction whose changes have been written already, in their order.
+    public init(_ transaction: Transaction, changes: CBORWriter) {
+        self.transaction = transaction
+        bytes = transaction.encoded(changes: changes)
+    }
+
     /// Decodes foreign bytes; total.
     public init(decoding bytes: [UInt8]) throws(DecodingFailure) {
         transaction = try Transaction.decode(bytes)

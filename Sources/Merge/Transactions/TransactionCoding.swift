@@ -24,7 +24,22 @@ extension Transaction {
 
     /// The canonical bytes.
     public func encoded() -> [UInt8] {
-        var writer = CBORWriter(capacity: 160 + changes.count * 64)
+        var writer = head(capacity: 160 + changes.count * 64)
+        for change in changes { writer.write(change) }
+        return writer.bytes
+    }
+
+    /// The canonical bytes, of changes that have been written already: a transaction of very many
+    /// is encoded part by part.
+    func encoded(changes written: CBORWriter) -> [UInt8] {
+        var writer = head(capacity: 160 + written.bytes.count)
+        writer.append(written)
+        return writer.bytes
+    }
+
+    /// What stands before the changes.
+    private func head(capacity: Int) -> CBORWriter {
+        var writer = CBORWriter(capacity: capacity)
         writer.beginArray(12)
         writer.write(Self.format)
         writer.write(UInt64(dot.actor.node.rawValue))
@@ -46,15 +61,7 @@ extension Transaction {
             for name in shape.carried { writer.write(name) }
         }
         writer.beginArray(changes.count)
-        for change in changes {
-            writer.beginArray(3 + (change.target == nil ? 0 : 1) + change.values.count)
-            writer.write(UInt64(change.kind.rawValue))
-            writer.write(UInt64(change.shape))
-            writer.write(change.row.rawValue)
-            if let target = change.target { writer.write(target.rawValue) }
-            for value in change.values { writer.write(value) }
-        }
-        return writer.bytes
+        return writer
     }
 
     /// Reads canonical bytes; total: whatever the bytes are, it gives a transaction or throws.
@@ -170,5 +177,17 @@ extension Transaction {
         var hasher = StableHasher(seed: 2)
         hasher.combine(bytes)
         return hasher.finalize().0
+    }
+}
+
+extension CBORWriter {
+    /// Writes a change, as transactions hold it.
+    public mutating func write(_ change: Change) {
+        beginArray(3 + (change.target == nil ? 0 : 1) + change.values.count)
+        write(UInt64(change.kind.rawValue))
+        write(UInt64(change.shape))
+        write(change.row.rawValue)
+        if let target = change.target { write(target.rawValue) }
+        for value in change.values { write(value) }
     }
 }

@@ -134,6 +134,7 @@ final class SimulatedProcess {
         }
         observeFound()
         noteMigration()
+        if coordinator.hasFinishedStaging { met(.stagingFinished) }
         observe { .durable(node: $0, vector: state.durable) }
         feed(
             .started(
@@ -790,6 +791,7 @@ final class SimulatedProcess {
         if gauges.droppedCount > 0 { met(.queueOverflowed) }
         if gauges.pullCount > 0, gauges.deliveredCount > 0 { met(.gapRepairedByPull) }
         if gauges.piecesBytes > 0 { met(.sentInPieces) }
+        if coordinator.stagedTransactions > 0 { met(.transactionStaged) }
         if !replicator.status.orphaned.isEmpty { met(.orphanFound) }
         if world.plan.succession != nil { noteHeldForModel() }
         let sizes = coordinator.storeSizes()

@@ -14,6 +14,8 @@ final class EngineNode {
     private(set) var opened: PersistentStoreCoordinator?
     private let directory: URL
     private let files: any StoreFiles
+    /// What its options are beside the files.
+    var configure: (inout PersistentStoreCoordinator.Options) -> Void = { _ in }
     private let heard = Heard()
     private var observation: CommitObservation?
 
@@ -44,6 +46,7 @@ final class EngineNode {
     func open() throws {
         var options = PersistentStoreCoordinator.Options()
         options.files = files
+        configure(&options)
         let coordinator = try PersistentStoreCoordinator(
             storeAt: path, model: model, cluster: "test", node: node, options: options)
         observation = coordinator.observeCommits { [heard] notice in
@@ -91,6 +94,13 @@ final class EngineNode {
         let queue = try DatabaseQueue(path: path)
         try queue.write { try $0.execute(sql: sql) }
         try queue.close()
+    }
+
+    /// The number that a query gives in the file; the node must be closed.
+    func look(_ sql: String) throws -> Int64 {
+        let queue = try DatabaseQueue(path: path)
+        defer { try? queue.close() }
+        return try #require(try queue.read { try Int64.fetchOne($0, sql: sql) })
     }
 
     // MARK: Saving

@@ -1,0 +1,140 @@
+import Synchronization
+
+/// Very large transactions a part at a time: see ``StagedInserts``.
+extension GroupCommit {
+    /// Does a part of what is staged, or begins with what waits to be.
+    ///
+    /// Where a disk is full the rest is tried again after the next group, and what is large is
+    /// written in one piece meanwhile, which says so.
+    func advanceStaged() {
+        guard waiting.withLock({ $0.stopped == nil }) else { return endStaged() }
+        guard let (inserts, job) = staged else { return beginStaged() }
+        do {
+            if inserts.phase == .complete {
+                show(inserts, job)
+            } else {
+                followLog(pages: staging.checkpointPages)
+                try inserts.advance(engine, atMost: staging.atOnce)
+            }
+            if inserts.phase == .done { staged = nil }
+            setStaging(staged != nil)
+            // What is shown already, or never will be, is nothing that others have to wait for.
+            if inserts.isAnswered, let next = waiting.withLock({ $0.takeForeign(staging) }) {
+                commit([next])
+            }
+        } catch {
+            fail(inserts, job, error)
+        }
+    }
+
+    private func beginStaged() {
+        let next = waiting.withLock { $0.takeDeferred() }
+        guard let next else { return }
+        guard let inserts = origin(next).flatMap({ StagedInserts($0, engine) }) else {
+            return commit([next])
+        }
+        staged = (inserts, next)
+        setStaging(true)
+    }
+
+    private func origin(_ job: Job) -> StagedInserts.Origin? {
+        guard job.size >= staging.operations else { return nil }
+        switch job {
+        case .save(let make, _, _): return (try? make(engine)).map { .save($0) }
+        case .apply(let transactions, _):
+            return transactions.count == 1 ? .foreign(transactions[0]) : nil
+        case .makeDurable, .maintain: return nil
+        }
+    }
+
+    /// Lets its job be done as if it were small: it finds the rows in their tables.
+    private func show(_ inserts: StagedInserts, _ job: Job) {
+        // The log is written back after it, not with it: both together would hold others up.
+        followLog(pages: 0)
+        engine.showing = inserts
+        commit([job])
+        engine.showing = nil
+        let isShown = engine.committed.actors.staged != nil
+        if isShown { published.withLock { $0.stagedCount += 1 } }
+        inserts.proceed(isShown: isShown)
+    }
+
+    private func fail(_ inserts: StagedInserts, _ job: Job, _ error: any Error) {
+        guard !inserts.isAnswered else {
+            setStaging(false)
+            stopIfNeeded(CoordinatorError(mapping: error))
+            if let next = waiting.withLock({ $0.takeDeferred() }) { commit([next]) }
+            return
+        }
+        inserts.proceed(isShown: false)
+        if inserts.phase == .done { staged = nil }
+        setStaging(staged != nil)
+        if error is NotStageable || error is ApplyRejection {
+            commit([job])
+        } else {
+            let mapped = CoordinatorError(mapping: error)
+            job.fail(mapped)
+            stopIfNeeded(mapped)
+        }
+    }
+
+    /// What is written part by part is written back in small parts as well.
+    private func followLog(pages: Int) {
+        LogCheckpoint.follow(commitsOf: engine.database, pages: pages)
+    }
+
+    private func setStaging(_ isStaging: Bool) {
+        if !isStaging { followLog(pages: staging.usualCheckpointPages) }
+        waiting.withLock { waiting in
+            waiting.isStaging = isStaging
+            waiting.isStagingForeign = isStaging && staged.map { !$0.job.isSave } ?? false
+        }
+    }
+
+    /// After a stop nothing is written; the next opening finishes what is there.
+    private func endStaged() {
+        if let (inserts, job) = staged, !inserts.isAnswered {
+            job.fail(
+                waiting.withLock { $0.stopped }
+                    ?? CoordinatorError(.notWritable, "The store was closed."))
+        }
+        staged = nil
+        setStaging(false)
+    }
+}
+
+extension GroupCommit.Waiting {
+    /// Puts a job behind those that wait. One that is to be staged waits apart, and so does what
+    /// comes from elsewhere after such a one: it may build on it.
+    mutating func add(_ job: GroupCommit.Job, _ staging: GroupCommit.Staging) {
+        if job.mayBeStaged && job.size >= staging.operations || job.isApply && defersForeign {
+            deferred.append((job, come))
+        } else {
+            jobs.append(job)
+            come += 1
+        }
+    }
+
+    /// The next foreign transactions that wait apart, unless they are to be staged.
+    mutating func takeForeign(_ staging: GroupCommit.Staging) -> GroupCommit.Job? {
+        guard let place = deferred.firstIndex(where: { $0.job.isApply }),
+            deferred[place].job.size < staging.operations, deferred[place].after <= taken
+        else { return nil }
+        return deferred.remove(at: place).job
+    }
+
+    private var defersForeign: Bool { isStagingForeign || deferred.contains { $0.job.isApply } }
+
+    /// The next job that waits apart, once all that came before it is done.
+    mutating func takeDeferred() -> GroupCommit.Job? {
+        guard let first = deferred.first, first.after <= taken else { return nil }
+        deferred.removeFirst()
+        return first.job
+    }
+}
+
+extension GroupCommit.Job {
+    var isApply: Bool { if case .apply = self { true } else { false } }
+
+    var mayBeStaged: Bool { isSave || isApply }
+}

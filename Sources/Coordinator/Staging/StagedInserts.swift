@@ -1,0 +1,149 @@
+import Merge
+
+/// A transaction of very many inserts on its way into the store, a part at a time, so that other
+/// saves come between: SQLite has one writer, and all of it at once would hold that up for long.
+///
+/// Its rows come first, in commits of their own, with ``ActorTable/stagedVersion`` for a version,
+/// and readers leave them out. One commit then gives the transaction its place in the log and says
+/// in `_staged` whose the rows are: from there on all of them are seen. Last the rows get the
+/// version that they would have had, part by part again.
+///
+///     check ──► write ──► show ──► fold       each part by part, but for show
+///       │         └────────┴──► discard       where it cannot be shown
+///       └► in one piece: it is of another kind, or something in it is not valid
+///
+/// Invariants
+/// 1. At most one transaction is staged; the next begins when the rows of the last are folded.
+/// 2. Hidden rows are of identities that nobody knows yet, of entities without references, unique
+///    keys and counts of members: no save that comes between can depend on them, nor they on it.
+/// 3. An opening finds what a crash has left, by the version: it folds or removes it.
+///
+/// Other kinds of transaction, and those of another model, are written in one piece, however large.
+final class StagedInserts {
+    /// Where the transaction comes from.
+    enum Origin {
+        case save(SaveRequest)
+        case foreign(EncodedTransaction)
+    }
+
+    enum Phase {
+        case checking, writing, complete, folding, discarding, done
+    }
+
+    let origin: Origin
+    /// The changes; of a save as far as they are worked out.
+    private(set) var inserts: PlainInserts
+    /// The changes as the log holds them, as far as they are written; of a save.
+    private(set) var encoded: CBORWriter?
+    private var shapes: [ResolvedShape] = []
+    /// What the rows add to the digest, but for the dot.
+    private var hashers: [RowHasher] = []
+    /// The objects whose rows are written.
+    private var written: [ManagedObjectID] = []
+    /// How many changes the phase has come past.
+    private var position = 0
+    private(set) var phase = Phase.checking
+
+    /// Whether whoever asked for it has heard what came of it.
+    var isAnswered: Bool { [.folding, .discarding, .done].contains(phase) }
+
+    /// Begins with a save or a foreign transaction.
+    ///
+    /// - Returns: nil where it is of no kind that can be staged.
+    init?(_ origin: Origin, _ engine: StoreEngine) {
+        self.origin = origin
+        switch origin {
+        case .save(let request):
+            guard request.membership.isEmpty else { return nil }
+            inserts = PlainInserts(capacity: request.operations.count)
+            encoded = CBORWriter(capacity: request.operations.count * 64)
+        case .foreign(let encoded):
+            let transaction = encoded.transaction
+            guard transaction.modelHash == engine.model.versionHash,
+                transaction.dot.actor != engine.actor,
+                let shapes = try? engine.resolve(transaction), StoreEngine.isPlain(shapes),
+                transaction.changes.allSatisfy({ $0.kind == .insert })
+            else { return nil }
+            inserts = PlainInserts(capacity: 0)
+            inserts.changes = transaction.changes
+            self.shapes = shapes
+            phase = .writing
+        }
+    }
+
+    /// Does the next part of checking or writing, outside a group.
+    ///
+    /// - Throws: ``NotStageable`` where it must be written in one piece, and what SQLite throws.
+    ///   Nothing of the part is written then.
+    func advance(_ engine: StoreEngine, atMost count: Int) throws {
+        switch (phase, origin) {
+        case (.checking, .save(let request)):
+            let end = min(position + count, request.operations.count)
+            guard engine.prepare(request.operations[position..<end], into: &inserts) else {
+                throw NotStageable()
+            }
+            // A group that fails must not bring the identities back.
+            engine.adoptState()
+            position = end
+            guard position == request.operations.count else { return }
+            shapes = try inserts.shapes.shapes.map(engine.resolve)
+            position = 0
+            phase = .writing
+        case (.writing, _):
+            let part = inserts.changes[position..<min(position + count, inserts.changes.count)]
+            if position == 0 { try engine.beginStaging() }
+            if case .foreign(let encoded) = origin {
+                try engine.checkForeign(part, of: encoded.transaction, shapes)
+                engine.avoidIdentities(part, of: encoded.dot.actor)
+            }
+            try engine.unseen { try write(part, engine) }
+            for change in part { encoded?.write(change) }
+            position = part.endIndex
+            if position == inserts.changes.count { phase = .complete }
+        case (.folding, _), (.discarding, _):
+            let isFolding = phase == .folding
+            let part = written[position..<min(position + count, written.count)]
+            try engine.unseen {
+                for object in part {
+                    try isFolding ? engine.fold(object) : engine.discard(object)
+                }
+                if part.endIndex == written.count { try engine.endStaging() }
+            }
+            position = part.endIndex
+            if position == written.count { phase = .done }
+        case (.checking, .foreign), (.complete, _), (.done, _): return
+        }
+    }
+
+    private func write(_ part: ArraySlice<Change>, _ engine: StoreEngine) throws {
+        do {
+            try engine.insertPlain(
+                part, shapes, version: ActorTable.stagedVersion, timestamp: 0, dot: nil,
+                mayBeDead: isForeign && engine.state.tombstones > 0
+            ) { object, hasher in
+                written.append(object)
+                hashers.append(hasher)
+            }
+        } catch is RowAlarm {
+            throw NotStageable()
+        }
+    }
+
+    private var isForeign: Bool { if case .foreign = origin { true } else { false } }
+
+    /// What the rows add to a store that shows them: to its digest, and of objects.
+    func shown(as dot: Dot) -> (digest: ProjectionDigest, inserted: [ManagedObjectID]) {
+        var digest = ProjectionDigest()
+        for hasher in hashers { digest.add(hasher.finalize(insertion: dot)) }
+        return (digest, written)
+    }
+
+    /// Goes on after the attempt to show it.
+    func proceed(isShown: Bool) {
+        position = 0
+        phase = isShown ? .folding : written.isEmpty ? .done : .discarding
+    }
+}
+
+/// That something must be written in one piece, which also says what is wrong with it.
+struct NotStageable: Error {}

@@ -1,0 +1,94 @@
+import GRDB
+import Merge
+
+/// What ``StagedInserts`` does to the store.
+extension StoreEngine {
+    /// Runs work that changes nothing readers see, in an SQLite transaction outside a group: it
+    /// makes no generation, and a failure leaves nothing of it.
+    ///
+    /// It waits for the disk, for else the commit that shows the rows would wait for all of them.
+    func unseen(_ work: () throws -> Void) throws {
+        try setDurability(true)
+        try database.prepared("BEGIN IMMEDIATE").run()
+        do {
+            try work()
+            try database.prepared("COMMIT").run()
+            adoptState()
+        } catch {
+            try? rollBack()
+            throw error
+        }
+    }
+
+    /// Has readers leave out the rows to come.
+    func beginStaging() throws {
+        try unseen { try database.prepared("INSERT INTO _staged (id) VALUES (1)").run() }
+    }
+
+    /// Lets readers see the rows, from the open group's commit on.
+    func show(_ staged: StagedInserts, as stamp: Stamp) throws {
+        let statement = try database.prepared(
+            "UPDATE _staged SET dot = ?1, timestamp = ?2 WHERE id = 1")
+        statement.bind(1, state.actors.integer(stamp.dot))
+        statement.bind(2, Int64(bitPattern: stamp.timestamp.rawValue))
+        try statement.run()
+        state.actors.staged = stamp
+        let (digest, inserted) = staged.shown(as: stamp.dot)
+        state.digest.add(digest)
+        group.inserted.append(contentsOf: inserted)
+    }
+
+    /// Gives a shown row its own version, unless it has been written since.
+    func fold(_ object: ManagedObjectID) throws {
+        guard let stamp = state.actors.staged else { return }
+        let statement = try database.prepared(
+            "UPDATE \(EntityTable.quote(table(object.entityName).entity.root)) "
+                + "SET _version = ?2, _timestamp = ?3 WHERE _id = ?1 AND _version = ?4")
+        statement.bind(1, object.row.rawValue)
+        statement.bind(2, state.actors.integer(stamp.dot))
+        statement.bind(3, Int64(bitPattern: stamp.timestamp.rawValue))
+        statement.bind(4, ActorTable.stagedVersion)
+        try statement.run()
+    }
+
+    /// Removes a row that was never shown.
+    func discard(_ object: ManagedObjectID) throws {
+        let statement = try database.prepared(table(object.entityName).deleteSQL)
+        statement.bind(1, object.row.rawValue)
+        try statement.run()
+    }
+
+    /// No row has the staged version any more.
+    func endStaging() throws {
+        try database.prepared("DELETE FROM _staged").run()
+        state.actors.staged = nil
+    }
+
+    /// Finishes what a process that ended left staged, at an opening, in its transaction: rows that
+    /// were shown get their version, others go.
+    ///
+    /// - Returns: whether there was something.
+    static func finishStaging(_ database: Database) throws -> Bool {
+        let staged = try StoreLayout.readStaged(in: database)
+        if case .none = staged { return false }
+        let tables = try String.fetchAll(
+            database,
+            sql: """
+                SELECT t.name FROM sqlite_master t JOIN pragma_table_info(t.name) c
+                WHERE t.type = 'table' AND c.name = '_version' ORDER BY t.name
+                """)
+        for table in tables.map(EntityTable.quote) {
+            if case .shown(let dot, let timestamp) = staged {
+                try database.execute(
+                    sql: "UPDATE \(table) SET _version = ?, _timestamp = ? WHERE _version = ?",
+                    arguments: [dot, timestamp, ActorTable.stagedVersion])
+            } else {
+                try database.execute(
+                    sql: "DELETE FROM \(table) WHERE _version = ?",
+                    arguments: [ActorTable.stagedVersion])
+            }
+        }
+        try database.execute(sql: "DELETE FROM _staged")
+        return true
+    }
+}
