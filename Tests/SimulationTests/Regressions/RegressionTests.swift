@@ -353,6 +353,14 @@ struct RegressionTests {
         Case(
             seed: 86_000_769, hasUniqueKeys: true, hasChanges: true,
             lesson: "Law 8. The same."),
+        Case(
+            seed: 86_003_591, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1, by the simulated operator: a sponsor lost its power at a join, which came \
+                about. The next attempt was made at a node that had been retired while it was cut \
+                off, and that one alone was waited for: all members counted a node that nobody \
+                ever started (World.enrol).
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
