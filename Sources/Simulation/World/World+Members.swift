@@ -74,7 +74,7 @@ extension World {
     }
 
     /// Whom an operator names in a configuration.
-    private func otherMembers(than machine: Machine) -> [NodeID] {
+    func otherMembers(than machine: Machine) -> [NodeID] {
         // A join that a majority does not know may be lost with the one disk that has it.
         knownMembership.current.filter { node in
             node != machine.node && machines.contains { $0.node == node && $0.isEnrolled }
@@ -102,6 +102,32 @@ extension World {
     /// reported since would not hold any more (ARCHITECTURE, failure model).
     func hasForgottenDepartures(_ machine: Machine) -> Bool {
         machine.membership.departed.contains { machine.imageMembership[$0.node]?.departure == nil }
+    }
+
+    /// Whether some member would never hear of another, if a machine's store came to tell of these
+    /// members only and its configuration to name those nodes.
+    ///
+    /// Whoever lost its store asks whom its log names, or its configuration, and whom their logs
+    /// name. Where all of those have lost theirs, or were put back to before a join, they take each
+    /// other for the whole cluster (ARCHITECTURE, failure model).
+    func wouldHideMembers(
+        _ machine: Machine, telling membership: Membership, naming configured: [NodeID]
+    ) -> Bool {
+        func told(by node: NodeID) -> [NodeID] {
+            if node == machine.node { return membership.current }
+            return self.machine(Int(node.rawValue) - 1)?.membership.current ?? []
+        }
+        // Who was never started has nothing that others lack.
+        let members = started(by: knownMembership)
+        return members.contains { member in
+            var known: Set = [member.node]
+            var open = told(by: member.node)
+            if open.isEmpty { open = member === machine ? configured : member.configured }
+            while let node = open.popLast() {
+                if known.insert(node).inserted { open += told(by: node) }
+            }
+            return !members.allSatisfy { known.contains($0.node) }
+        }
     }
 
     /// The members that were ever started, of all there are by what is told.

@@ -361,6 +361,19 @@ struct RegressionTests {
                 off, and that one alone was waited for: all members counted a node that nobody \
                 ever started (World.enrol).
                 """),
+        Case(
+            seed: 86_001_805, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 8. A founder was put back to before the first join, and the only other whom its \
+                configuration named lost its store before it had told of the newer members: each \
+                vouched for the other. Not simulated (World.wouldHideMembers; ARCHITECTURE, failure \
+                model).
+                """),
+        Case(
+            seed: 86_012_220, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 8. The same; both founders were put back at a time.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
