@@ -163,6 +163,7 @@ final class SimulatedProcess {
             }
         }
         guard case .success(let transactions) = found, !transactions.isEmpty else { return }
+        for transaction in transactions { world.noteChanges(in: transaction.transaction) }
         observe { .found(node: $0, transactions: transactions) }
     }
 

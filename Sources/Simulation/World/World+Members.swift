@@ -69,10 +69,14 @@ extension World {
     /// A machine that begins anew is configured with the members there are: else it might believe
     /// one that departed (ARCHITECTURE, failure model).
     func configureAnew(_ machine: Machine) {
-        let known = knownMembership
-        guard !known.isEmpty else { return }
+        guard !knownMembership.isEmpty else { return }
+        machine.configured = otherMembers(than: machine)
+    }
+
+    /// Whom an operator names in a configuration.
+    func otherMembers(than machine: Machine) -> [NodeID] {
         // A join that a majority does not know may be lost with the one disk that has it.
-        machine.configured = known.current.filter { node in
+        knownMembership.current.filter { node in
             node != machine.node && machines.contains { $0.node == node && $0.isEnrolled }
         }
     }
@@ -98,6 +102,32 @@ extension World {
     /// reported since would not hold any more (ARCHITECTURE, failure model).
     func hasForgottenDepartures(_ machine: Machine) -> Bool {
         machine.membership.departed.contains { machine.imageMembership[$0.node]?.departure == nil }
+    }
+
+    /// Whether some member would never hear of another, if a machine's store came to tell of these
+    /// members only and its configuration to name those nodes.
+    ///
+    /// Whoever lost its store asks whom its log names, or its configuration, and whom their logs
+    /// name. Where all of those have lost theirs, or were put back to before a join, they take each
+    /// other for the whole cluster (ARCHITECTURE, failure model).
+    func wouldHideMembers(
+        _ machine: Machine, telling membership: Membership, naming configured: [NodeID]
+    ) -> Bool {
+        func told(by node: NodeID) -> [NodeID] {
+            if node == machine.node { return membership.current }
+            return self.machine(Int(node.rawValue) - 1)?.membership.current ?? []
+        }
+        // Who was never started has nothing that others lack.
+        let members = started(by: knownMembership)
+        return members.contains { member in
+            var known: Set = [member.node]
+            var open = told(by: member.node)
+            if open.isEmpty { open = member === machine ? configured : member.configured }
+            while let node = open.popLast() {
+                if known.insert(node).inserted { open += told(by: node) }
+            }
+            return !members.allSatisfy { known.contains($0.node) }
+        }
     }
 
     /// The members that were ever started, of all there are by what is told.
@@ -130,13 +160,17 @@ extension World {
     /// Saves a change at a process, and takes note of it.
     private func change(_ change: MembershipChange, at process: SimulatedProcess) -> Dot? {
         guard let dot = process.change(change) else { return nil }
-        guard let transaction = context.archive.transaction(dot) else { return dot }
+        if let transaction = context.archive.transaction(dot) { noteChanges(in: transaction) }
+        return dot
+    }
+
+    /// Takes note of changes that were made, also of those whose outcome nobody was told.
+    func noteChanges(in transaction: Transaction) {
         for told in transaction.changes where transaction.shapes.indices.contains(told.shape) {
             if let told = MembershipChange(told, shape: transaction.shapes[told.shape]) {
                 everChanged.apply(told, stamp: transaction.stamp)
             }
         }
-        return dot
     }
 
     // MARK: Joining
@@ -151,25 +185,34 @@ extension World {
         guard let machine = machine(number), !machine.isEnrolled, attempts > 0, !isHealed else {
             return
         }
+        // One whose outcome was unknown may have come about.
+        if knownMembership[machine.node]?.isCurrent ?? false { return enrol(machine) }
         if let sponsor = chance.choice(sponsors(against: machine.node)),
-            let dot = change(.join(machine.node, Self.address(of: machine.node)), at: sponsor)
+            change(.join(machine.node, Self.address(of: machine.node)), at: sponsor) != nil
         {
             trace { "node \(number + 1) joins through node \(sponsor.name)" }
-            // Its configuration names all members. One that names some, of which all lose their
-            // stores before the newcomer has caught up, makes them vouch for each other.
-            let others = members(knownTo: sponsor).filter { $0 != machine.node }
-            machine.configured = others.sorted()
-            return enrol(machine, by: dot)
+            return enrol(machine)
         }
         after(Self.retryMilliseconds * 1_000) { [self] in
             join(number, attempts: attempts - 1, chance)
         }
     }
 
-    private func enrol(_ machine: Machine, by dot: Dot) {
+    /// Starts a machine once a majority tells of its join, whichever of several attempts that was:
+    /// one whose outcome was unknown may come about as the only one, where the next was made
+    /// at a node that had been retired.
+    private func enrol(_ machine: Machine) {
         let members = started(by: knownMembership)
-        let holders = members.filter { $0.process?.state.durable.contains(dot) ?? false }
+        let holders = members.filter { member in
+            guard let state = member.process?.state,
+                let joined = state.membership[machine.node]?.joined
+            else { return false }
+            return state.durable.contains(joined.dot)
+        }
         guard holders.count <= members.count / 2 else {
+            // Its configuration names all members. One that names some, of which all lose their
+            // stores before the newcomer has caught up, makes them vouch for each other.
+            machine.configured = otherMembers(than: machine)
             machine.isEnrolled = true
             // It is installed like one of the others.
             machine.edition = members.map(\.edition).max() ?? 0
@@ -178,7 +221,7 @@ extension World {
             trace { "node \(machine.number + 1) is known to a majority" }
             return start(machine)
         }
-        after(Self.patienceMilliseconds * 1_000) { [self] in enrol(machine, by: dot) }
+        after(Self.patienceMilliseconds * 1_000) { [self] in enrol(machine) }
     }
 
     // MARK: Departing

@@ -597,8 +597,12 @@ extension World {
             machine.imageVector = machine.held
             machine.imageMembership = machine.membership
         case .wipe(let node, let time):
-            if let machine = machine(node), hasAloneChange(machine) {
-                return trace { "node \(node + 1) keeps its store: it alone knows of members" }
+            if let machine = machine(node),
+                hasAloneChange(machine)
+                    || wouldHideMembers(
+                        machine, telling: Membership(), naming: otherMembers(than: machine))
+            {
+                return trace { "node \(node + 1) keeps its store: it must tell of members" }
             }
             take(down: node, .wiped, for: time) {
                 $0.disk.wipe()
@@ -660,7 +664,10 @@ extension World {
         guard held.covers(machine.imageVector) else {
             return trace { "node \(node + 1) is not restored: only its image knows all it holds" }
         }
-        guard !hasForgottenDepartures(machine), !hasAloneChange(machine) else {
+        guard !hasForgottenDepartures(machine), !hasAloneChange(machine),
+            !wouldHideMembers(
+                machine, telling: machine.imageMembership, naming: machine.configured)
+        else {
             return trace { "node \(node + 1) is not restored: it would forget a member's change" }
         }
         take(down: node, .restored, for: time) { machine in

@@ -353,6 +353,27 @@ struct RegressionTests {
         Case(
             seed: 86_000_769, hasUniqueKeys: true, hasChanges: true,
             lesson: "Law 8. The same."),
+        Case(
+            seed: 86_003_591, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1, by the simulated operator: a sponsor lost its power at a join, which came \
+                about. The next attempt was made at a node that had been retired while it was cut \
+                off, and that one alone was waited for: all members counted a node that nobody \
+                ever started (World.enrol).
+                """),
+        Case(
+            seed: 86_001_805, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 8. A founder was put back to before the first join, and the only other whom its \
+                configuration named lost its store before it had told of the newer members: each \
+                vouched for the other. Not simulated (World.wouldHideMembers; ARCHITECTURE, failure \
+                model).
+                """),
+        Case(
+            seed: 86_012_220, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 8. The same; both founders were put back at a time.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
