@@ -353,6 +353,19 @@ struct RegressionTests {
         Case(
             seed: 86_000_769, hasUniqueKeys: true, hasChanges: true,
             lesson: "Law 8. The same."),
+        Case(
+            seed: 86_007_109, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Laws 1 and 2, by the simulated judge: two founders were wiped at the end, and while \
+                both still read their log they agreed upon founders alone. That passed for a world \
+                that had converged without the newcomers; where nobody agreed any more, for one \
+                that had collected (World.memberProcesses).
+                """),
+        Case(
+            seed: 86_009_602, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Laws 1 and 2. The same, of one founder wiped and one put back: both were empty.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
