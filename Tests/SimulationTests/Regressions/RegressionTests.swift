@@ -354,6 +354,14 @@ struct RegressionTests {
             seed: 86_000_769, hasUniqueKeys: true, hasChanges: true,
             lesson: "Law 8. The same."),
         Case(
+            seed: 86_005_347, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 3. A contact was inserted with an agent's key, and a policy kept the agent; the \
+                journal filed that under the contact's entity. When the agent was deleted and \
+                collected, to undo it brought it back as a contact, on nodes that had collected it. \
+                CollectionTests.revivalOverAnotherEntity.
+                """),
+        Case(
             seed: 86_007_109, hasUniqueKeys: true, hasChanges: true,
             lesson: """
                 Laws 1 and 2, by the simulated judge: two founders were wiped at the end, and while \
