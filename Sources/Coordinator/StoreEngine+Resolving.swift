@@ -182,7 +182,7 @@ extension StoreEngine {
     ) throws -> SaveOperation {
         let named = try entity(object)
         let loaded = try load(table(named.name), object.row)
-        // What was kept over an object of another entity with its key is filed under that one's.
+        // A caller may name an entity that the object's own inherits from.
         let entity = loaded?.table.entity ?? named
         var assigned: [(position: Int, value: PropertyValue)] = []
         for (name, value) in values {

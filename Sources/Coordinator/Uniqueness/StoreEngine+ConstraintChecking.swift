@@ -175,8 +175,9 @@ extension StoreEngine {
             guard var planned = plan.rows[row] else { continue }
             switch planned.kind {
             case .insert:
-                try merge(row, planned, into: target, dispute, &plan, saveWins: saveWins)
-                noteMerged(planned, into: target, dispute, request, &plan, saveWins: saveWins)
+                let kept = try merge(
+                    row, planned, into: target, dispute, &plan, saveWins: saveWins)
+                if !saveWins, let kept { noteMerged(planned, into: target, kept, request, &plan) }
             case .update where !saveWins:
                 planned.values.removeAll { dispute.constraint.positions.contains($0.position) }
                 planned.isSettled = true
@@ -191,24 +192,26 @@ extension StoreEngine {
     }
 
     /// Lets an insert be one with the row that has its key.
+    ///
+    /// - Returns: the table of that row, whose entity may be another than the insert's.
     private func merge(
         _ row: RowID, _ planned: SavePlan.Row, into target: RowID, _ dispute: Dispute,
         _ plan: inout SavePlan, saveWins: Bool
-    ) throws {
+    ) throws -> EntityTable? {
         plan.merge(row, into: target)
         var into = plan.rows[target]
         if into == nil {
-            guard let loaded = try load(table(dispute.constraint.scope), target) else { return }
+            guard let loaded = try load(table(dispute.constraint.scope), target) else { return nil }
             guard saveWins else {
                 plan.dropped.append(loaded)
                 plan.droppedIDs.append(loaded.objectID)
-                return
+                return loaded.table
             }
             into = SavePlan.Row(
                 table: loaded.table, loaded: loaded, kind: .update, values: [], assignedCount: 0,
                 resolves: planned.resolves, name: planned.name, isSettled: true)
         }
-        guard saveWins, var into else { return }
+        guard saveWins, var into else { return into?.table }
         // It is more than its own object in the context knows of.
         into.isSettled = true
         // All of the new object's values, those that nobody assigned too (CD-38).
@@ -221,22 +224,23 @@ extension StoreEngine {
         } else {
             plan.rows[target] = into
         }
+        return into.table
     }
 
-    /// What the store's object, or the new one, had and has no more is in the journal.
+    /// What the new object had is in the journal, filed under the object that was kept: under the
+    /// new one's entity an undo would bring that object back, once its tombstone is collected, as
+    /// one of another entity than it is where the tombstone is still there.
     private func noteMerged(
-        _ planned: SavePlan.Row, into target: RowID, _ dispute: Dispute, _ request: SaveRequest,
-        _ plan: inout SavePlan, saveWins: Bool
+        _ planned: SavePlan.Row, into target: RowID, _ kept: EntityTable, _ request: SaveRequest,
+        _ plan: inout SavePlan
     ) {
-        guard !saveWins else { return }
         let properties = planned.table.entity.properties
         let values = planned.values.map {
             ConflictSide.RowValue(name: properties[$0.position].name, value: $0.value)
         }
         plan.journal.append(
             Conflict(
-                id: ConflictID(
-                    entity: planned.table.entity.name, row: target, subject: "save"),
+                id: ConflictID(entity: kept.entity.name, row: target, subject: "save"),
                 kind: .save, state: .settled, property: nil, policy: request.mergePolicy,
                 sides: [
                     ConflictSide(

@@ -32,31 +32,25 @@ extension World {
 
     // MARK: Who is a member
 
-    /// The members' processes, once they agree: the greatest set of nodes of which each, by its
-    /// own store, takes exactly that set for the members. Empty where there is none yet, or where
-    /// one of them is down.
+    /// The members' processes, once each of them, by its own store, takes for the members exactly
+    /// whom all stores together tell. Empty before that, or where one of them is down.
     ///
-    /// Who departed, or joined by the word of one whom nobody hears, agrees with nobody.
+    /// Stores that were put back or made anew agree among themselves while they have not come as
+    /// far in the log as the changes that others remember: such a world has not settled.
     var memberProcesses: [SimulatedProcess] {
         guard !plan.joiners.isEmpty || plan.hasDepartures else {
             let all = machines.filter { !$0.isCopy }.compactMap(\.process)
             return all.count == context.machines ? all : []
         }
         let founders = machines.prefix(context.founders).map(\.node)
-        let sets = machines.prefix(context.machines).map { machine -> [NodeID]? in
-            guard let process = machine.process else { return nil }
-            let membership = process.state.membership
-            return membership.isEmpty ? founders : membership.current
+        func members(by membership: Membership) -> [NodeID] {
+            membership.isEmpty ? founders : membership.current
         }
-        var best: [NodeID] = []
-        for case let set? in sets where set.count > best.count {
-            let isAgreed = set.allSatisfy { node in
-                let place = Int(node.rawValue) - 1
-                return sets.indices.contains(place) && sets[place] == set
-            }
-            if isAgreed { best = set }
-        }
-        return best.compactMap { machines[Int($0.rawValue) - 1].process }
+        let current = members(by: knownMembership)
+        let processes = machines.prefix(context.machines)
+            .filter { current.contains($0.node) }.compactMap(\.process)
+        let isAgreed = processes.allSatisfy { members(by: $0.state.membership) == current }
+        return isAgreed && processes.count == current.count ? processes : []
     }
 
     /// All that any member's store tells of members: what an operator knows. Who leaves is known to

@@ -421,7 +421,8 @@ final class World {
     }
 
     private var hasCollected: Bool {
-        memberProcesses.allSatisfy { $0.stable == $0.state.vector }
+        let processes = memberProcesses
+        return !processes.isEmpty && processes.allSatisfy { $0.stable == $0.state.vector }
     }
 
     /// Where each node stands, against the first, for a person to see what is amiss.

@@ -189,6 +189,39 @@ import Testing
         #expect(try x.coordinator.verify().isOK)
     }
 
+    @Test(
+        "What a policy kept over an object of another entity never comes back as one of that",
+        arguments: [("Admin", "User"), ("User", "Admin")])
+    func revivalOverAnotherEntity(kept: String, refused: String) throws {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "User", mergePolicy: .mergeByPropertyStoreTrump,
+                attributes: [
+                    AttributeDescription("mail", .string), AttributeDescription("note", .string),
+                ], uniquenessConstraints: [["mail"]]),
+            EntityDescription(
+                "Admin", parent: "User", attributes: [AttributeDescription("badge", .string)]),
+        ])
+        let x = try EngineNode(model, node: 1)
+        let y = try EngineNode(model, node: 2)
+        let id = try x.insert(kept, ["mail": .string("a"), "note": .string("kept")])
+        var values: [String: PropertyValue] = ["mail": .string("a"), "note": .string("lost")]
+        if refused == "Admin" { values["badge"] = .string("7") }
+        try x.save(try x.insertion(refused, -1, values), policy: .rollback)
+        let noted = try #require(try x.conflicts(kind: .save, isOpen: false).first)
+        #expect(noted.object == id)
+        try x.delete(id)
+        try exchange(x, y)
+        // X alone forgets the row, and with it what it was; Y has its tombstone still.
+        #expect(try collect(x).tombstonesCollected == 1)
+        let code = try x.code { _ = try x.coordinator.undo(noted.id) as SaveResult }
+        try exchange(x, y)
+        // A user was refused with fewer properties than an admin has: that is no whole admin.
+        #expect(code == (kept == "Admin" ? .objectNotFound : nil))
+        #expect(try x.row(id) == y.row(id))
+        #expect(try x.value(id, "note") == (kept == "Admin" ? nil : .string("lost")))
+    }
+
     @Test("P7: a dead row's unresolved values keep nobody apart")
     func quiet() throws {
         let id = try contested("Note", "p")

@@ -374,6 +374,27 @@ struct RegressionTests {
             lesson: """
                 Law 8. The same; both founders were put back at a time.
                 """),
+        Case(
+            seed: 86_005_347, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 3. A contact was inserted with an agent's key, and a policy kept the agent; the \
+                journal filed that under the contact's entity. When the agent was deleted and \
+                collected, to undo it brought it back as a contact, on nodes that had collected it. \
+                CollectionTests.revivalOverAnotherEntity.
+                """),
+        Case(
+            seed: 86_007_109, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Laws 1 and 2, by the simulated judge: two founders were wiped at the end, and while \
+                both still read their log they agreed upon founders alone. That passed for a world \
+                that had converged without the newcomers; where nobody agreed any more, for one \
+                that had collected (World.memberProcesses).
+                """),
+        Case(
+            seed: 86_009_602, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Laws 1 and 2. The same, of one founder wiped and one put back: both were empty.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
