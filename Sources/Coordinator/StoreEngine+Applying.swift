@@ -84,6 +84,7 @@ extension StoreEngine {
                 switch alarm {
                 case .identityExists: "It inserts an object that is there already."
                 case .rowMissing: "It changes an object that is not there."
+                case .entityDiffers: "It changes an object of another entity than it names."
                 }
             throw ApplyRejection(dot: transaction.dot, reason: reason)
         }
@@ -225,7 +226,11 @@ extension StoreEngine {
             case .link, .unlink: continue
             }
             let old = try touched[change.row]?.old ?? loaded[change.row] ?? load(table, change.row)
-            let concrete = old?.table ?? table
+            let concrete = touched[change.row]?.table ?? old?.table ?? table
+            // The positions of its values are those of the entity it names, and no others.
+            guard concrete === table else {
+                throw kind == .insert ? RowAlarm.identityExists : RowAlarm.entityDiffers
+            }
             var state =
                 touched[change.row]?.state ?? old?.state
                 ?? RowState(propertyCount: concrete.entity.properties.count)

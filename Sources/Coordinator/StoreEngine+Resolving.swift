@@ -138,8 +138,10 @@ extension StoreEngine {
     private func revival(
         of conflict: Conflict, from side: ConflictSide
     ) throws -> SaveOperation? {
-        let entity = try entity(conflict.object)
-        guard try load(table(entity.name), conflict.id.row)?.isTrace ?? true else { return nil }
+        let named = try entity(conflict.object)
+        let trace = try load(table(named.name), conflict.id.row)
+        guard trace?.isTrace ?? true else { return nil }
+        let entity = trace?.table.entity ?? named
         let values = entity.properties.enumerated().compactMap { position, property in
             side.row.first { $0.name == property.name }.map {
                 (position: position, value: $0.value)

@@ -47,6 +47,8 @@ public enum RowAlarm: Error, Hashable, Sendable {
     case identityExists
     /// An update or delete of a row that is not there, and is no revival.
     case rowMissing
+    /// A write that names another entity than the row's own, whose properties are others.
+    case entityDiffers
 }
 
 extension RowState {

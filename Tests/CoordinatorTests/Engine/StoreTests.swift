@@ -186,4 +186,24 @@ import Testing
         _ = try node.insert("Tag")
         #expect(try node.coordinator.verify().isOK)
     }
+
+    @Test("A transaction that takes an object for one of another entity is refused")
+    func otherEntity() throws {
+        let other = try EngineNode(node.model, node: 2)
+        let id = try other.insert("Animal", ["name": .string("x")])
+        try exchange(node, other)
+        try other.update(id, ["name": .string("y")])
+        let honest = try #require(other.transactions.last)
+        for kind in [Change.Kind.update, .revival, .delete] {
+            var forged = honest.transaction
+            forged.changes[0].kind = kind
+            forged.shapes[0].entity = "Dog"
+            let result = try node.coordinator.apply([EncodedTransaction(forged)])
+            #expect(
+                result.rejected.map(\.reason)
+                    == ["It changes an object of another entity than it names."])
+        }
+        #expect(try node.coordinator.apply([honest]).rejected.isEmpty)
+        try exchange(node, other)
+    }
 }
