@@ -191,10 +191,17 @@ public final class PersistentStoreCoordinator: Sendable {
 
     /// Saves and waits until it is on disk.
     ///
+    /// A request whose save ID is known is answered as it was the first time, also where the store
+    /// takes no saves.
+    ///
     /// - Throws: ``CoordinatorError``. With `outcomeUnknown` it may have been saved; with every
     ///   other code nothing was.
     public func save(_ request: SaveRequest) throws -> SaveResult {
-        try saveBlocking(size: request.operations.count) { _ in request }
+        do {
+            return try saveBlocking(size: request.operations.count) { _ in request }
+        } catch {
+            return try keptAnswer(to: request, insteadOf: error)
+        }
     }
 
     /// Saves several requests that come at the same time, in the calling thread: they are
@@ -212,14 +219,26 @@ public final class PersistentStoreCoordinator: Sendable {
                         completion: { box.complete($0) })
                 })
         } catch {
-            return requests.map { _ in .failure(error) }
+            for box in boxes { box.complete(.failure(error)) }
         }
-        return boxes.map { box in Result { try box.wait() } }
+        return zip(requests, boxes).map { request, box in
+            Result {
+                do {
+                    return try box.wait()
+                } catch {
+                    return try keptAnswer(to: request, insteadOf: error)
+                }
+            }
+        }
     }
 
     /// Saves, without blocking the caller's thread.
     public func save(_ request: SaveRequest) async throws -> SaveResult {
-        try await saveWaiting(size: request.operations.count) { _ in request }
+        do {
+            return try await saveWaiting(size: request.operations.count) { _ in request }
+        } catch {
+            return try keptAnswer(to: request, insteadOf: error)
+        }
     }
 
     func saveBlocking(

@@ -34,6 +34,31 @@ extension StoreReader {
     }
 }
 
+extension PersistentStoreCoordinator {
+    /// The answer to a save that was made before under the ID of a request that has failed now: what
+    /// hinders a save, be it a full disk or a departure, does not undo an earlier one, and a client
+    /// that heard "nothing was saved" would make it again under another ID.
+    ///
+    /// - Throws: that failure, where no such save is known; `outcomeUnknown` where the disk cannot
+    ///   tell.
+    func keptAnswer(
+        to request: SaveRequest, insteadOf failure: any Error
+    ) throws -> SaveResult {
+        guard let saveID = request.saveID,
+            (failure as? CoordinatorError)?.code != .outcomeUnknown
+        else { throw failure }
+        do {
+            let answer: SaveResult? = try read { try $0.savedAnswer(saveID) }
+            if let answer { return answer }
+        } catch let unread as CoordinatorError where unread.code == .inputOutput {
+            throw CoordinatorError(
+                .outcomeUnknown,
+                "\(failure) Whether it was saved earlier cannot be read: \(unread.message)")
+        }
+        throw failure
+    }
+}
+
 /// A save's answer as bytes, without the rows, which mean something only to the context that
 /// saved.
 ///

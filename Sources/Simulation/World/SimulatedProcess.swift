@@ -621,20 +621,24 @@ final class SimulatedProcess {
             tagged[place].author = "n\(machine.number + 1).\(machine.memory.saves)"
         }
         var results: [Result<SaveResult, any Error>] = []
+        let before = state.vector[actor]
         _ = run { coordinator in results = coordinator.saveTogether(tagged) }
-        for (save, result) in zip(tagged, results) { tell(save, result) }
+        for (save, result) in zip(tagged, results) { tell(save, result, after: before) }
         let failed = results.filter { if case .failure = $0 { true } else { false } }.count
         if isAlive, failed > 0, failed < results.count { met(.saveOfGroupFailed) }
         return results.map { try? $0.get() }
     }
 
-    private func tell(_ save: SaveRequest, _ result: Result<SaveResult, any Error>) {
+    private func tell(
+        _ save: SaveRequest, _ result: Result<SaveResult, any Error>, after known: UInt64
+    ) {
         switch result {
         case .success(let result):
             // Also where the machine died right after: the answer may have gone out before.
             world.statistics.saves += 1
             observe { .acknowledged(node: $0, save: save, result: result) }
-            guard isFenced, let dot = result.transaction, dot.actor == actor else { return }
+            guard isFenced, let dot = result.transaction, dot.actor == actor, dot.sequence > known
+            else { return }
             world.violate(
                 2,
                 "\(Telling.node(machine.number)) acknowledged \(dot): expected refused, for it "

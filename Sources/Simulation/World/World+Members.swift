@@ -100,23 +100,34 @@ extension World {
 
     /// Whether some member would never hear of another, if a machine's store came to tell of these
     /// members only and its configuration to name those nodes.
+    func wouldHideMembers(
+        _ machine: Machine, telling membership: Membership, naming configured: [NodeID]
+    ) -> Bool {
+        hidesMembers { $0 === machine ? (membership, configured) : ($0.membership, $0.configured) }
+    }
+
+    /// Whether some member would never hear of another, if nobody listened to a machine any more.
+    func wouldHideMembers(retiring machine: Machine) -> Bool {
+        hidesMembers { $0 === machine ? nil : ($0.membership, $0.configured) }
+    }
+
+    /// Whether some member never hears of another, by what each tells; nil for who does not count.
     ///
     /// Whoever lost its store asks whom its log names, or its configuration, and whom their logs
     /// name. Where all of those have lost theirs, or were put back to before a join, they take each
     /// other for the whole cluster (ARCHITECTURE, failure model).
-    func wouldHideMembers(
-        _ machine: Machine, telling membership: Membership, naming configured: [NodeID]
+    private func hidesMembers(
+        telling: (Machine) -> (membership: Membership, configured: [NodeID])?
     ) -> Bool {
         func told(by node: NodeID) -> [NodeID] {
-            if node == machine.node { return membership.current }
-            return self.machine(Int(node.rawValue) - 1)?.membership.current ?? []
+            machine(Int(node.rawValue) - 1).flatMap(telling)?.membership.current ?? []
         }
         // Who was never started has nothing that others lack.
-        let members = started(by: knownMembership)
+        let members = started(by: knownMembership).filter { telling($0) != nil }
         return members.contains { member in
             var known: Set = [member.node]
             var open = told(by: member.node)
-            if open.isEmpty { open = member === machine ? configured : member.configured }
+            if open.isEmpty { open = telling(member)?.configured ?? [] }
             while let node = open.popLast() {
                 if known.insert(node).inserted { open += told(by: node) }
             }
@@ -258,7 +269,8 @@ extension World {
     private func retire(_ machine: Machine, isForced: Bool, attempts: Int, _ seed: UInt64) {
         guard attempts > 0, !isHealed, isDispensable(machine.node) else { return }
         var chance = SeededGenerator(seed: seed &+ UInt64(attempts))
-        if let sponsor = chance.choice(sponsors(against: machine.node)),
+        if !wouldHideMembers(retiring: machine),
+            let sponsor = chance.choice(sponsors(against: machine.node)),
             members(knownTo: sponsor).contains(machine.node),
             isForced || !isHeard(machine.node, by: sponsor),
             change(.depart(machine.node, isRetired: true), at: sponsor) != nil

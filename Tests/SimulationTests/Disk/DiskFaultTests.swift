@@ -69,6 +69,31 @@ struct DiskFaultTests {
         try script.check()
     }
 
+    @Test("What was saved is told again by its ID, whatever hinders saves now")
+    func repeatedWhileHindered() throws {
+        let script = try DiskScript(SimulatedDisk(seed: 1))
+        let coordinator = try script.open()
+        defer { coordinator.close() }
+        let first = try script.save("one", in: coordinator)
+        func repeated() throws -> SaveResult {
+            try coordinator.save(script.insertion("one", saveID: "one"))
+        }
+        script.disk.arm(.full, afterOperations: 0)
+        #expect(code { try script.save("two", size: 50_000, in: coordinator) } == .diskFull)
+        #expect(try repeated().transaction == first.transaction)
+        // The same where it waits in one group with what does not fit.
+        let together = coordinator.saveTogether([
+            try script.insertion("one", saveID: "one"),
+            try script.insertion("three", size: 50_000, saveID: "three"),
+        ])
+        #expect(try together[0].get().transaction == first.transaction)
+        #expect(code { try together[1].get() } == .diskFull)
+        script.disk.disarm()
+        coordinator.setClockOff(true)
+        #expect(try repeated().transaction == first.transaction)
+        #expect(code { try script.save("four", in: coordinator) } == .clockDrift)
+    }
+
     @Test("A failed sync leaves the outcome open and stops the writer; nothing is lost after it")
     func syncError() throws {
         for seed in 0..<8 as Range<UInt64> {

@@ -395,6 +395,19 @@ struct RegressionTests {
             lesson: """
                 Laws 1 and 2. The same, of one founder wiped and one put back: both were empty.
                 """),
+        Case(
+            seed: 90_003_251, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1, by the plan: both founders were put back to before a join, and then the only \
+                member that could have told them of the newcomer was retired while it was cut off. \
+                No operator can do that knowingly (World.wouldHideMembers).
+                """),
+        Case(
+            seed: 90_003_886, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 2. A client repeated saves with an ID that had been answered; the disk was full, \
+                and it was told that nothing was saved. DiskFaultTests.repeatedWhileHindered.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
