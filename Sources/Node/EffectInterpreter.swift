@@ -110,9 +110,9 @@ struct EffectInterpreter {
                     metadata: [LogKeys.peer: "\(peer.node)", LogKeys.error: "\(error)"])
             }
         }
-        for node in plan.cut {
+        for (node, keys) in plan.cut {
             do {
-                try transport.disconnect(from: node)
+                try transport.disconnect(from: node, hearing: keys)
             } catch {
                 logger.error(
                     "A node that is a member no more cannot be cut off",

@@ -48,10 +48,12 @@ struct MeshPlan {
         }
     }
 
-    /// Nodes to be cut off: those that others have retired. Who left by itself is still told what
-    /// others have of it.
-    var cut: [NodeID] {
-        membership.departed.filter { $0.departure?.isRetired ?? false }.map(\.node)
+    /// Nodes to be cut off: those that others have retired, and under which keys they may still ask,
+    /// to be told. Who left by itself is still told what others have of it.
+    var cut: [(node: NodeID, keys: [CurvePublicKey])] {
+        membership.departed.filter { $0.departure?.isRetired ?? false }.map {
+            ($0.node, (try? peer($0.node).get().publicKeys) ?? [])
+        }
     }
 
     private struct Unreachable: Error {

@@ -43,7 +43,7 @@ public final class SilentTransport: Transport {
     public func connect(to peer: MeshPeer) {}
 
     /// Does nothing.
-    public func disconnect(from node: NodeID) {}
+    public func disconnect(from node: NodeID, hearing keys: [CurvePublicKey]) {}
 
     private func drop() -> FrameOutcome {
         statistics.framesUnreachable += 1

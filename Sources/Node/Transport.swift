@@ -159,8 +159,12 @@ public protocol Transport: AnyObject {
     /// Connects to a peer, or to its new addresses where it is connected already.
     func connect(to peer: MeshPeer) throws
 
-    /// Ends the connections to a peer, those that it made too, and takes its keys off the list.
-    func disconnect(from node: NodeID) throws
+    /// Ends the connections to a node that is a member no more, those that it made too, and takes
+    /// its keys off the list.
+    ///
+    /// - Parameter keys: under these it may still ask over the exchange, to be told; what is
+    ///   published it does not get.
+    func disconnect(from node: NodeID, hearing keys: [CurvePublicKey]) throws
 
     /// Goes on with other keys and peers.
     ///

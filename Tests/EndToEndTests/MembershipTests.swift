@@ -164,7 +164,7 @@ extension EndToEnd.MembershipTests {
         }
     }
 
-    @Test("With keys: who joins is let in everywhere, who is retired nowhere any more")
+    @Test("With keys: who joins is let in everywhere, who is retired nowhere but to be told")
     func keyed() async throws {
         try await TestCluster.with(nodes: 4, founders: 3, starting: []) { cluster in
             let ring = try Keyring(cluster)
@@ -205,9 +205,30 @@ extension EndToEnd.MembershipTests {
                 }
                 return true
             }
+            try await waitUntil {
+                "the retired node was told"
+            } _: {
+                try await refusal(newcomer) == "memberDeparted"
+            }
+            // What it saved alone before it was told is among them.
+            let had = try await newcomer.count("Latest")
             try await save(cluster.node(1), "without it")
             try await cluster.waitForConvergence(among: [1, 2, 3])
-            #expect(try await newcomer.count("Latest") == 2)
+            #expect(try await newcomer.count("Latest") == had)
+            // Started anew it is told again, by members that were started anew as well.
+            try await newcomer.kill()
+            for number in 1...3 {
+                try await cluster.node(number).kill()
+                try await cluster.node(number).start()
+            }
+            try await newcomer.start()
+            try await waitUntil {
+                "the retired node was told once more"
+            } _: {
+                try await refusal(newcomer) == "memberDeparted"
+            }
+            let left = try await newcomer.objects("Latest").map { JSONWriter.text(of: .object($0)) }
+            #expect(!left.contains { $0.contains("without it") })
         }
     }
 }

@@ -1,5 +1,8 @@
 // The ZAP handler: only listed keys come in, and every key stands for one node.
 //
+// The key of a node that others have retired opens the exchange alone: there it may ask, and is told
+// that it is a member no more, which else it would never hear. The replicator answers it nothing else.
+//
 // libzmq asks over `inproc://zeromq.zap.01` for each handshake and waits for the answer; the
 // transport polls this socket with the others. It asks only once for a connection, so that whoever
 // takes a key off the list must also end the connections that it has opened
@@ -18,14 +21,21 @@ final class Gatekeeper {
         case refused(CurvePublicKey?, address: String)
     }
 
+    /// What is bound here; it is the ZAP domain.
+    enum Entrance: String {
+        case publish = "tributary.publish"
+        case exchange = "tributary.exchange"
+    }
+
     let socket: ZeroMQSocket
     /// Whose key it is, by the key's text.
     private var nodes: [String: NodeID] = [:]
     private var keys: [NodeID: [CurvePublicKey]] = [:]
+    /// The nodes that are members no more, by their keys' texts.
+    private var departed: [String: NodeID] = [:]
 
     /// `ZMQ_ZAP_ENFORCE_DOMAIN`. The header hides it among the drafts, the library has it.
     private static let enforceDomain: Int32 = 93
-    private static let domain = "tributary"
     /// The longest address that is kept for people to read; IPv6 with a zone is shorter.
     private static let addressBytes = 64
 
@@ -58,8 +68,13 @@ final class Gatekeeper {
     /// - Returns: whether there were any, whose connections must be ended now.
     func forget(_ node: NodeID) -> Bool { admit([], as: node) }
 
+    /// Lets keys of a node that is a member no more in at the exchange.
+    func hear(_ keys: [CurvePublicKey], ofDeparted node: NodeID) {
+        for key in keys { departed[key.text] = node }
+    }
+
     /// The node whose key the name is that was given to a peer in its handshake; nil for none now.
-    func node(ofUser user: String?) -> NodeID? { user.flatMap { nodes[$0] } }
+    func node(ofUser user: String?) -> NodeID? { user.flatMap { nodes[$0] ?? departed[$0] } }
 
     /// Answers one handshake, if one waits.
     ///
@@ -70,11 +85,13 @@ final class Gatekeeper {
         let parts = request.parts.map(\.bytes)
         var shown: CurvePublicKey?
         if parts.count == 7, !request.excessive, parts[0].elementsEqual("1.0".utf8),
-            parts[2].elementsEqual(Self.domain.utf8), parts[5].elementsEqual("CURVE".utf8)
+            parts[5].elementsEqual("CURVE".utf8)
         {
             shown = CurvePublicKey(binary: parts[6])
         }
-        let key = shown.flatMap { nodes[$0.text] == nil ? nil : $0 }
+        let entrance =
+            parts.count > 2 ? Entrance(rawValue: String(decoding: parts[2], as: UTF8.self)) : nil
+        let key = shown.flatMap { opens($0, entrance) ? $0 : nil }
         let answer: [[UInt8]] = [
             Array("1.0".utf8), parts.count > 1 ? parts[1] : [],
             Array((key == nil ? "400" : "200").utf8),
@@ -88,11 +105,21 @@ final class Gatekeeper {
         return .refused(shown, address: String(decoding: address, as: UTF8.self))
     }
 
+    private func opens(_ key: CurvePublicKey, _ entrance: Entrance?) -> Bool {
+        switch entrance {
+        case .publish: nodes[key.text] != nil
+        case .exchange: nodes[key.text] != nil || departed[key.text] != nil
+        case nil: false
+        }
+    }
+
     /// Makes a socket take CURVE only, and only after asking this handler.
-    static func guardServer(_ socket: ZeroMQSocket, _ keys: CurveKeys) throws(ZeroMQError) {
+    static func guardServer(
+        _ socket: ZeroMQSocket, _ keys: CurveKeys, at entrance: Entrance
+    ) throws(ZeroMQError) {
         try socket.set(ZMQ_CURVE_SERVER, 1)
         try socket.set(ZMQ_CURVE_SECRETKEY, text: keys.secret)
-        try socket.set(ZMQ_ZAP_DOMAIN, text: domain)
+        try socket.set(ZMQ_ZAP_DOMAIN, text: entrance.rawValue)
         try socket.set(enforceDomain, 1)
     }
 

@@ -24,7 +24,7 @@ extension ZeroMQTransport {
     ) throws -> ZeroMQSocket {
         let socket = try ZeroMQSocket(.publisher, in: context)
         try prepareServer(
-            socket, settings.publish, settings,
+            socket, settings.publish, settings, at: .publish,
             queues: (settings.limits.publishQueueFrames, settings.limits.subscribedFrames))
         return socket
     }
@@ -37,20 +37,20 @@ extension ZeroMQTransport {
         // A peer whose old connection is half dead takes its name over with its new one.
         try socket.set(ZMQ_ROUTER_HANDOVER, 1)
         try prepareServer(
-            socket, settings.exchange, settings,
+            socket, settings.exchange, settings, at: .exchange,
             queues: (settings.limits.answerQueueFrames, settings.limits.exchangedFrames))
         return socket
     }
 
     private static func prepareServer(
         _ socket: ZeroMQSocket, _ endpoint: MeshEndpoint, _ settings: Settings,
-        queues: (sent: Int32, received: Int32)
+        at entrance: Gatekeeper.Entrance, queues: (sent: Int32, received: Int32)
     ) throws(ZeroMQError) {
         try applyLimits(settings.limits, to: socket)
         try socket.set(ZMQ_SNDHWM, queues.sent)
         try socket.set(ZMQ_RCVHWM, queues.received)
         if endpoint.needsVersion6 { try socket.set(ZMQ_IPV6, 1) }
-        if let keys = settings.keys { try Gatekeeper.guardServer(socket, keys) }
+        if let keys = settings.keys { try Gatekeeper.guardServer(socket, keys, at: entrance) }
     }
 
     static func bind(

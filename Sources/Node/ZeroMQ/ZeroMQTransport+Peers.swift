@@ -11,8 +11,9 @@ extension ZeroMQTransport {
         listItems()
     }
 
-    /// Ends the connections to a peer, those that it made too, and takes its keys off the list.
-    public func disconnect(from node: NodeID) throws {
+    /// Ends the connections to a peer; see ``Transport/disconnect(from:hearing:)``.
+    public func disconnect(from node: NodeID, hearing keys: [CurvePublicKey]) throws {
+        gatekeeper?.hear(keys, ofDeparted: node)
         if leave(node) { try endIncomingConnections() }
         listItems()
     }

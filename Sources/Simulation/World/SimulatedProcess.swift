@@ -301,10 +301,14 @@ final class SimulatedProcess {
     }
 
     /// Whether a frame finds a way in: a subscription only where there is a link, and with keys
-    /// nothing else either, for the others' keys are not listed.
+    /// nothing else either, for the others' keys are not listed; but that of a node that others have
+    /// retired opens the exchange.
     private func isLetIn(_ frame: SimulatedNetwork.Frame) -> Bool {
         guard frame.channel == .publish || world.namesPublisher else { return true }
-        return NodeID(frame.sender).map(links.contains) ?? false
+        guard let sender = NodeID(frame.sender) else { return false }
+        if links.contains(sender) { return true }
+        return frame.channel == .exchange
+            && state.membership[sender]?.departure?.isRetired ?? false
     }
 
     private func remember(_ actor: ActorID) {

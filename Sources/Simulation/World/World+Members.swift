@@ -291,8 +291,8 @@ extension World {
         }
     }
 
-    /// In a healed world every node that departed knows it, and takes no saves: members hear of it
-    /// over the exchange, but where keys keep it out.
+    /// In a healed world every node that departed knows it, and takes no saves: members tell it over
+    /// the exchange.
     func checkFences() {
         guard plan.hasDepartures else { return }
         let members = memberProcesses
@@ -302,7 +302,7 @@ extension World {
                 continue
             }
             if !members[0].state.vector.covers(process.state.vector) { met(.savesDeparted) }
-            guard !namesPublisher, !process.isFenced || process.isSavingAllowed else { continue }
+            guard !process.isFenced || process.isSavingAllowed else { continue }
             violate(
                 2,
                 "\(Telling.node(machine.number)) is a member no more: expected that it knows, and "

@@ -212,13 +212,63 @@ extension MeshSuites {
 }
 
 extension MeshSuites {
+    @Suite("A node that is a member no more") struct DepartedTests {
+        @Test(
+            "may ask over the exchange and be answered, under its own number, and hears nothing else"
+        )
+        func asks() throws {
+            let keys = [try CurveKeys.generate(), try CurveKeys.generate()]
+            let mesh = try Mesh.joined(2, keys: keys)
+            let (member, departed) = (try Mesh.node(1), try Mesh.node(2))
+            func hasHeard(_ bytes: [UInt8]) -> (Mesh) -> Bool {
+                { $0.received[1].contains { $0.bytes == bytes } }
+            }
+            #expect(
+                try mesh.wait(until: hasHeard([1])) { try $0.transports[0].publish([1]) })
+            try mesh.transports[0].disconnect(from: departed, hearing: [keys[1].publicKey])
+            #expect(
+                try mesh.wait {
+                    $0.received[0].contains { $0.bytes == [2] }
+                } again: {
+                    try $0.transports[0].publish([3])
+                    try $0.transports[1].send([2], to: member)
+                })
+            #expect(
+                try mesh.wait(until: hasHeard([4])) {
+                    try $0.transports[0].reply([4], to: departed)
+                })
+            var rounds = 0
+            _ = try mesh.wait {
+                _ in
+                rounds > 100
+            } again: {
+                rounds += 1
+                try $0.transports[0].publish([3])
+            }
+            #expect(!hasHeard([3])(mesh))
+            #expect(mesh.transports[0].peers.isEmpty)
+            // The number is bound to the key as before.
+            let impostor = try ZeroMQSocket(.dealer, in: ZeroMQContext())
+            try Gatekeeper.introduceClient(impostor, keys[1], to: keys[0].publicKey)
+            try impostor.set(5, text: "node-3-0123456789abcdef")
+            try impostor.connect(mesh.transports[0].exchangeEndpoint)
+            _ = try impostor.send([66])
+            #expect(try mesh.wait { $0.transports[0].statistics.framesRefused == 1 })
+            // Whoever gets its machine and its key under a new number is a member like others.
+            _ = try mesh.transports[0].connect(
+                to: Mesh.peer(3, mesh.transports[1], key: keys[1].publicKey))
+            #expect(
+                try mesh.wait { $0.transports[0].keyReport.peers.first?.handshake == .succeeded })
+        }
+    }
+
     @Suite("The gate itself") struct GateTests {
         @Test("Without a handler for keys a guarded socket lets nobody in: the domain is enforced")
         func noHandler() throws {
             let context = try ZeroMQContext()
             let keys = try CurveKeys.generate()
             let server = try ZeroMQSocket(.router, in: context)
-            try Gatekeeper.guardServer(server, keys)
+            try Gatekeeper.guardServer(server, keys, at: .exchange)
             let endpoint = try server.bind("tcp://127.0.0.1:0")
             let client = try ZeroMQSocket(.dealer, in: context)
             try Gatekeeper.introduceClient(client, .generate(), to: keys.publicKey)

@@ -45,7 +45,9 @@ final class LinkedTransport: Transport {
     }
     func route(to node: NodeID) -> ReplyRoute? { real.route(to: node) }
     func connect(to peer: MeshPeer) throws { try real.connect(to: peer) }
-    func disconnect(from node: NodeID) throws { try real.disconnect(from: node) }
+    func disconnect(from node: NodeID, hearing keys: [CurvePublicKey]) throws {
+        try real.disconnect(from: node, hearing: keys)
+    }
     func update(_ change: MeshChange) throws { try real.update(change) }
     var keyReport: MeshKeyReport { real.keyReport }
 }
