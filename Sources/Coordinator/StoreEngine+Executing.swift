@@ -213,11 +213,12 @@ extension StoreEngine {
         }
         for (index, id) in plan.droppedIDs.enumerated() {
             let store = plan.dropped[index]
-            let isAlive = store?.isAlive ?? false
+            // An eclipsed row is alive, and its object is shown no more.
+            let isShown = store?.isVisible ?? false
             result.append(
                 .init(
-                    objectID: id, version: isAlive ? store?.version : nil,
-                    values: isAlive ? store?.columns : nil))
+                    objectID: id, version: isShown ? store?.version : nil,
+                    values: isShown ? store?.columns : nil))
         }
         return result
     }

@@ -120,9 +120,11 @@ struct ResurrectionChecker: Checker {
             return
         }
         // Under a row-grained policy the end of one sibling can let another be seen again, such as
-        // a second delete that replaces the first and is later than an edit: the oracle knows.
+        // a second delete that replaces the first and is later than an edit: the oracle knows. So it
+        // does where a second delete comes of the model before, whose policy settles the row then.
         let policies = run.model.entity(named: id.entityName)?.policies
-        if policies?.isRowGrained == true, let vector = stores[node]?.vector,
+        if policies?.isRowGrained == true || run.archive.hasOtherPolicies(id.entityName),
+            let vector = stores[node]?.vector,
             run.archive.covers(vector), run.archive.oracle(at: vector).isAlive(id.row)
         {
             return
@@ -131,7 +133,7 @@ struct ResurrectionChecker: Checker {
             "resurrected",
             "\(Telling.node(node)) generation \(generation) \(id): expected gone since "
                 + "\(Telling.dots(death.deletes)), for nothing came since that had not seen it, "
-                + "found alive")
+                + "found alive: \(run.archive.history(of: id.row))")
     }
 
     // MARK: Readings

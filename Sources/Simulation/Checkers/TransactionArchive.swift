@@ -45,6 +45,14 @@ final class TransactionArchive {
         return [succession.first.versionHash: succession.translated]
     }
 
+    /// Whether the models that are known to the node that is observed settle an entity's rows by
+    /// other policies: which of them counts hangs on who wrote last.
+    func hasOtherPolicies(_ entity: String) -> Bool {
+        former.values.contains {
+            $0.entity(named: entity)?.policies != model.entity(named: entity)?.policies
+        }
+    }
+
     /// Adds a transaction.
     ///
     /// - Returns: false where another content is known under its dot.

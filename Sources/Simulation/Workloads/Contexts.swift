@@ -255,6 +255,12 @@ struct Contexts: Workload {
     ) {
         kept.context.performAndWait {
             for (object, row) in kept.objects where ids.contains(object.objectID) {
+                guard row.objectID == object.objectID else {
+                    session.memory.complain(
+                        "a context shows \(object.objectID) after its save, the store "
+                            + "\(row.objectID) in its place")
+                    continue
+                }
                 let shown = object.committedValues()
                 for position in ModelStructure.attributes(object.entity) {
                     let name = object.entity.properties[position].name

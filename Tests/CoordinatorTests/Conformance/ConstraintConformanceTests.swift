@@ -253,6 +253,29 @@ import Testing
         #expect(try store.coordinator.verify().isOK)
     }
 
+    @Test("An edit given up, of an object in whose place one of another entity is shown by now, ends it")
+    func editOfEclipsed() throws {
+        let first = try store.insert("User", ["mail": "a"])
+        let second = try store.insert("Admin", ["mail": "b"])
+        let context = store.context(.rollback)
+        let object = try context.performAndWait {
+            let object = try context.existingObject(with: second)
+            object["note"] = "late"
+            return object
+        }
+        #expect(
+            try failure(.mergeByPropertyObjectTrump) {
+                try $0.existingObject(with: second)["mail"] = "a"
+            } == nil)
+        #expect(try users("a").map(\.objectID) == [first])
+        context.performAndWait {
+            #expect(throws: Never.self) { try context.save() }
+            #expect(object.managedObjectContext == nil)
+            #expect(!context.hasChanges)
+        }
+        #expect(try users("a").map { try value($0, "note") } == [.null])
+    }
+
     @Test("CD-41: an heir keeps its own and its parent's constraint, told as one conflict")
     func inherited() throws {
         let admin = store.context()

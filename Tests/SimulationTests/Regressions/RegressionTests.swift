@@ -408,6 +408,19 @@ struct RegressionTests {
                 Law 2. A client repeated saves with an ID that had been answered; the disk was full, \
                 and it was told that nothing was saved. DiskFaultTests.repeatedWhileHindered.
                 """),
+        Case(
+            seed: 100_011_829, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                A context's save gave an edit up, by its policy, of an object that was eclipsed by now \
+                by one of another entity: the context went on showing it, as nobody else did. The \
+                simulated client trapped over that. ConstraintConformanceTests.editOfEclipsed.
+                """),
+        Case(
+            seed: 100_012_763, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 7, by the judge: a second delete came of the model before, whose policy then \
+                settled the row, and by that an edit stood (DESIGN section 5.1).
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
