@@ -23,6 +23,7 @@ enum NodeEvent: Sendable {
     case remembered(ActorID, isDurable: Bool)
     /// Models whose transactions can be applied from now on.
     case learnt([ModelText])
+    case notLearnt([ModelText])
     /// What a peer's model has otherwise.
     case compared(NodeID, hash: [UInt8], difference: String)
     /// A part of this store's copy; nil where none can be given.

@@ -209,6 +209,7 @@ final class NodeLoop {
             case .remembered(let actor, let isDurable):
                 try feed(.remembered(actor, isDurable: isDurable, now: now))
             case .learnt(let models): try feed(.modelsLearnt(models, now: now))
+            case .notLearnt(let models): try feed(.modelsNotLearnt(models, now: now))
             case .compared(let node, let hash, let difference):
                 try feed(
                     .modelCompared(node, hash: hash, difference: difference, now: now))

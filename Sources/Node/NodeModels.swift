@@ -50,6 +50,7 @@ extension EffectInterpreter {
             } catch {
                 logger.error(
                     "A former model could not be recorded", metadata: [LogKeys.error: "\(error)"])
+                handover.give(.notLearnt(texts))
             }
         }
     }

@@ -61,7 +61,8 @@ public enum Effect: Hashable, Sendable {
     case remember(ActorID)
 
     /// Nodes of this node's model had these before it: let the store learn of those that it can
-    /// apply transactions of, and answer with ``Input/modelsLearnt(_:now:)``.
+    /// apply transactions of, and answer with ``Input/modelsLearnt(_:now:)``, or
+    /// ``Input/modelsNotLearnt(_:now:)``.
     case learnModels([ModelText])
 
     /// A peer's model is none that this node knows, nor is this node's known there: find what

@@ -91,6 +91,9 @@ public enum Input: Hashable, Sendable {
 
     /// The answer to an ``Effect/learnModels(_:)``: those whose transactions can be applied now.
     case modelsLearnt([ModelText], now: UInt64)
+    /// The same where they could not be recorded, as a disk is full: they are taken up again when a
+    /// peer next tells of them.
+    case modelsNotLearnt([ModelText], now: UInt64)
     /// The answer to an ``Effect/compareModel(_:of:)``: what differs, for people.
     case modelCompared(NodeID, hash: [UInt8], difference: String, now: UInt64)
 

@@ -113,7 +113,7 @@ public struct Replicator: Sendable {
     var applyAllowedAt: UInt64 = 0
     /// When to look whether something has to be pulled; nil where nothing is known to be missing.
     var pullDue: UInt64?
-    /// Models that the shell was asked to learn of in this run.
+    /// Models that the shell was asked to learn of in this run, and did or could not ever.
     var considered: [[UInt8]] = []
     var lastID: UInt64 = 0
     var assembly: Assembly?
@@ -173,6 +173,9 @@ public struct Replicator: Sendable {
         case .modelsLearnt(let models, let now):
             setTime(now)
             takeUp(models)
+        case .modelsNotLearnt(let models, let now):
+            setTime(now)
+            considered.removeAll { hash in models.contains { $0.hash == hash } }
         case .modelCompared(let node, let hash, let difference, let now):
             setTime(now)
             takeUp(difference: difference, of: hash, node: node)

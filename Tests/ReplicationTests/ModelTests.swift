@@ -214,6 +214,30 @@ import Testing
         #expect(subject.replicator.status.held.isEmpty)
     }
 
+    @Test("A former model that could not be recorded is taken up again when a peer tells of it")
+    func learningAgain() throws {
+        var subject = Subject([Self.second])
+        _ = subject.hearHeads(Self.second, vector((2, 1)), from: 2)
+        let old = try transaction(2, 1, Self.first)
+        _ = subject.hear(.notification([old.bytes]), from: 2)
+        _ = subject.tick(1_000)
+        let list = Message.models(ModelList(isAnswer: true, models: [Self.first, Self.second]))
+        #expect(subject.hear(list, from: 2).contains(.learnModels([Self.first])))
+        // Asked once it is not asked again, before it has answered.
+        #expect(!subject.hear(list, from: 2).contains(.learnModels([Self.first])))
+        _ = subject.replicator.handle(.modelsNotLearnt([Self.first], now: subject.now))
+        #expect(subject.replicator.status.held.count == 1)
+        var asked: [Message] = []
+        for _ in 0..<8 {
+            _ = subject.hearHeads(Self.second, vector((2, 1)), from: 2)
+            asked += try messages(subject.tick(1_000), to: 2)
+        }
+        #expect(asked.contains(.models(ModelList(isAnswer: false, models: [Self.second]))))
+        #expect(subject.hear(list, from: 2).contains(.learnModels([Self.first])))
+        let learnt = subject.replicator.handle(.modelsLearnt([Self.first], now: subject.now))
+        #expect(learnt.contains(.apply([old])))
+    }
+
     @Test("A list of models goes there and back as bytes, and is bounded")
     func coding() throws {
         let sender = Self.actor(2).node

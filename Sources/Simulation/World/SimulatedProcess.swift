@@ -285,7 +285,10 @@ final class SimulatedProcess {
     /// Lets the store learn of models that nodes of its own model had before it.
     private func learn(_ texts: [ModelText]) {
         let result = run { try $0.learn(texts.compactMap(\.model)) }
-        guard isAlive, case .success(let known) = result else { return }
+        guard isAlive else { return }
+        guard case .success(let known) = result else {
+            return feed(.modelsNotLearnt(texts, now: world.milliseconds))
+        }
         if !known.isEmpty { met(.modelLearnt) }
         feed(.modelsLearnt(texts.filter { known.contains($0.hash) }, now: world.milliseconds))
     }

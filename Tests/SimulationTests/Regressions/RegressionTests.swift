@@ -421,6 +421,13 @@ struct RegressionTests {
                 Law 7, by the judge: a second delete came of the model before, whose policy then \
                 settled the row, and by that an edit stood (DESIGN section 5.1).
                 """),
+        Case(
+            seed: 100_019_006, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1. A store made anew with the newest model was told of the one before while its \
+                disk was full; it could not record that, and never asked again: all of that model \
+                was held until a restart. ModelTests.learningAgain.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
