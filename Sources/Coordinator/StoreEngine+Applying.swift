@@ -191,8 +191,8 @@ extension StoreEngine {
         var fresh: [(EntityTable, Change, [Int])] = []
 
         let hasReferences = shapes.contains { $0.hasReferences }
+        if let showing { return try show(showing, as: stamp) }
         if Self.isPlain(shapes), transaction.changes.allSatisfy({ $0.kind == .insert }) {
-            if let showing { return try show(showing, as: stamp) }
             var digest = ProjectionDigest()
             try insertPlain(
                 transaction.changes[...], shapes, version: state.actors.integer(transaction.dot),
@@ -301,6 +301,14 @@ extension StoreEngine {
     /// Whether inserts of these shapes are independent of all other rows.
     static func isPlain(_ shapes: [ResolvedShape]) -> Bool {
         !shapes.contains { $0.hasReferences || $0.hasConstraints || $0.isMembership }
+    }
+
+    /// Whether inserts of these shapes depend on no other rows than those that they refer to.
+    static func isStageable(_ shapes: [ResolvedShape]) -> Bool {
+        shapes.allSatisfy { shape in
+            guard case .rows(let table, _) = shape else { return false }
+            return table.constraints.isEmpty && table.exclusive.isEmpty
+        }
     }
 
     /// Rows that a transaction makes alive or dead, known before any of them is projected.

@@ -13,7 +13,7 @@ extension StoreEngine {
         guard request.operations.first?.kind == .insert else { return nil }
         let allocator = state.allocator
         var inserts = PlainInserts(capacity: request.operations.count)
-        guard prepare(request.operations[...], into: &inserts) else {
+        guard try prepare(request.operations[...], into: &inserts) else {
             state.allocator = allocator
             return nil
         }
@@ -21,9 +21,11 @@ extension StoreEngine {
     }
 
     /// Works out the changes of inserts; false where they need the whole plan.
+    ///
+    /// References are taken only where the objects have been named before.
     func prepare(
         _ operations: ArraySlice<SaveOperation>, into inserts: inout PlainInserts
-    ) -> Bool {
+    ) throws -> Bool {
         var allocator = state.allocator
         var current: EntityTable?
         for operation in operations {
@@ -32,22 +34,25 @@ extension StoreEngine {
             else { return false }
             if operation.entity !== current?.entity {
                 let table = table(operation.entity.name)
-                guard isPlain(table) else { return false }
+                guard isPlain(table), table.references.isEmpty || inserts.areNamed else {
+                    return false
+                }
                 current = table
             }
-            guard let table = current, let carried = carried(operation.values, table) else {
-                return false
-            }
-            let row = allocator.next()
+            guard let table = current,
+                let assigned = try resolved(operation.values, table, inserts),
+                let carried = carried(assigned, table)
+            else { return false }
+            let row = inserts.named[operation.row]?.row ?? allocator.next()
             inserts.inserted.append(
                 .init(
                     temporary: operation.row, row: row, entityName: table.entity.name,
                     name: operation.name))
             let shape = inserts.shapes.position(
-                of: table, assigned: operation.values, carried: carried)
+                of: table, assigned: assigned, carried: carried)
             var values: [PropertyValue] = []
-            values.reserveCapacity(operation.values.count + carried.count)
-            for entry in operation.values { values.append(entry.value) }
+            values.reserveCapacity(assigned.count + carried.count)
+            for entry in assigned { values.append(entry.value) }
             for entry in carried { values.append(entry.value) }
             inserts.changes.append(Change(kind: .insert, shape: shape, row: row, values: values))
         }
@@ -57,8 +62,63 @@ extension StoreEngine {
 
     private func isPlain(_ table: EntityTable) -> Bool {
         let entity = table.entity
-        return !entity.isAbstract && table.references.isEmpty && !table.hasCounts
+        return !entity.isAbstract && table.exclusive.isEmpty && !table.hasCounts
             && entity.uniquenessConstraints.isEmpty && !entity.policies.isRowGrained
+    }
+
+    /// Whether entities of a save have to-ones.
+    func refer(_ operations: [SaveOperation]) -> Bool {
+        var last: ManagedObjectModel.Entity?
+        return operations.contains { operation in
+            if operation.entity === last { return false }
+            last = operation.entity
+            return !table(operation.entity.name).references.isEmpty
+        }
+    }
+
+    /// Gives the objects that are to be inserted their identities, so that they can refer to each
+    /// other in any order.
+    ///
+    /// - Returns: nil where something else than plain inserts is asked for.
+    func name(_ operations: [SaveOperation]) -> [RowID: PlainInserts.Named]? {
+        var allocator = state.allocator
+        var named: [RowID: PlainInserts.Named] = [:]
+        named.reserveCapacity(operations.count)
+        for operation in operations {
+            let name = PlainInserts.Named(row: allocator.next(), entity: operation.entity)
+            guard operation.kind == .insert, operation.relationships.isEmpty,
+                operation.row.rawValue < 0, named.updateValue(name, forKey: operation.row) == nil
+            else { return nil }
+        }
+        state.allocator = allocator
+        return named
+    }
+
+    /// Values with the identities of what they refer to; nil where that is not there, or another
+    /// object is shown in its place.
+    private func resolved(
+        _ values: [(position: Int, value: PropertyValue)], _ table: EntityTable,
+        _ inserts: PlainInserts
+    ) throws -> [(position: Int, value: PropertyValue)]? {
+        if table.references.isEmpty { return values }
+        var values = values
+        for index in values.indices {
+            guard case .reference(let target) = values[index].value else { continue }
+            guard case .toOne(let name) = table.entity.properties[values[index].position].content
+            else { return nil }
+            let destination = self.table(name).entity
+            if target.rawValue < 0 {
+                guard let named = inserts.named[target],
+                    destination.familyNames.contains(named.entity.name)
+                else { return nil }
+                values[index].value = .reference(named.row)
+            } else {
+                guard try isThere(target, name, SavePlan()),
+                    try shownRow(target, root: destination.root) == target
+                else { return nil }
+            }
+        }
+        return values
     }
 
     /// The defaults that go with the values an insert assigns; nil where something is not valid.
@@ -68,6 +128,10 @@ extension StoreEngine {
         for (index, entry) in values.enumerated() {
             if entry.value.isNull {
                 if table.mandatory.contains(entry.position) { return nil }
+            } else if case .reference = entry.value {
+                guard case .toOne = table.entity.properties[entry.position].content else {
+                    return nil
+                }
             } else {
                 guard let type = table.plainTypes[entry.position],
                     Validation.fits(entry.value, type: type)
@@ -119,7 +183,8 @@ extension StoreEngine {
         return result
     }
 
-    /// Writes rows of a transaction that does nothing but insert rows without references.
+    /// Writes rows of a transaction that does nothing but insert rows whose references lead to rows
+    /// that are shown.
     ///
     /// What every row has in common is looked up once, and what they add up to is kept in local
     /// variables until the end: a catch-up and an import are little else than this loop.
@@ -183,9 +248,21 @@ extension StoreEngine {
 
 /// The inserts of a save as changes, in the making.
 struct PlainInserts {
+    /// An object to be inserted.
+    struct Named {
+        let row: RowID
+        let entity: ManagedObjectModel.Entity
+    }
+
     var shapes = ShapeTable()
     var inserted: [SaveResult.InsertedRow] = []
     var changes: [Change] = []
+    /// The objects, by the names that the request has for them; none where they got their identities
+    /// as they came.
+    var named: [RowID: Named] = [:]
+
+    /// Whether objects can refer to each other.
+    var areNamed: Bool { !named.isEmpty }
 
     init(capacity: Int) {
         inserted.reserveCapacity(capacity)

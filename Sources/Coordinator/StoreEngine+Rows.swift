@@ -285,6 +285,7 @@ extension StoreEngine {
             try statement.run()
             group.deleted.append(new.objectID)
             knownAlive[row] = nil
+            staging?.noteVanished(row)
         case (false, _):
             if let old, old.isAlive, !new.isAlive || new.isVisible { try removeEclipsed(row) }
             if let old, !old.isAlive, new.isAlive { try removeTombstone(row) }

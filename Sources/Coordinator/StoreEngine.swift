@@ -95,6 +95,9 @@ final class StoreEngine {
     /// What the group is about to show: its rows are in their tables already.
     var showing: StagedInserts?
 
+    /// What is being written part by part, which must know of rows that vanish meanwhile.
+    var staging: StagedInserts?
+
     /// What a group has changed so far.
     struct GroupChanges {
         var transactions: [EncodedTransaction] = []

@@ -10,14 +10,14 @@ extension GroupCommit {
         guard waiting.withLock({ $0.stopped == nil }) else { return endStaged() }
         guard let (inserts, job) = staged else { return beginStaged() }
         do {
+            if inserts.hasLostTarget, !inserts.isAnswered, !inserts.isGivenUp { inserts.giveUp() }
             if inserts.phase == .complete {
                 show(inserts, job)
             } else {
                 followLog(pages: staging.checkpointPages)
                 try inserts.advance(engine, atMost: staging.atOnce)
             }
-            if inserts.phase == .done { staged = nil }
-            setStaging(staged != nil)
+            goOn(inserts, job)
             // What is shown already, or never will be, is nothing that others have to wait for.
             if inserts.isAnswered, let next = waiting.withLock({ $0.takeForeign(staging) }) {
                 commit([next])
@@ -34,7 +34,19 @@ extension GroupCommit {
             return commit([next])
         }
         staged = (inserts, next)
+        engine.staging = inserts
         setStaging(true)
+    }
+
+    /// Makes an end of what is done; what was given up is written in one piece then.
+    private func goOn(_ inserts: StagedInserts, _ job: Job) {
+        let isDone = inserts.phase == .done
+        if isDone {
+            staged = nil
+            engine.staging = nil
+        }
+        setStaging(!isDone)
+        if isDone, inserts.isGivenUp { commit([job]) }
     }
 
     private func origin(_ job: Job) -> StagedInserts.Origin? {
@@ -66,16 +78,17 @@ extension GroupCommit {
             if let next = waiting.withLock({ $0.takeDeferred() }) { commit([next]) }
             return
         }
-        inserts.proceed(isShown: false)
-        if inserts.phase == .done { staged = nil }
-        setStaging(staged != nil)
-        if error is NotStageable || error is ApplyRejection {
-            commit([job])
+        let isRefused = error is NotStageable || error is ApplyRejection
+        if isRefused, !inserts.isGivenUp {
+            inserts.giveUp()
         } else {
+            inserts.noteFailed()
+            inserts.proceed(isShown: false)
             let mapped = CoordinatorError(mapping: error)
             job.fail(mapped)
             stopIfNeeded(mapped)
         }
+        goOn(inserts, job)
     }
 
     /// What is written part by part is written back in small parts as well.
@@ -99,6 +112,7 @@ extension GroupCommit {
                     ?? CoordinatorError(.notWritable, "The store was closed."))
         }
         staged = nil
+        engine.staging = nil
         setStaging(false)
     }
 }

@@ -10,13 +10,17 @@ import Merge
 ///
 ///     check ──► write ──► show ──► fold       each part by part, but for show
 ///       │         └────────┴──► discard       where it cannot be shown
-///       └► in one piece: it is of another kind, or something in it is not valid
+///       └───────────────────────┴──► in one piece: it is of another kind, something in it is not
+///                                    valid, or what it refers to is gone
 ///
 /// Invariants
 /// 1. At most one transaction is staged; the next begins when the rows of the last are folded.
-/// 2. Hidden rows are of identities that nobody knows yet, of entities without references, unique
-///    keys and counts of members: no save that comes between can depend on them, nor they on it.
-/// 3. An opening finds what a crash has left, by the version: it folds or removes it.
+/// 2. Hidden rows are of identities that nobody knows yet, of entities without unique keys,
+///    one-to-ones and counts of members: no save that comes between can depend on them.
+/// 3. They depend on others by references alone. What they refer to was shown when they were written;
+///    where it is not any more when all are, they are removed, and the transaction is written in one
+///    piece.
+/// 4. An opening finds what a crash has left, by the version: it folds or removes it.
 ///
 /// Other kinds of transaction, and those of another model, are written in one piece, however large.
 final class StagedInserts {
@@ -40,12 +44,26 @@ final class StagedInserts {
     private var hashers: [RowHasher] = []
     /// The objects whose rows are written.
     private var written: [ManagedObjectID] = []
+    /// The roots of the rows' own entities, where they may refer to each other.
+    private var roots: [RowID: String] = [:]
+    /// The rows of others that they refer to.
+    private var targets: Set<RowID> = []
     /// How many changes the phase has come past.
     private var position = 0
     private(set) var phase = Phase.checking
+    /// Whether something that it refers to is shown no more.
+    private(set) var hasLostTarget = false
+    /// Whether it is to be written in one piece once nothing of it is left.
+    private(set) var isGivenUp = false
 
     /// Whether whoever asked for it has heard what came of it.
-    var isAnswered: Bool { [.folding, .discarding, .done].contains(phase) }
+    var isAnswered: Bool {
+        switch phase {
+        case .folding: true
+        case .discarding, .done: !isGivenUp
+        case .checking, .writing, .complete: false
+        }
+    }
 
     /// Begins with a save or a foreign transaction.
     ///
@@ -56,18 +74,24 @@ final class StagedInserts {
         case .save(let request):
             guard request.membership.isEmpty else { return nil }
             inserts = PlainInserts(capacity: request.operations.count)
+            if engine.refer(request.operations) {
+                guard let named = engine.name(request.operations) else { return nil }
+                inserts.named = named
+                // A group that fails must not bring the identities back.
+                engine.adoptState()
+            }
             encoded = CBORWriter(capacity: request.operations.count * 64)
         case .foreign(let encoded):
             let transaction = encoded.transaction
             guard transaction.modelHash == engine.model.versionHash,
                 transaction.dot.actor != engine.actor,
-                let shapes = try? engine.resolve(transaction), StoreEngine.isPlain(shapes),
+                let shapes = try? engine.resolve(transaction), StoreEngine.isStageable(shapes),
                 transaction.changes.allSatisfy({ $0.kind == .insert })
             else { return nil }
             inserts = PlainInserts(capacity: 0)
             inserts.changes = transaction.changes
             self.shapes = shapes
-            phase = .writing
+            if !shapes.contains(where: { $0.hasReferences }) { phase = .writing }
         }
     }
 
@@ -79,14 +103,24 @@ final class StagedInserts {
         switch (phase, origin) {
         case (.checking, .save(let request)):
             let end = min(position + count, request.operations.count)
-            guard engine.prepare(request.operations[position..<end], into: &inserts) else {
+            guard try engine.prepare(request.operations[position..<end], into: &inserts) else {
                 throw NotStageable()
+            }
+            if inserts.areNamed {
+                noteRoots(inserts.changes[position..<end], inserts.shapes.shapes, engine)
             }
             // A group that fails must not bring the identities back.
             engine.adoptState()
             position = end
             guard position == request.operations.count else { return }
             shapes = try inserts.shapes.shapes.map(engine.resolve)
+            position = 0
+            phase = .writing
+        case (.checking, .foreign(let encoded)):
+            let end = min(position + count, inserts.changes.count)
+            noteRoots(inserts.changes[position..<end], encoded.transaction.shapes, engine)
+            position = end
+            guard position == inserts.changes.count else { return }
             position = 0
             phase = .writing
         case (.writing, _):
@@ -96,7 +130,10 @@ final class StagedInserts {
                 try engine.checkForeign(part, of: encoded.transaction, shapes)
                 engine.avoidIdentities(part, of: encoded.dot.actor)
             }
-            try engine.unseen { try write(part, engine) }
+            try engine.unseen {
+                try checkReferences(of: part, engine)
+                try write(part, engine)
+            }
             for change in part { encoded?.write(change) }
             position = part.endIndex
             if position == inserts.changes.count { phase = .complete }
@@ -111,9 +148,39 @@ final class StagedInserts {
             }
             position = part.endIndex
             if position == written.count { phase = .done }
-        case (.checking, .foreign), (.complete, _), (.done, _): return
+        case (.complete, _), (.done, _): return
         }
     }
+
+    private func noteRoots(
+        _ part: ArraySlice<Change>, _ shapes: [ChangeShape], _ engine: StoreEngine
+    ) {
+        for change in part {
+            roots[change.row] = engine.table(shapes[change.shape].entity).entity.root
+        }
+    }
+
+    /// Sees that what the rows refer to is shown, or is one of them.
+    private func checkReferences(of part: ArraySlice<Change>, _ engine: StoreEngine) throws {
+        for change in part {
+            guard case .rows(let table, let positions) = shapes[change.shape],
+                !table.references.isEmpty
+            else { continue }
+            for (place, position) in positions.enumerated() {
+                guard case .reference(let target) = change.values[place],
+                    let root = table.references.first(where: { $0.position == position })?.root,
+                    roots[target] != root, !targets.contains(target)
+                else { continue }
+                guard try engine.shownRow(target, root: root) == target else {
+                    throw NotStageable()
+                }
+                targets.insert(target)
+            }
+        }
+    }
+
+    /// Takes note of a row that is shown no more.
+    func noteVanished(_ row: RowID) { if targets.contains(row) { hasLostTarget = true } }
 
     private func write(_ part: ArraySlice<Change>, _ engine: StoreEngine) throws {
         do {
@@ -143,6 +210,15 @@ final class StagedInserts {
         position = 0
         phase = isShown ? .folding : written.isEmpty ? .done : .discarding
     }
+
+    /// Removes what is written of it, so that it can be written in one piece.
+    func giveUp() {
+        isGivenUp = true
+        proceed(isShown: false)
+    }
+
+    /// Takes note that whoever asked for it has been told that it failed.
+    func noteFailed() { isGivenUp = false }
 }
 
 /// That something must be written in one piece, which also says what is wrong with it.

@@ -10,6 +10,8 @@ extension StoreEngine {
     func unseen(_ work: () throws -> Void) throws {
         try setDurability(true)
         try database.prepared("BEGIN IMMEDIATE").run()
+        knownAlive.removeAll(keepingCapacity: true)
+        knownEclipsed.removeAll()
         do {
             try work()
             try database.prepared("COMMIT").run()

@@ -253,7 +253,7 @@ import Testing
         #expect(try store.coordinator.verify().isOK)
     }
 
-    @Test("An edit given up, of an object in whose place one of another entity is shown by now, ends it")
+    @Test("An edit given up of an object in whose place another is shown by now ends the object")
     func editOfEclipsed() throws {
         let first = try store.insert("User", ["mail": "a"])
         let second = try store.insert("Admin", ["mail": "b"])

@@ -154,15 +154,106 @@ struct StagedInsertsTests {
         #expect(try node.look("SELECT count(*) FROM Tag") == 1)
     }
 
-    @Test("References, keys and updates are written in one piece")
-    func inOnePiece() throws {
+    /// Notes in folders: one that is there, one of the save that comes last, and none.
+    private func notes(_ node: EngineNode, in folder: RowID, count: Int = 20) throws -> SaveRequest
+    {
+        SaveRequest(
+            operations: try (1...count).map { number in
+                let target = [folder, RowID(-Int64(count) - 1), nil][number % 3]
+                return try node.insertion(
+                    "Note", -Int64(number), target.map { ["folder": .reference($0)] } ?? [:])
+            } + [try node.insertion("Folder", -Int64(count) - 1, ["name": .string("last")])])
+    }
+
+    @Test(
+        "References are staged too, to rows of the transaction and to others",
+        arguments: [false, true])
+    func references(isForeign: Bool) throws {
         let folder = try node.insert("Folder")
-        let operations = try (1...20).map {
-            try node.insertion("Note", -Int64($0), ["folder": .reference(folder.row)])
+        try other.take(from: node)
+        let author = isForeign ? other : node
+        let result = try author.coordinator.save(try notes(author, in: folder.row))
+        let last = try #require(result.insertedRows.last).row
+        try node.take(from: other)
+        try other.take(from: node)
+        #expect(node.coordinator.stagedTransactions == 1)
+        #expect(other.coordinator.stagedTransactions == 0)
+        #expect(try node.members(folder, "notes").count == 6)
+        #expect(
+            try node.members(ManagedObjectID(entityName: "Folder", row: last), "notes").count == 7)
+        #expect(try other.coordinator.currentDigest == node.coordinator.currentDigest)
+        #expect(try node.coordinator.verify().isOK)
+        // What was staged is released like anything else.
+        try node.delete(folder)
+        try other.take(from: node)
+        #expect(try other.coordinator.currentDigest == node.coordinator.currentDigest)
+        #expect(try node.coordinator.verify().isOK)
+    }
+
+    @Test(
+        "A target that is deleted meanwhile: nothing of it is left, and in one piece it is refused")
+    func lostTarget() async throws {
+        let folder = try node.insert("Folder")
+        node.close()
+        node.configure = {
+            $0.stagedOperations = 10
+            $0.stagedAtOnce = 1
         }
+        try node.open()
+        // So many parts that the delete comes between, however slow it is.
+        let request = try notes(node, in: folder.row, count: 1_000)
+        let coordinator = node.coordinator
+        async let saved = coordinator.save(request)
+        try await Task.sleep(for: .milliseconds(10))
+        try node.delete(folder)
+        var error: CoordinatorError?
+        do { _ = try await saved } catch let failure as CoordinatorError { error = failure }
+        #expect(error?.code == .validationFailed)
+        #expect(coordinator.stagedTransactions == 0)
+        #expect(try coordinator.read { try $0.count(FetchRequest("Note")) } == 0)
+        #expect(try coordinator.verify().isOK)
+        node.close()
+        #expect(try node.look("SELECT count(*) FROM Note") == 0)
+        #expect(try node.look("SELECT count(*) FROM _staged") == 0)
+    }
+
+    @Test("The same of another node's: in one piece its references are kept, and show nothing")
+    func lostTargetOfForeign() async throws {
+        let folder = try node.insert("Folder")
+        try other.take(from: node)
+        _ = try await other.coordinator.save(try notes(other, in: folder.row, count: 1_000))
+        let log = Array(other.transactions.suffix(1))
+        node.close()
+        node.configure = {
+            $0.stagedOperations = 10
+            $0.stagedAtOnce = 1
+        }
+        try node.open()
+        let coordinator = node.coordinator
+        async let applied: ApplyResult = withCheckedThrowingContinuation { continuation in
+            coordinator.apply(log) { continuation.resume(with: $0) }
+        }
+        try await Task.sleep(for: .milliseconds(10))
+        try node.delete(folder)
+        let result = try await applied
+        #expect(result.rejected.isEmpty)
+        #expect(coordinator.stagedTransactions == 0)
+        #expect(try coordinator.read { try $0.count(FetchRequest("Note")) } == 1_000)
+        #expect(try coordinator.verify().isOK)
+        try other.take(from: node)
+        #expect(try other.coordinator.currentDigest == coordinator.currentDigest)
+        node.close()
+        #expect(try node.look("SELECT count(*) FROM _staged") == 0)
+    }
+
+    @Test("Keys, links and updates are written in one piece")
+    func inOnePiece() throws {
+        let note = try node.insert("Note")
+        var operations = try (1...20).map { try node.insertion("Tag", -Int64($0)) }
+        operations[19].relationships = [.init(name: "notes", kind: .add, members: [note.row])]
         _ = try node.coordinator.save(SaveRequest(operations: operations))
         #expect(node.coordinator.stagedTransactions == 0)
-        #expect(try node.members(folder, "notes").count == 20)
+        #expect(try node.members(note, "tags").count == 1)
     }
 
     // MARK: What a process that ended has left
