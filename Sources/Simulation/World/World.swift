@@ -605,12 +605,7 @@ extension World {
             {
                 return trace { "node \(node + 1) keeps its store: it must tell of members" }
             }
-            take(down: node, .wiped, for: time) {
-                $0.disk.wipe()
-                $0.heldAtEnd = VersionVector()
-                $0.membershipAtEnd = Membership()
-                self.configureAnew($0)
-            }
+            take(down: node, .wiped, for: time) { self.forget($0) }
         case .restore(let node, let time): restore(node, for: time)
         case .copy(let node, let takesAddress, let time): copy(node, takesAddress, time)
         case .clockStep(let node, let step): machine(node)?.clock.offset += step
@@ -714,10 +709,35 @@ extension World {
         guard let original = machines.first(where: { !$0.isCopy && $0.node == copy.node }) else {
             return
         }
-        end(original, .closed)
-        original.disk.restore(original.disk.image().withoutSideFiles)
+        if hasAloneOfOthers(original) {
+            trace { "node \(original.number + 1) is made anew: it alone has what others gave up" }
+            end(original, .wiped)
+            forget(original)
+        } else {
+            end(original, .closed)
+            original.disk.restore(original.disk.image().withoutSideFiles)
+        }
         original.isOut = false
         restart(original, after: 100)
+    }
+
+    /// Whether a machine's store alone holds saves of other nodes: one that had been replaced by a
+    /// copy may have got them since, and the cluster have gone on without them.
+    private func hasAloneOfOthers(_ machine: Machine) -> Bool {
+        let elsewhere = machines.reduce(into: VersionVector()) { vector, other in
+            if other !== machine, !other.isRemoved { vector.join(other.held) }
+        }
+        return machine.held.entries.contains {
+            $0.actor.node != machine.node && elsewhere[$0.actor] < $0.sequence
+        }
+    }
+
+    /// Takes a machine's store away.
+    private func forget(_ machine: Machine) {
+        machine.disk.wipe()
+        machine.heldAtEnd = VersionVector()
+        machine.membershipAtEnd = Membership()
+        configureAnew(machine)
     }
 }
 

@@ -422,6 +422,13 @@ struct RegressionTests {
                 settled the row, and by that an edit stood (DESIGN section 5.1).
                 """),
         Case(
+            seed: 100_018_628, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 8, by the plan: a store whose copy had taken its place ran on, and a late message of \
+                a node whose disk was lost since reached it alone; then it was gone back to. It is like \
+                a backup that holds what every disk has lost (ARCHITECTURE, failure model).
+                """),
+        Case(
             seed: 100_019_006, hasUniqueKeys: true, hasChanges: true,
             lesson: """
                 Law 1. A store made anew with the newest model was told of the one before while its \
