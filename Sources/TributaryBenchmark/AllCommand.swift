@@ -15,7 +15,7 @@ struct AllCommand: AsyncParsableCommand {
             try HTTPCommand.parse(arguments), try LatencyCommand.parse(arguments),
             try CatchUpCommand.parse(arguments), try HealCommand.parse(arguments),
             try TransferCommand.parse(arguments), try GrowthCommand.parse(arguments),
-            try IdleCommand.parse(arguments),
+            try LargeCommand.parse(arguments), try IdleCommand.parse(arguments),
         ]
         for index in commands.indices {
             do {

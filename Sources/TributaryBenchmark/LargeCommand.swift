@@ -16,7 +16,79 @@ struct LargeCommand: AsyncParsableCommand {
     var objects = 100_000
 
     func run() async throws {
-        try await measure().print()
+        try await measure(hasReferences: false).print()
+        try await measure(hasReferences: true).print()
+    }
+
+    /// How many objects the large transaction's refer to, besides each other.
+    private static let products = 1_000
+
+    /// Orders of nine lines each, of products that are there; items are what others save.
+    private static func model() throws -> ManagedObjectModel {
+        func lines(to entity: String, inverse: String) -> RelationshipDescription {
+            RelationshipDescription("lines", to: entity, inverse: inverse, isToMany: true)
+        }
+        return try ManagedObjectModel(entities: [
+            SampleData.entity(),
+            EntityDescription(
+                "Order", attributes: [AttributeDescription("number", .integer64)],
+                relationships: [lines(to: "Line", inverse: "order")]),
+            EntityDescription(
+                "Product", attributes: [AttributeDescription("name", .string)],
+                relationships: [lines(to: "Line", inverse: "product")]),
+            EntityDescription(
+                "Line",
+                attributes: [
+                    AttributeDescription("count", .integer64),
+                    AttributeDescription("note", .string),
+                ],
+                relationships: [
+                    RelationshipDescription("order", to: "Order", inverse: "lines"),
+                    RelationshipDescription("product", to: "Product", inverse: "lines"),
+                ]),
+        ])
+    }
+
+    /// The large transaction; before one with references the products are saved.
+    private func request(
+        _ store: SampleData.Store, hasReferences: Bool
+    ) throws -> SaveRequest {
+        guard hasReferences else {
+            return SampleData.insert((0..<objects).map(SampleData.Item.init), store.entity)
+        }
+        let model = store.coordinator.model
+        func insertion(
+            _ entity: String, _ row: Int, _ values: [String: PropertyValue]
+        ) throws -> SaveOperation {
+            guard let entity = model.entity(named: entity) else {
+                throw BenchmarkError("The model of the benchmark has no \(entity).")
+            }
+            return SaveOperation(
+                kind: .insert, entity: entity, row: RowID(-Int64(row) - 1),
+                values: values.keys.sorted().compactMap { name in
+                    entity.position(of: name).map { ($0, values[name] ?? .null) }
+                })
+        }
+        let saved: SaveResult = try store.coordinator.save(
+            SaveRequest(
+                operations: try (0..<Self.products).map {
+                    try insertion("Product", $0, ["name": .string("Product \($0)")])
+                }))
+        let products = saved.insertedRows.map(\.row)
+        return SaveRequest(
+            operations: try (0..<objects).map { number in
+                let order = number - number % 10
+                guard number > order else {
+                    return try insertion("Order", number, ["number": .integer(Int64(number))])
+                }
+                return try insertion(
+                    "Line", number,
+                    [
+                        "count": .integer(Int64(number % 7)), "note": .string("line \(number)"),
+                        "order": .reference(RowID(-Int64(order) - 1)),
+                        "product": .reference(products[number % products.count]),
+                    ])
+            })
     }
 
     /// What one large transaction cost, and the saves beside it.
@@ -27,17 +99,19 @@ struct LargeCommand: AsyncParsableCommand {
         var longest: [Double] = []
     }
 
-    func measure() async throws -> MarkdownTable {
+    func measure(hasReferences: Bool) async throws -> MarkdownTable {
         var (saving, applying) = (Outcome(), Outcome())
         var bytes = 0
         for _ in 0..<common.rounds {
             try await Workspace.with(common.directory, "large") { workspace in
+                let model = hasReferences ? try Self.model() : try SampleData.model()
                 let stores = try (1...2).map {
-                    try SampleData.openStore(at: workspace.file("n\($0).sqlite"), node: $0)
+                    try SampleData.openStore(
+                        at: workspace.file("n\($0).sqlite"), node: $0, model: model)
                 }
                 defer { for store in stores { store.coordinator.close() } }
                 let (one, two) = (stores[0], stores[1])
-                let request = SampleData.insert((0..<objects).map(SampleData.Item.init), one.entity)
+                let request = try request(one, hasReferences: hasReferences)
                 try await beside(one, &saving) { _ = try await one.coordinator.save(request) }
                 // What was saved beside it came first, or comes after; all of it is applied.
                 let log = try one.coordinator.read {
@@ -55,6 +129,7 @@ struct LargeCommand: AsyncParsableCommand {
         }
         var table = MarkdownTable(
             "Saves of one object beside a transaction of \(Figures.text(Double(objects), 0)) "
+                + (hasReferences ? "with references " : "")
                 + "(\(Figures.text(Double(bytes) / 1e6, 1)) MB)",
             columns: ["", "it is saved", "it is applied"])
         func row(_ name: String, _ value: (Outcome) -> Double) {
@@ -73,7 +148,7 @@ struct LargeCommand: AsyncParsableCommand {
 
     /// Does something large while somebody saves, and notes how long both took.
     private func beside(
-        _ store: (coordinator: PersistentStoreCoordinator, entity: ManagedObjectModel.Entity),
+        _ store: SampleData.Store,
         _ outcome: inout Outcome, _ body: () async throws -> Void
     ) async throws {
         let samples = LargeSamples()

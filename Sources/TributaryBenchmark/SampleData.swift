@@ -7,17 +7,20 @@ enum SampleData {
 
     /// The model of all benchmarks.
     static func model() throws -> ManagedObjectModel {
-        try ManagedObjectModel(entities: [
-            EntityDescription(
-                entityName, mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [
-                    AttributeDescription("count", .integer64),
-                    AttributeDescription("name", .string),
-                    AttributeDescription("note", .string),
-                    AttributeDescription("weight", .double),
-                ])
-        ])
+        try ManagedObjectModel(entities: [entity()])
     }
+
+    static func entity() -> EntityDescription {
+        EntityDescription(
+            entityName, mergePolicy: .mergeByPropertyObjectTrump,
+            attributes: [
+                AttributeDescription("count", .integer64), AttributeDescription("name", .string),
+                AttributeDescription("note", .string), AttributeDescription("weight", .double),
+            ])
+    }
+
+    /// A store of a model that has the entity.
+    typealias Store = (coordinator: PersistentStoreCoordinator, entity: ManagedObjectModel.Entity)
 
     /// The same model as JSON, for nodes.
     static let modelJSON = """
@@ -65,11 +68,11 @@ enum SampleData {
         return SaveRequest(operations: operations)
     }
 
-    /// Opens or makes a store of the model.
+    /// Opens or makes a store, of the model of all benchmarks or another that has its entity.
     static func openStore(
-        at path: String, node: Int = 1, readers: Int = 4
-    ) throws -> (coordinator: PersistentStoreCoordinator, entity: ManagedObjectModel.Entity) {
-        let model = try model()
+        at path: String, node: Int = 1, readers: Int = 4, model: ManagedObjectModel? = nil
+    ) throws -> Store {
+        let model = try model ?? self.model()
         guard let node = NodeID(Int64(node)), let entity = model.entity(named: entityName) else {
             throw BenchmarkError("The model of the benchmark has no \(entityName).")
         }
