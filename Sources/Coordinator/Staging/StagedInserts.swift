@@ -125,14 +125,21 @@ final class StagedInserts {
             phase = .writing
         case (.writing, _):
             let part = inserts.changes[position..<min(position + count, inserts.changes.count)]
-            if position == 0 { try engine.beginStaging() }
             if case .foreign(let encoded) = origin {
                 try engine.checkForeign(part, of: encoded.transaction, shapes)
                 engine.avoidIdentities(part, of: encoded.dot.actor)
             }
-            try engine.unseen {
-                try checkReferences(of: part, engine)
-                try write(part, engine)
+            let before = written.count
+            do {
+                try engine.unseen {
+                    if position == 0 { try engine.beginStaging() }
+                    try checkReferences(of: part, engine)
+                    try write(part, engine)
+                }
+            } catch {
+                // Nothing of the part is there, nor of the beginning where this was the first.
+                written.removeLast(written.count - before)
+                throw error
             }
             for change in part { encoded?.write(change) }
             position = part.endIndex

@@ -246,6 +246,23 @@ struct StagedInsertsTests {
         #expect(try node.look("SELECT count(*) FROM _staged") == 0)
     }
 
+    @Test("What cannot be staged from its first part on leaves nothing that hinders the next")
+    func givenUpAtOnce() throws {
+        let folder = try node.insert("Folder")
+        try other.take(from: node)
+        _ = try other.coordinator.save(try notes(other, in: folder.row))
+        _ = try other.coordinator.save(try notes(other, in: RowID(-21)))
+        let log = Array(other.transactions.suffix(2))
+        try node.delete(folder)
+        #expect(try node.coordinator.apply([log[0]]).rejected.isEmpty)
+        #expect(node.coordinator.stagedTransactions == 0)
+        #expect(try node.coordinator.apply([log[1]]).rejected.isEmpty)
+        #expect(node.coordinator.stagedTransactions == 1)
+        try other.take(from: node)
+        #expect(try other.coordinator.currentDigest == node.coordinator.currentDigest)
+        #expect(try node.coordinator.verify().isOK)
+    }
+
     @Test("Keys, links and updates are written in one piece")
     func inOnePiece() throws {
         let note = try node.insert("Note")
