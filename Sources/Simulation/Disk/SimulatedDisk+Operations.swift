@@ -41,6 +41,7 @@ extension SimulatedDisk {
             }
         }
         nextFault = armed.map(\.after).min() ?? .max
+        if struck != nil { counters.faults += 1 }
         if let struck, struck == .powerLoss || struck == .kill { stop(struck) }
         return struck
     }

@@ -57,6 +57,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         var reads: UInt64 = 0
         var writes: UInt64 = 0
         var syncs: UInt64 = 0
+        var faults: UInt64 = 0
     }
 
     /// Makes a disk, empty or with the files of another.
@@ -189,6 +190,9 @@ package final class SimulatedDisk: @unchecked Sendable {
 
     /// Syncs so far.
     package var syncCount: UInt64 { guarded { counters.syncs } }
+
+    /// How many faults have struck, of those that were armed.
+    package var faultCount: UInt64 { guarded { counters.faults } }
 
     /// The most bytes all files may have together: past it no file grows. Nil: no bound.
     package var capacity: UInt64? {

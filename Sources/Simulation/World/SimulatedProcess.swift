@@ -16,6 +16,8 @@ final class SimulatedProcess {
     let machine: Machine
     /// The number of this life among those of the machine.
     let life: Int
+    /// How many faults had struck the disk before it began.
+    let faultsBefore: UInt64
     let coordinator: PersistentStoreCoordinator
     let actor: ActorID
     /// What was known of the store when it was opened.
@@ -72,6 +74,7 @@ final class SimulatedProcess {
         self.world = world
         machine.lives += 1
         life = machine.lives
+        faultsBefore = machine.disk.faultCount
         startedAt = world.milliseconds
         links = Set(machine.configured)
         generator = SeededGenerator(seed: world.draw())

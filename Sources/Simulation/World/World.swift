@@ -195,6 +195,7 @@ final class World {
             return restart(
                 machine, after: Self.doubleWaitMilliseconds, minimumIncarnation: minimumIncarnation)
         }
+        let faults = machine.disk.faultCount
         do {
             let process = try SimulatedProcess(
                 machine: machine, world: self, minimumIncarnation: minimumIncarnation)
@@ -206,7 +207,8 @@ final class World {
         } catch {
             trace { "node \(machine.number + 1) cannot start: \(error)" }
             let code = (error as? CoordinatorError)?.code
-            if code != .diskFull, code != .inputOutput {
+            let isStruck = code == .inputOutput && machine.disk.faultCount > faults
+            if code != .diskFull, !isStruck {
                 violate(0, "node \(machine.number + 1) cannot open its store: \(error)")
             }
             // What an opening that failed has left open is gone with its process.
@@ -294,6 +296,9 @@ final class World {
     func stop(_ process: SimulatedProcess, reason: String) {
         guard process.machine.process === process else { return }
         trace { "node \(process.name) stops: \(reason)" }
+        if process.machine.disk.faultCount == process.faultsBefore {
+            violate(0, "node \(process.name) stops, though its disk has no fault: \(reason)")
+        }
         end(process.machine, .stopped(reason: reason))
         restart(process.machine, after: 500)
     }
