@@ -66,8 +66,8 @@ extension StoreEngine {
             && entity.uniquenessConstraints.isEmpty && !entity.policies.isRowGrained
     }
 
-    /// Whether entities of a save have to-ones.
-    func refer(_ operations: [SaveOperation]) -> Bool {
+    /// Whether entities of these operations have to-ones.
+    func haveReferences(_ operations: [SaveOperation]) -> Bool {
         var last: ManagedObjectModel.Entity?
         return operations.contains { operation in
             if operation.entity === last { return false }

@@ -74,7 +74,7 @@ final class StagedInserts {
         case .save(let request):
             guard request.membership.isEmpty else { return nil }
             inserts = PlainInserts(capacity: request.operations.count)
-            if engine.refer(request.operations) {
+            if engine.haveReferences(request.operations) {
                 guard let named = engine.name(request.operations) else { return nil }
                 inserts.named = named
                 // A group that fails must not bring the identities back.
