@@ -23,6 +23,7 @@ enum NodeEvent: Sendable {
     case remembered(ActorID, isDurable: Bool)
     /// Models whose transactions can be applied from now on.
     case learnt([ModelText])
+    /// Models that could not be recorded, and are to be taken up again.
     case notLearnt([ModelText])
     /// What a peer's model has otherwise.
     case compared(NodeID, hash: [UInt8], difference: String)
