@@ -7,8 +7,15 @@ import Merge
 /// waits of them is dropped, and nothing is reported while the store is still applying some.
 extension Replicator {
     /// The members: those that transactions tell of, or the configured nodes before the first.
+    ///
+    /// A store that is not vouched for may not have come as far in the log as all that joined: to
+    /// it, whom its configuration names is one as well. Else founders that lose their stores
+    /// together could end with each other, and never listen to the only one who has all of them.
     var members: [NodeID] {
-        state.membership.isEmpty ? configured + [node] : state.membership.current
+        let told = state.membership
+        if told.isEmpty { return configured + [node] }
+        if recovery == .none { return told.current }
+        return Set(told.current + configured.filter { told[$0] == nil }).sorted()
     }
 
     /// Whether this node is a member, as far as it knows. It is none, for a while, where it has
@@ -58,8 +65,10 @@ extension Replicator {
     /// for any other end the log alone tells: see ARCHITECTURE.
     func isBelieved(_ peer: NodeID) -> Bool {
         if recovery == .none { return true }
+        let told = state.membership
         let guides = peers.filter {
-            $0.isConfigured && $0.recovery == .none && configured.contains($0.node)
+            (told.isEmpty || told[$0.node] != nil) && $0.isConfigured && $0.recovery == .none
+                && configured.contains($0.node)
         }
         let departed = Set(guides.flatMap { $0.departed ?? [] })
         // Where nobody could vouch, or all say it of each other, there is no guide.

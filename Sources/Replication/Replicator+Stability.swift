@@ -185,6 +185,8 @@ extension Replicator {
         if recovery != toldRecovery {
             effects.append(recovery == .none ? .vouched : .outgrown)
             toldRecovery = recovery
+            // Who counts as a member depends on it.
+            setPeers()
         }
         if isSaving != toldSaving {
             effects.append(.setSaving(allowed: isSaving))

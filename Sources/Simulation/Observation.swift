@@ -32,6 +32,8 @@ enum Observation {
     case contextSaved(node: Int, record: ContextRecord)
     /// A process ended, and what became of its disk.
     case ended(node: Int, how: Ending)
+    /// A store's place was taken by a copy of another node's, which its process goes on with.
+    case tookOver(node: Int, donor: NodeID)
     /// What of a store would survive a power loss from now on.
     case durable(node: Int, vector: VersionVector)
     /// A replicator declared a vector stable, `members` being who was a member to it, this node

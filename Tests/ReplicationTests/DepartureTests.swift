@@ -30,12 +30,13 @@ import Testing
 
         /// Hears a node say who departed, and whom it has met.
         mutating func hear(
-            from node: Int, departed: [Int] = [], met: [Int] = []
+            from node: Int, departed: [Int] = [], met: [Int] = [], recovery: Recovery = .none
         ) -> [Effect] {
             let heads = Heads(
                 actor: actor(node), vector: VersionVector(), durable: VersionVector(),
                 digest: ProjectionDigest(), clock: .zero, wallMilliseconds: wall, modelHash: hash,
-                met: met.map { actor($0) }, departed: departed.map { actor($0).node })
+                met: met.map { actor($0) }, departed: departed.map { actor($0).node },
+                recovery: recovery)
             return receive(.heads(heads), from: node, over: .exchange)
         }
 
@@ -125,6 +126,25 @@ import Testing
         _ = subject.learn(members: [1, 2, 3])
         _ = subject.hear(from: 3, met: [1, 2])
         #expect(subject.publish(from: 3).contains { $0.isApplying })
+    }
+
+    @Test("A store made anew listens to whom its configuration names until it is vouched for")
+    func configurationNamesMore() throws {
+        var subject = Subject(recovery: .new, configured: [2, 3])
+        // Of the log it has the part in which nodes 1 and 2 alone are members.
+        _ = subject.learn(members: [1, 2])
+        // Node 2 lost its store as well, so its word alone does not vouch for this one.
+        #expect(!subject.hear(from: 2, met: [1], recovery: .new).contains(.vouched))
+        _ = subject.hear(from: 3, met: [1])
+        #expect(subject.publish(from: 3).contains { $0.isApplying })
+    }
+
+    @Test("A store that is vouched for listens to the members of its log alone")
+    func configurationNamesStranger() throws {
+        var subject = Subject(configured: [2, 3])
+        _ = subject.learn(members: [1, 2])
+        _ = subject.hear(from: 3, met: [1])
+        #expect(!subject.publish(from: 3).contains { $0.isApplying })
     }
 
     private func actor(_ node: Int) -> NodeID { Self.actor(node).node }

@@ -11,16 +11,20 @@ struct ConflictChecker: Checker {
     private var stable: [Int: VersionVector] = [:]
     /// What any store that a machine ever had may have collapsed, and so an image of it.
     private var everStable: [Int: VersionVector] = [:]
+    /// Whose store each machine has.
+    private var nodes: [Int: NodeID] = [:]
     private var findings = Findings()
 
     mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
         switch observation {
         case .started(let node, let actor, let vector, _): start(node, actor, vector, run)
-        case .stable(let node, let vector, _):
-            stable[node, default: VersionVector()].join(vector)
-            everStable[node, default: VersionVector()].join(vector)
+        case .stable(let node, let vector, _): declare(vector, node)
         case .ended(let node, .wiped), .ended(let node, .copyRemoved): stable[node] = nil
         case .ended(let node, .restored): stable[node] = everStable[node]
+        case .tookOver(let node, let donor):
+            for other in nodes.keys.sorted() where nodes[other] == donor {
+                declare(everStable[other] ?? VersionVector(), node)
+            }
         case .read(let node, let reading), .pinned(let node, _, let reading):
             check(reading, node, run)
         case .settled(let final, _):
@@ -43,6 +47,12 @@ struct ConflictChecker: Checker {
             everStable[node] = stable[node] ?? VersionVector()
         }
         stable[node] = stable[node]?.meet(vector)
+        nodes[node] = actor.node
+    }
+
+    private mutating func declare(_ vector: VersionVector, _ node: Int) {
+        stable[node, default: VersionVector()].join(vector)
+        everStable[node, default: VersionVector()].join(vector)
     }
 
     /// Whether a conflict is a link's: its subject ends with a row.

@@ -27,7 +27,8 @@ extension World {
             .acknowledged(let node, _, _), .performed(let node, _), .refused(let node, _, _),
             .unknown(let node, _, _), .read(let node, _), .pinned(let node, _, _),
             .pinRead(let node, _, _), .pinExpired(let node, _), .contextSaved(let node, _),
-            .ended(let node, _), .durable(let node, _), .stable(let node, _, _),
+            .ended(let node, _), .tookOver(let node, _), .durable(let node, _),
+            .stable(let node, _, _),
             .collected(let node, _), .purged(let node, _), .alarm(let node, _),
             .gauges(let node, _):
             machines[node].edition

@@ -20,6 +20,7 @@ extension World {
                 at: machine.storePath, model: model(of: machine), cluster: Self.cluster,
                 node: machine.node, options: machine.options(seed: draw()))
             met(.storeTransferred)
+            observe(.tookOver(node: machine.number, donor: installed.donor))
             if installed.carriedCount > 0 { met(.savesCarriedOver) }
             // The last steps are allowed to fail.
             if machine.disk.isPowerLost || machine.disk.isKilled { settle(machine) }

@@ -343,5 +343,13 @@ struct ReadingCheckerTests {
             node: 2, actor: CheckerScript.actor(0, 5), vector: CheckerScript.vector(vector),
             recovery: .none)
         #expect(script.tell(&checker, stable, copied, read(reading, 2)) == [])
+        // Who takes over a copy of another's store begins with what that one had collapsed.
+        checker = ConflictChecker()
+        let other = Observation.started(
+            node: 1, actor: second, vector: CheckerScript.vector(vector), recovery: .none)
+        #expect(script.tell(&checker, script.started(0, 2), stable, other) == [])
+        #expect(script.tell(&checker, read(reading, 1)).count == 1)
+        let tookOver = Observation.tookOver(node: 1, donor: first.node)
+        #expect(script.tell(&checker, tookOver, other, read(reading, 1)) == [])
     }
 }

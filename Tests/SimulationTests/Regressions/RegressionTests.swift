@@ -435,6 +435,23 @@ struct RegressionTests {
                 disk was full; it could not record that, and never asked again: all of that model \
                 was held until a restart. ModelTests.learningAgain.
                 """),
+        Case(
+            seed: 110_002_161, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 12, by the judge: who takes over a copy of another's store begins with what that \
+                one had collapsed, before it has called anything stable itself. \
+                ReadingCheckerTests.settledConflicts.
+                """),
+        Case(
+            seed: 120_000_641, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 1. Three of four nodes lost their stores, both founders among them, and got the log \
+                of the fourth as far as made them members. Then they refused the fourth as no member, \
+                and vouched for each other. DepartureTests.configurationNamesMore.
+                """),
+        Case(
+            seed: 120_004_255, hasUniqueKeys: true, hasChanges: true,
+            lesson: "Law 12, by the judge: the same as 110002161."),
     ]
 
     @Test("runs without a violation", arguments: cases)
