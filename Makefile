@@ -32,7 +32,7 @@ test: dependencies
 	$(SWIFT) build --build-tests
 	@# One after the other: the laws keep both cores busy, and what waits for a node would starve.
 	$(SWIFT) test --skip-build \
-		--filter '^(Merge|Replication|Coordinator|Simulation|Command)Tests\.'
+		--filter '^(Merge|Replication|Coordinator|Simulation|Fuzz|Command)Tests\.'
 	$(SWIFT) test --skip-build --filter '^NodeTests\.'
 	$(SWIFT) test --skip-build --filter '^EndToEndTests\.'
 	$(MAKE) simulate SEEDS=1000 FIRST=1

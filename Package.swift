@@ -145,6 +145,15 @@ let package = Package(
             name: "SimulationTests",
             dependencies: ["Merge", "Replication", "Coordinator", "ReferenceModel", "Simulation"],
             swiftSettings: settings),
+        // The fuzzer's decoders, which read their corpus here; the fuzzer is a package of its own.
+        .testTarget(
+            name: "FuzzTests",
+            dependencies: [
+                "Merge", "Replication", "Coordinator", "Node",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            path: "Fuzz/Sources",
+            exclude: ["CFuzzer", "TributaryFuzz/TributaryFuzz.swift"], swiftSettings: settings),
         .testTarget(
             name: "CommandTests", dependencies: ["Merge", "Coordinator", "Node", "TributaryCLI"],
             swiftSettings: settings),

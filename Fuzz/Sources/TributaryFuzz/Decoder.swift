@@ -16,6 +16,22 @@ struct Decoder: Sendable {
     ]
 }
 
+extension Decoder {
+    /// The seeds with the names of their files: the same in every run.
+    func madeSeeds() throws -> [(name: String, bytes: [UInt8])] {
+        var random = Random(seed: 1)
+        return try seeds(&random).enumerated().map { number, seed in
+            precondition(seed.count <= maximumLength, "\(name) \(number)")
+            let digits = String(number + 1)
+            return ("seed-" + String(repeating: "0", count: 3 - digits.count) + digits, seed)
+        }
+    }
+}
+
+extension Decoder: CustomStringConvertible {
+    var description: String { name }
+}
+
 /// Stops the process where something that must hold does not: a finding.
 func demand(_ holds: Bool, _ message: @autoclosure () -> String) {
     if !holds { fatalError("FINDING: \(message())") }

@@ -24,12 +24,8 @@ enum TributaryFuzz {
         for decoder in Decoder.all {
             let own = folder.appendingPathComponent(decoder.name)
             try FileManager.default.createDirectory(at: own, withIntermediateDirectories: true)
-            var random = Random(seed: 1)
-            for (number, seed) in try decoder.seeds(&random).enumerated() {
-                precondition(seed.count <= decoder.maximumLength, "\(decoder.name) \(number)")
-                let digits = String(number + 1)
-                let name = "seed-" + String(repeating: "0", count: 3 - digits.count) + digits
-                try Data(seed).write(to: own.appendingPathComponent(name))
+            for seed in try decoder.madeSeeds() {
+                try Data(seed.bytes).write(to: own.appendingPathComponent(seed.name))
             }
         }
     }

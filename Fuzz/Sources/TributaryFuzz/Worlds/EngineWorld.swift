@@ -64,7 +64,7 @@ final class EngineWorld {
         let names = must { try queue.unsafeReentrantRead { try StoreLayout.readNames(in: $0) } }
         return StoreCatalog(
             model: engine.model, cluster: engine.cluster, names: names,
-            actors: engine.state.actors)
+            actors: engine.state.actors, history: engine.history)
     }
 
     /// What the engine keeps as it goes must be what the rows say.

@@ -10,9 +10,13 @@ struct NoFiles: StoreFiles {
 
     func lock(storePath: String) -> any StoreLock { Lock() }
     func size(of path: String) -> UInt64? { nil }
+    func room(beside path: String) -> UInt64? { nil }
     func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? { nil }
     func replace(_ path: String, with bytes: [UInt8]) {}
     func rewrite(_ path: String) {}
+    func write(_ bytes: [UInt8], to path: String, at offset: UInt64) {}
+    func move(_ path: String, to other: String) {}
+    func link(_ path: String, as other: String) {}
     func remove(_ path: String) {}
 }
 
@@ -24,6 +28,6 @@ extension StoreEngine {
         try open(
             database, path: "memory", model: model, cluster: SampleModel.cluster,
             node: SampleRows.node, environment: SampleRows.environment, minimumIncarnation: 0,
-            files: NoFiles())
+            migration: .none, files: NoFiles())
     }
 }

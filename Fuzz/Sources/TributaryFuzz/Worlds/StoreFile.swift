@@ -22,9 +22,8 @@ struct StoreFile {
     }
 
     private init() throws {
-        // `run` sets the folder to one in memory and removes it in the end.
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("store-\(ProcessInfo.processInfo.processIdentifier)")
+        let folder = Self.folder
+        atexit { try? FileManager.default.removeItem(at: StoreFile.folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         path = folder.appendingPathComponent("store.sqlite").path
         Self.remove(path)
@@ -42,6 +41,12 @@ struct StoreFile {
         precondition(applied.rejected.isEmpty, "The sample does not fit: \(applied.rejected)")
         store.close()
         bytes = try Array(Data(contentsOf: URL(fileURLWithPath: path)))
+    }
+
+    /// One of this process's own; `run` has it made in memory.
+    private static var folder: URL {
+        FileManager.default.temporaryDirectory
+            .appendingPathComponent("store-\(ProcessInfo.processInfo.processIdentifier)")
     }
 
     private static func remove(_ path: String) {
