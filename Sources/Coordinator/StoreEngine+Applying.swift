@@ -189,6 +189,7 @@ extension StoreEngine {
         var touched: [RowID: TouchedRow] = [:]
         var order: [RowID] = []
         var fresh: [(EntityTable, Change, [Int])] = []
+        regrouped = []
 
         let hasReferences = shapes.contains { $0.hasReferences }
         if let showing { return try show(showing, as: stamp) }
@@ -264,8 +265,9 @@ extension StoreEngine {
             }
         }
         do {
-            for (old, new) in try write(touched, order: order, regrouping, by: stamp)
-            where !new.table.exclusive.isEmpty {
+            for (old, new) in try write(touched, order: order, regrouping, by: stamp) {
+                if touched[new.row] == nil { regrouped.append((new.row, new.table)) }
+                if new.table.exclusive.isEmpty { continue }
                 if let old { contested.formUnion(try claims(old)) }
                 contested.formUnion(try claims(new))
             }

@@ -211,6 +211,11 @@ extension StoreEngine {
                     objectID: id,
                     version: isWritten ? written : planned.loaded?.version, values: values))
         }
+        // Who holds one of them would find a version there that its own save made.
+        for (row, table) in stamp == nil ? [] : regrouped where plan.rows[row] == nil {
+            guard let now = try load(table, row), now.isVisible else { continue }
+            result.append(.init(objectID: now.objectID, version: now.version, values: now.columns))
+        }
         for (index, id) in plan.droppedIDs.enumerated() {
             let store = plan.dropped[index]
             // An eclipsed row is alive, and its object is shown no more.

@@ -76,6 +76,9 @@ final class StoreEngine {
     /// rows it notes here and in ``knownAlive`` what will be shown, so that references find it.
     var knownEclipsed: [RowID: RowID] = [:]
 
+    /// The rows that the last transaction wrote without naming them: their groups were changed.
+    var regrouped: [(row: RowID, table: EntityTable)] = []
+
     /// The roots of the hierarchies that have uniqueness constraints.
     let groupedRoots: Set<String>
 

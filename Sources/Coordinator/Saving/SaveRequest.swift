@@ -134,7 +134,7 @@ public struct SaveResult: Hashable, Sendable {
     /// Conflicts between nodes that the save settled or resolved on the way.
     public var conflicts: [ConflictID]
     /// What the operations left, where that differs from what they asked for, and the versions
-    /// of all rows written, in order of row.
+    /// of all rows written: those of the operations first, each kind in order of row.
     public var rows: [SavedRow]
 
     /// A temporary identity with the one it became.

@@ -227,6 +227,8 @@ struct Contexts: Workload {
             let written = Array(edits.indices) + touched
             kept.settle(
                 Dictionary(written.map { (ids[$0], after[$0]) }) { first, _ in first })
+            let deleted = edits.indices.filter { edits[$0].assigned == nil && after[$0] == nil }
+            kept.nullify(deleted.map { ids[$0] }, session.model)
             checkAttributes(kept, written.map { ids[$0] }, session)
         case .mergeConflict: session.met(.staleSaveRefused)
         case .unresolvedConflict: session.met(.unresolvedSaveRefused)

@@ -41,6 +41,29 @@ final class KeptContext {
         }
     }
 
+    /// Takes objects that the context itself deleted out of the references that were fetched, as
+    /// their delete rule does: the context knows of that by itself, and no row gets a version by it.
+    func nullify(_ deleted: [ManagedObjectID], _ model: ManagedObjectModel) {
+        if deleted.isEmpty { return }
+        let gone = Set(deleted.map { PropertyValue.reference($0.row) })
+        let places = ModelStructure.toOnes(model).filter {
+            $0.inverse?.description.deleteRule == .nullify
+        }
+        objects = objects.map { object, fetched in
+            var values = fetched.values
+            for place in places
+            where place.entity === object.entity && gone.contains(values[place.position]) {
+                values[place.position] = .null
+            }
+            return (
+                object,
+                RowSnapshot(
+                    objectID: fetched.objectID, version: fetched.version, values: values,
+                    isConflicted: fetched.isConflicted)
+            )
+        }
+    }
+
     /// Gives up all changes; the objects stay as they were fetched, but for those that are gone.
     func rollBack() {
         objects = context.performAndWait {

@@ -276,6 +276,33 @@ import Testing
         #expect(try users("a").map { try value($0, "note") } == [.null])
     }
 
+    @Test("CD-40: a context has the survivor as its own save of another's key left it")
+    func survivorOfOwnSave() throws {
+        let first = try store.insert("User", ["mail": "a"])
+        let second = try store.insert("User", ["mail": "b"])
+        let context = store.context(.mergeByPropertyObjectTrump)
+        let (survivor, other) = try context.performAndWait {
+            (try context.existingObject(with: first), try context.existingObject(with: second))
+        }
+        // Another client changes what the context does not touch.
+        #expect(
+            try failure(.mergeByPropertyObjectTrump) {
+                try $0.existingObject(with: first)["note"] = "theirs"
+            } == nil)
+        try context.performAndWait {
+            other["mail"] = "a"
+            try context.save()
+            #expect(other.managedObjectContext == nil)
+            #expect(survivor["note"] == "theirs")
+            // The version that its own save has made is no conflict.
+            context.mergePolicy = .errorByRow
+            survivor["note"] = "ours"
+            try context.save()
+        }
+        #expect(try users("a").map(\.objectID) == [first])
+        #expect(try users("a").map { try value($0, "note") } == [.string("ours")])
+    }
+
     @Test("CD-41: an heir keeps its own and its parent's constraint, told as one conflict")
     func inherited() throws {
         let admin = store.context()

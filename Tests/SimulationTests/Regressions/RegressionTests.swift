@@ -452,6 +452,19 @@ struct RegressionTests {
         Case(
             seed: 120_004_255, hasUniqueKeys: true, hasChanges: true,
             lesson: "Law 12, by the judge: the same as 110002161."),
+        Case(
+            seed: 130_002_967, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                Law 10, by the client: its own context had deleted what another of its objects led to, \
+                and so knew of that without a new version; the client did not.
+                """),
+        Case(
+            seed: 130_009_280, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                A context's save gave an object the key of another one that the context held as well: \
+                that one kept its old version and values there, so that its next save would have been a \
+                conflict with its own. ConstraintConformanceTests.survivorOfOwnSave.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
