@@ -66,7 +66,10 @@ extension RowState {
     ) throws(RowAlarm) {
         switch write.kind {
         case .insert: guard isEmpty else { throw .identityExists }
-        case .update, .delete: guard !isEmpty else { throw .rowMissing }
+        // Of a row that was collected a late delete leaves a trace, which is no row to be updated: none
+        // that has seen the row dead updates it, and it is collected once all have.
+        case .update: guard !insertion.siblings.isEmpty else { throw .rowMissing }
+        case .delete: guard !isEmpty else { throw .rowMissing }
         case .revival: break
         }
 

@@ -300,6 +300,15 @@ struct ModelExampleTests {
             try scene.apply(Write(1, at: 2, Self.delete), on: "Y")
         }
         #expect(scene.rows["Y"]?.isEmpty == true)
+        // Nor is what a late delete leaves of a row that was collected.
+        var trace = RowState(propertyCount: 2)
+        trace.existence.apply(
+            Sibling(stamp: stamp(2, 9, at: 1), value: .dead), seen: VersionVector())
+        scene.rows["Y"] = trace
+        #expect(throws: RowAlarm.rowMissing) {
+            try scene.apply(Write(1, at: 2, Self.update([0: 1])), on: "Y")
+        }
+        #expect(scene.rows["Y"] == trace)
         let before = scene.rows["X"]
         let other = Write(
             1, at: 2, RowWrite(kind: .insert, values: [(0, .integer(5)), (1, .integer(5))]))
