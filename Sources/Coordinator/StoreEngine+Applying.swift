@@ -305,11 +305,12 @@ extension StoreEngine {
         !shapes.contains { $0.hasReferences || $0.hasConstraints || $0.isMembership }
     }
 
-    /// Whether inserts of these shapes depend on no other rows than those that they refer to.
+    /// Whether inserts of these shapes depend on no other rows than those that they refer to, and
+    /// those that have their keys.
     static func isStageable(_ shapes: [ResolvedShape]) -> Bool {
         shapes.allSatisfy { shape in
             guard case .rows(let table, _) = shape else { return false }
-            return table.constraints.isEmpty && table.exclusive.isEmpty
+            return table.exclusive.isEmpty
         }
     }
 

@@ -23,8 +23,11 @@ extension StoreEngine {
     /// Works out the changes of inserts; false where they need the whole plan.
     ///
     /// References are taken only where the objects have been named before.
+    ///
+    /// - Parameter mayHaveKeys: whether the caller sees to it that no row has another one's unique key.
     func prepare(
-        _ operations: ArraySlice<SaveOperation>, into inserts: inout PlainInserts
+        _ operations: ArraySlice<SaveOperation>, into inserts: inout PlainInserts,
+        mayHaveKeys: Bool = false
     ) throws -> Bool {
         var allocator = state.allocator
         var current: EntityTable?
@@ -34,7 +37,8 @@ extension StoreEngine {
             else { return false }
             if operation.entity !== current?.entity {
                 let table = table(operation.entity.name)
-                guard isPlain(table), table.references.isEmpty || inserts.areNamed else {
+                guard isPlain(table), mayHaveKeys || table.constraints.isEmpty,
+                    table.references.isEmpty || inserts.areNamed else {
                     return false
                 }
                 current = table
@@ -63,7 +67,7 @@ extension StoreEngine {
     private func isPlain(_ table: EntityTable) -> Bool {
         let entity = table.entity
         return !entity.isAbstract && table.exclusive.isEmpty && !table.hasCounts
-            && entity.uniquenessConstraints.isEmpty && !entity.policies.isRowGrained
+            && !entity.policies.isRowGrained
     }
 
     /// Whether entities of these operations have to-ones.
@@ -193,10 +197,11 @@ extension StoreEngine {
     ///   - version: what stands in the rows for the transaction, with the timestamp.
     ///   - dot: the transaction; nil where it has none yet.
     ///   - mayBeDead: whether a row may have a tombstone.
+    ///   - assigned: of each shape how many values the insert assigned, where some have unique keys.
     ///   - body: takes each row's object and its hash, which the dot completes.
     func insertPlain(
         _ changes: ArraySlice<Change>, _ shapes: [ResolvedShape], version: Int64,
-        timestamp: Int64, dot: Dot?, mayBeDead: Bool,
+        timestamp: Int64, dot: Dot?, mayBeDead: Bool, assigned: [Int] = [],
         _ body: (ManagedObjectID, RowHasher) -> Void
     ) throws {
         var current: (shape: Int, table: EntityTable, statement: SQLStatement, places: [Int])?
@@ -215,7 +220,14 @@ extension StoreEngine {
             statement.bind(1, change.row.rawValue)
             statement.bind(2, version)
             statement.bind(3, timestamp)
-            statement.bindNull(4)
+            let exceptions =
+                table.constraints.isEmpty || table.entity.policies.isRowGrained
+                ? [] : exceptions(of: change, shapes[change.shape], assigned[change.shape])
+            if exceptions.isEmpty {
+                statement.bindNull(4)
+            } else {
+                statement.bind(4, RowCoding.inserted(table, exceptions: exceptions))
+            }
             let names = table.entity.digestNames
             var hasher = RowHasher(entity: names.entity, row: change.row, insertion: dot)
             for (position, place) in places.enumerated() {
@@ -236,6 +248,14 @@ extension StoreEngine {
             }
             body(ManagedObjectID(entityName: table.entity.name, row: change.row), hasher)
         }
+    }
+
+    /// What an insert wrote as null, and what it did not write that is not null: of rows with unique
+    /// keys that is kept, for what one of a group did not write another may show.
+    private func exceptions(of change: Change, _ shape: ResolvedShape, _ assigned: Int) -> [Int] {
+        guard case .rows(_, let positions) = shape else { return [] }
+        return positions.indices.filter { ($0 < assigned) == change.values[$0].isNull }
+            .map { positions[$0] }.sorted()
     }
 
     /// For each property of a table the place of its value in a change, or -1.

@@ -15,11 +15,13 @@ import Merge
 ///
 /// Invariants
 /// 1. At most one transaction is staged; the next begins when the rows of the last are folded.
-/// 2. Hidden rows are of identities that nobody knows yet, of entities without unique keys,
-///    one-to-ones and counts of members: no save that comes between can depend on them.
-/// 3. They depend on others by references alone. What they refer to was shown when they were written;
-///    where it is not any more when all are, they are removed, and the transaction is written in one
-///    piece.
+/// 2. Hidden rows are of identities that nobody knows yet, of entities without one-to-ones and counts
+///    of members: no save that comes between can depend on them.
+/// 3. They depend on others by references and unique keys. What they refer to was shown when they were
+///    written, and no other row had their keys: the unique index is theirs too. Where what they refer to
+///    is not shown any more when all are, or a save that came between took one of their keys (the row
+///    that had it made way), they are removed, and the transaction is written in one piece. Nothing
+///    with keys is staged while rows are eclipsed, whose keys are in no index.
 /// 4. An opening finds what a crash has left, by the version: it folds or removes it.
 ///
 /// Other kinds of transaction, and those of another model, are written in one piece, however large.
@@ -40,6 +42,8 @@ final class StagedInserts {
     /// The changes as the log holds them, as far as they are written; of a save.
     private(set) var encoded: CBORWriter?
     private var shapes: [ResolvedShape] = []
+    /// How many values an insert of each shape assigns.
+    private var assigned: [Int] = []
     /// What the rows add to the digest, but for the dot.
     private var hashers: [RowHasher] = []
     /// The objects whose rows are written.
@@ -51,8 +55,9 @@ final class StagedInserts {
     /// How many changes the phase has come past.
     private var position = 0
     private(set) var phase = Phase.checking
-    /// Whether something that it refers to is shown no more.
-    private(set) var hasLostTarget = false
+    /// Whether something came between that it cannot be shown with: what it refers to is shown no
+    /// more, or another row has one of its keys.
+    private(set) var isOvertaken = false
     /// Whether it is to be written in one piece once nothing of it is left.
     private(set) var isGivenUp = false
 
@@ -91,6 +96,7 @@ final class StagedInserts {
             inserts = PlainInserts(capacity: 0)
             inserts.changes = transaction.changes
             self.shapes = shapes
+            assigned = transaction.shapes.map(\.assigned.count)
             if !shapes.contains(where: { $0.hasReferences }) { phase = .writing }
         }
     }
@@ -103,7 +109,8 @@ final class StagedInserts {
         switch (phase, origin) {
         case (.checking, .save(let request)):
             let end = min(position + count, request.operations.count)
-            guard try engine.prepare(request.operations[position..<end], into: &inserts) else {
+            let part = request.operations[position..<end]
+            guard try engine.prepare(part, into: &inserts, mayHaveKeys: true) else {
                 throw NotStageable()
             }
             if inserts.areNamed {
@@ -114,6 +121,7 @@ final class StagedInserts {
             position = end
             guard position == request.operations.count else { return }
             shapes = try inserts.shapes.shapes.map(engine.resolve)
+            assigned = inserts.shapes.shapes.map(\.assigned.count)
             position = 0
             phase = .writing
         case (.checking, .foreign(let encoded)):
@@ -128,6 +136,10 @@ final class StagedInserts {
             if case .foreign(let encoded) = origin {
                 try engine.checkForeign(part, of: encoded.transaction, shapes)
                 engine.avoidIdentities(part, of: encoded.dot.actor)
+            }
+            // Their keys are in no index that would refuse a row.
+            if engine.state.eclipsed > 0, shapes.contains(where: \.hasConstraints) {
+                throw NotStageable()
             }
             let before = written.count
             do {
@@ -187,18 +199,23 @@ final class StagedInserts {
     }
 
     /// Takes note of a row that is shown no more.
-    func noteVanished(_ row: RowID) { if targets.contains(row) { hasLostTarget = true } }
+    func noteVanished(_ row: RowID) { if targets.contains(row) { isOvertaken = true } }
+
+    /// Takes note that a save takes the key of one of the rows.
+    func noteOvertaken() { isOvertaken = true }
 
     private func write(_ part: ArraySlice<Change>, _ engine: StoreEngine) throws {
         do {
             try engine.insertPlain(
                 part, shapes, version: ActorTable.stagedVersion, timestamp: 0, dot: nil,
-                mayBeDead: isForeign && engine.state.tombstones > 0
+                mayBeDead: isForeign && engine.state.tombstones > 0, assigned: assigned
             ) { object, hasher in
                 written.append(object)
                 hashers.append(hasher)
             }
         } catch is RowAlarm {
+            throw NotStageable()
+        } catch let failure as SQLFailure where failure.isKeyTaken {
             throw NotStageable()
         }
     }

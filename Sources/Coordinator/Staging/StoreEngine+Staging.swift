@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import Merge
 
@@ -50,7 +51,44 @@ extension StoreEngine {
         statement.bind(2, state.actors.integer(stamp.dot))
         statement.bind(3, Int64(bitPattern: stamp.timestamp.rawValue))
         statement.bind(4, ActorTable.stagedVersion)
+        let root = table(object.entityName)
+        if !root.constraints.isEmpty, let registers = try stagedRegisters(of: object) {
+            let restamped = try Self.restamped(
+                registers, state.actors.integer(stamp.dot), stamp.timestamp.rawValue)
+            try setRegisters(restamped, of: object)
+        }
         try statement.run()
+    }
+
+    private func stagedRegisters(of object: ManagedObjectID) throws -> [UInt8]? {
+        let statement = try database.prepared(
+            "SELECT _registers FROM \(EntityTable.quote(table(object.entityName).entity.root)) "
+                + "WHERE _id = ?1 AND _version = ?2 AND _registers IS NOT NULL")
+        statement.bind(1, object.row.rawValue)
+        statement.bind(2, ActorTable.stagedVersion)
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        return statement.bytes(0)
+    }
+
+    private func setRegisters(_ bytes: [UInt8], of object: ManagedObjectID) throws {
+        let statement = try database.prepared(
+            "UPDATE \(EntityTable.quote(table(object.entityName).entity.root)) "
+                + "SET _registers = ?2 WHERE _id = ?1")
+        statement.bind(1, object.row.rawValue)
+        statement.bind(2, bytes)
+        try statement.run()
+    }
+
+    private static func restamped(
+        _ registers: [UInt8], _ version: Int64, _ timestamp: UInt64
+    ) throws -> [UInt8] {
+        do {
+            return try RowCoding.restamped(registers, version: version, timestamp: timestamp)
+        } catch let failure as DecodingFailure {
+            throw CoordinatorError(
+                .storeDamaged, "The registers of a staged row are damaged: \(failure).")
+        }
     }
 
     /// Removes a row that was never shown.
@@ -81,6 +119,7 @@ extension StoreEngine {
                 """)
         for table in tables.map(EntityTable.quote) {
             if case .shown(let dot, let timestamp) = staged {
+                try restamp(table, database, dot, timestamp)
                 try database.execute(
                     sql: "UPDATE \(table) SET _version = ?, _timestamp = ? WHERE _version = ?",
                     arguments: [dot, timestamp, ActorTable.stagedVersion])
@@ -92,5 +131,26 @@ extension StoreEngine {
         }
         try database.execute(sql: "DELETE FROM _staged")
         return true
+    }
+
+    /// Gives the registers of a table's staged rows the transaction that they are of.
+    private static func restamp(
+        _ table: String, _ database: Database, _ version: Int64, _ timestamp: Int64
+    ) throws {
+        let rows = try Row.fetchCursor(
+            database,
+            sql: "SELECT _id, _registers FROM \(table) WHERE _version = ? AND _registers NOT NULL",
+            arguments: [ActorTable.stagedVersion])
+        let update = try database.makeStatement(
+            sql: "UPDATE \(table) SET _registers = ? WHERE _id = ?")
+        var found: [(row: Int64, registers: [UInt8])] = []
+        while let row = try rows.next() {
+            let data: Data = row[1]
+            found.append((row[0], Array(data)))
+        }
+        for (row, registers) in found {
+            let bytes = try restamped(registers, version, UInt64(bitPattern: timestamp))
+            try update.execute(arguments: [Data(bytes), row])
+        }
     }
 }

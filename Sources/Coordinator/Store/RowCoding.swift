@@ -92,6 +92,65 @@ struct RowCoding {
         return writer.bytes
     }
 
+    /// The registers of a row that one insertion alone has written, as ``encode(_:columns:eclipsed:)``
+    /// gives them, before the transaction has its dot.
+    ///
+    /// - Parameter exceptions: what the insertion wrote as null, and what it did not write that is not
+    ///   null, by position.
+    static func inserted(_ table: EntityTable, exceptions: [Int]) -> [UInt8] {
+        inserted(
+            version: ActorTable.stagedVersion, timestamp: 0,
+            exceptions: exceptions.map { table.propertyCodes[$0] })
+    }
+
+    /// The same once it has one.
+    ///
+    /// - Throws: ``DecodingFailure`` where the bytes are not what
+    ///   ``inserted(_:exceptions:)`` gave.
+    static func restamped(
+        _ bytes: [UInt8], version: Int64, timestamp: UInt64
+    ) throws -> [UInt8] {
+        var reader = CBORReader(bytes)
+        guard try reader.array() == 4 else {
+            throw DecodingFailure("not of an insertion", offset: 0)
+        }
+        for count in [2, 1, 3] {
+            guard try reader.array() == count else {
+                throw DecodingFailure("not of an insertion", offset: reader.offset)
+            }
+            if count == 1 { continue }
+            _ = (try reader.signed(), try reader.unsigned())
+        }
+        _ = try reader.unsigned()
+        _ = try reader.array()
+        let count = try reader.array()
+        _ = (try reader.signed(), try reader.signed())
+        let codes = try (0..<max(0, count - 2)).map { _ in try reader.signed() }
+        try reader.finish()
+        return inserted(version: version, timestamp: timestamp, exceptions: codes)
+    }
+
+    private static func inserted(
+        version: Int64, timestamp: UInt64, exceptions: [Int64]
+    ) -> [UInt8] {
+        var writer = CBORWriter(capacity: 64)
+        writer.beginArray(4)
+        writer.beginArray(2)
+        writer.write(version)
+        writer.write(timestamp)
+        writer.beginArray(1)
+        writer.beginArray(3)
+        writer.write(version)
+        writer.write(timestamp)
+        writer.write(UInt64(0))
+        writer.beginArray(0)
+        writer.beginArray(2 + exceptions.count)
+        writer.write(Int64(0))
+        writer.write(version)
+        for code in exceptions { writer.write(code) }
+        return writer.bytes
+    }
+
     private func write(_ stamp: Stamp, to writer: inout CBORWriter) {
         writer.write(actors.integer(stamp.dot))
         writer.write(stamp.timestamp.rawValue)
@@ -316,6 +375,7 @@ struct RowCoding {
     }
 
     private func stamp(_ dot: Int64, _ timestamp: UInt64) throws -> Stamp {
+        if dot == ActorTable.stagedVersion, let staged = actors.staged { return staged }
         guard let timestamp = HybridTimestamp(rawValue: timestamp) else {
             throw DecodingFailure("a timestamp is out of range", offset: 0)
         }

@@ -77,23 +77,12 @@ extension StoreEngine {
 
     /// The row of the store that shows a key and keeps it.
     private func holder(of dispute: Dispute, _ plan: SavePlan) throws -> RowID? {
-        let statement = try database.prepared(dispute.constraint.lookupSQL)
-        for (index, value) in dispute.key.values.enumerated() {
-            statement.bind(Int32(truncatingIfNeeded: index) + 1, value)
-        }
-        var found: RowID?
-        while try statement.step() {
-            let candidate = RowID(statement.integer(0))
+        try rows(showing: dispute.key, of: dispute.constraint).first { candidate in
             // Rows of this save are compared as the save leaves them.
-            if found != nil || dispute.rows.contains(candidate) { continue }
-            if let planned = plan.rows[candidate],
-                planned.kind == .delete || planned.touches(dispute.constraint.names)
-            {
-                continue
-            }
-            found = candidate
+            if dispute.rows.contains(candidate) { return false }
+            guard let planned = plan.rows[candidate] else { return true }
+            return planned.kind != .delete && !planned.touches(dispute.constraint.names)
         }
-        return found
     }
 
     // MARK: Refusing

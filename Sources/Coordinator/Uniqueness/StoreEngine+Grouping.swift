@@ -100,17 +100,38 @@ extension StoreEngine {
     private func holders(of key: UniqueKey, _ table: EntityTable) throws -> [RowID] {
         guard let constraint = table.constraints.first(where: { $0.identity == key.constraint })
         else { return [] }
-        let shown = try database.prepared(constraint.lookupSQL)
-        for (index, value) in key.values.enumerated() {
-            shown.bind(Int32(truncatingIfNeeded: index) + 1, value)
-        }
-        var rows: [RowID] = []
-        while try shown.step() { rows.append(RowID(shown.integer(0))) }
+        var rows = try rows(showing: key, of: constraint)
         guard state.eclipsed > 0 else { return rows }
         let eclipsed = try database.prepared(
             "SELECT row FROM _eclipsedKey WHERE key = ?1 ORDER BY row")
         eclipsed.bind(1, key.bytes)
         while try eclipsed.step() { rows.append(RowID(eclipsed.integer(0))) }
+        return rows
+    }
+
+    /// The rows that readers see under a key.
+    ///
+    /// Hidden ones that have it make way, for the unique index is theirs as well: what they are part
+    /// of is not shown then, but written in one piece.
+    func rows(showing key: UniqueKey, of constraint: UniqueConstraint) throws -> [RowID] {
+        let statement = try database.prepared(constraint.lookupSQL)
+        for (index, value) in key.values.enumerated() {
+            statement.bind(Int32(truncatingIfNeeded: index) + 1, value)
+        }
+        var rows: [RowID] = []
+        var hidden: [RowID] = []
+        while try statement.step() {
+            let row = RowID(statement.integer(0))
+            if state.actors.isHidden(statement.integer(1)) {
+                hidden.append(row)
+            } else {
+                rows.append(row)
+            }
+        }
+        for row in hidden {
+            staging?.noteOvertaken()
+            try discard(ManagedObjectID(entityName: constraint.scope, row: row))
+        }
         return rows
     }
 

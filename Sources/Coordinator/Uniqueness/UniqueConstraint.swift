@@ -9,7 +9,7 @@ struct UniqueConstraint: Sendable, Hashable {
     let names: [String]
     /// Their positions in the entity.
     let positions: [Int]
-    /// Finds the rows of the store that show a key, by its values.
+    /// Finds the rows of the store that show a key, by its values, with their versions.
     let lookupSQL: String
 
     /// What tells it from all other constraints.
@@ -35,7 +35,7 @@ struct UniqueConstraint: Sendable, Hashable {
             result.append(
                 UniqueConstraint(
                     scope: scope.name, names: properties, positions: positions,
-                    lookupSQL: "SELECT _id FROM \(EntityTable.quote(scope.root)) WHERE "
+                    lookupSQL: "SELECT _id, _version FROM \(EntityTable.quote(scope.root)) WHERE "
                         + terms.joined(separator: " AND ") + " ORDER BY _id"))
         }
         return result

@@ -1,0 +1,203 @@
+import Coordinator
+import Merge
+import Testing
+
+/// Very many inserts of objects with unique keys: no other row has one of them, in whatever state the
+/// transaction is.
+@Suite("Staged transactions with unique keys")
+struct StagedKeysTests {
+    private static let count = 50
+
+    private let model: ManagedObjectModel
+    private let node: EngineNode
+    private let other: EngineNode
+
+    init() throws {
+        // A default and a null say what an insertion did not write, and that is kept with the row.
+        model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Product", mergePolicy: .mergeByPropertyObjectTrump,
+                attributes: [
+                    AttributeDescription("code", .string), AttributeDescription("area", .integer64),
+                    AttributeDescription("state", .string, defaultValue: .string("new")),
+                    AttributeDescription("note", .string),
+                ], uniquenessConstraints: [["code"], ["area", "note"]]),
+            EntityDescription(
+                "Sheet", mergePolicy: .overwrite,
+                attributes: [
+                    AttributeDescription("code", .string),
+                    AttributeDescription("state", .string, defaultValue: .string("new")),
+                ], uniquenessConstraints: [["code"]]),
+        ])
+        node = try EngineNode(model, node: 1)
+        Self.reopen(node, atOnce: 3, worksAlone: true)
+        try node.open()
+        other = try EngineNode(model, node: 2)
+    }
+
+    private static func reopen(_ node: EngineNode, atOnce: Int, worksAlone: Bool) {
+        node.close()
+        node.configure = {
+            $0.stagedOperations = 10
+            $0.stagedAtOnce = atOnce
+            $0.worksAlone = worksAlone
+        }
+    }
+
+    private func insertions(
+        _ node: EngineNode, _ entity: String = "Product", from first: Int = 1, count: Int = count
+    ) throws -> SaveRequest {
+        SaveRequest(
+            operations: try (first..<first + count).map { number in
+                var values: [String: PropertyValue] = ["code": .string("key \(number)")]
+                if number % 2 == 0 { values["state"] = .null }
+                if entity == "Product", number % 3 == 0 { values["area"] = .integer(1) }
+                if entity == "Product", number % 5 == 0 { values["note"] = .string("\(number)") }
+                return try node.insertion(entity, -Int64(number), values)
+            })
+    }
+
+    private func objects(_ node: EngineNode, _ entity: String = "Product") throws -> Int {
+        try node.coordinator.read { try $0.count(FetchRequest(entity)) }
+    }
+
+    /// Both nodes have the same, and each has what its rows say.
+    private func checkEqual() throws {
+        try node.take(from: other)
+        try other.take(from: node)
+        #expect(try node.coordinator.currentDigest == other.coordinator.currentDigest)
+        #expect(try node.coordinator.verify().isOK)
+        #expect(try other.coordinator.verify().isOK)
+    }
+
+    @Test("They are staged, here and as another node's", arguments: ["Product", "Sheet"])
+    func staged(entity: String) throws {
+        // What is row-grained is saved in one piece here.
+        let isLocal = entity == "Product"
+        _ = try node.coordinator.save(try insertions(node, entity))
+        #expect(node.coordinator.stagedTransactions == (isLocal ? 1 : 0))
+        _ = try other.coordinator.save(try insertions(other, entity, from: 1_000))
+        try checkEqual()
+        #expect(node.coordinator.stagedTransactions == (isLocal ? 2 : 1))
+        #expect(other.coordinator.stagedTransactions == 0)
+        #expect(try objects(node, entity) == 2 * Self.count)
+        node.close()
+        #expect(try node.look("SELECT count(*) FROM \"\(entity)\" WHERE _version >= 1 << 62") == 0)
+        try node.open()
+        try checkEqual()
+    }
+
+    @Test("What an insertion did not write is known of a staged row as of any other")
+    func exceptions() throws {
+        // The same in one piece, under the other's name.
+        _ = try node.coordinator.save(try insertions(node))
+        try other.take(from: node)
+        let ids = try node.coordinator.read { read in try read.objectIDs(FetchRequest("Product")) }
+        #expect(ids.count == Self.count)
+        for id in ids {
+            let entity = try node.entity("Product")
+            let staged = try node.coordinator.read { try $0.registers(entity, id.row) }
+            let whole = try other.coordinator.read { try $0.registers(entity, id.row) }
+            #expect(staged != nil)
+            #expect(staged == whole)
+        }
+        // So a group is united alike.
+        for number in 1...6 {
+            _ = try other.insert(
+                "Product", ["code": .string("other \(number)"), "note": .string("other")])
+        }
+        let first = try #require(
+            try other.coordinator.read { try $0.objectIDs(FetchRequest("Product")) }.last)
+        try other.update(first, ["area": .integer(9)])
+        try checkEqual()
+    }
+
+    @Test("A key that another row has, or two have: in one piece, which forms the group")
+    func taken() throws {
+        let shown = try node.insert("Product", ["code": .string("key 40")])
+        let request = try insertions(node)
+        #expect(try node.code { _ = try node.coordinator.save(request) } == .constraintConflict)
+        #expect(node.coordinator.stagedTransactions == 0)
+        #expect(try objects(node) == 1)
+        _ = try other.coordinator.save(try insertions(other))
+        try checkEqual()
+        #expect(node.coordinator.stagedTransactions == 0)
+        #expect(try objects(node) == Self.count)
+        #expect(try node.value(shown, "code") == .string("key 40"))
+        // As long as there is a group, what has keys is not staged.
+        _ = try other.coordinator.save(try insertions(other, from: 1_000))
+        try checkEqual()
+        #expect(node.coordinator.stagedTransactions == 0)
+        var twice = try insertions(node, from: 2_000)
+        twice.operations += try insertions(node, from: 2_010, count: 1).operations.map {
+            var operation = $0
+            operation.row = RowID(-9_999)
+            return operation
+        }
+        #expect(try node.code { _ = try node.coordinator.save(twice) } == .constraintConflict)
+        try checkEqual()
+    }
+
+    @Test("A key that a save takes meanwhile", arguments: [false, true])
+    func takenMeanwhile(isForeign: Bool) async throws {
+        let request = try insertions(isForeign ? other : node, count: 1_000)
+        var log: [EncodedTransaction] = []
+        if isForeign {
+            _ = try await other.coordinator.save(request)
+            log = Array(other.transactions.suffix(1))
+        }
+        Self.reopen(node, atOnce: 1, worksAlone: false)
+        try node.open()
+        let coordinator = node.coordinator
+        async let outcome: CoordinatorError? = {
+            do {
+                if isForeign {
+                    let applied: ApplyResult = try await withCheckedThrowingContinuation { done in
+                        coordinator.apply(log) { done.resume(with: $0) }
+                    }
+                    #expect(applied.rejected.isEmpty)
+                } else {
+                    _ = try await coordinator.save(request)
+                }
+                return nil
+            } catch { return error as? CoordinatorError }
+        }()
+        try await Task.sleep(for: .milliseconds(20))
+        let mine = try node.insert("Product", ["code": .string("key 3")])
+        let error = await outcome
+        #expect(error?.code == (isForeign ? nil : .constraintConflict))
+        #expect(coordinator.stagedTransactions == 0)
+        #expect(try objects(node) == (isForeign ? 1_000 : 1))
+        #expect(try node.row(mine) != nil)
+        try checkEqual()
+        node.close()
+        #expect(try node.look("SELECT count(*) FROM Product WHERE _version >= 1 << 62") == 0)
+        #expect(try node.look("SELECT count(*) FROM _staged") == 0)
+    }
+
+    @Test("What a process has left that ended before it was done gets its version, in registers too")
+    func finished() throws {
+        Self.reopen(node, atOnce: 1, worksAlone: false)
+        try node.open()
+        let result = try node.coordinator.save(try insertions(node, count: 1_000))
+        let digest = try node.coordinator.currentDigest
+        node.close()
+        #expect(
+            try node.look(
+                """
+                SELECT count(*) FROM Product WHERE _version >= 1 << 62 AND _registers IS NOT NULL
+                """) > 0)
+        try node.open()
+        #expect(node.coordinator.hasFinishedStaging)
+        #expect(try node.coordinator.currentDigest == digest)
+        try checkEqual()
+        let entity = try node.entity("Product")
+        for row in result.rows.map(\.objectID.row) {
+            #expect(
+                try node.coordinator.read { try $0.registers(entity, row) }
+                    == other.coordinator.read { try $0.registers(entity, row) })
+        }
+        node.close()
+        #expect(try node.look("SELECT count(*) FROM Product WHERE _version >= 1 << 62") == 0)
+    }
+}
