@@ -38,7 +38,8 @@ extension StoreEngine {
             if operation.entity !== current?.entity {
                 let table = table(operation.entity.name)
                 guard isPlain(table), mayHaveKeys || table.constraints.isEmpty,
-                    table.references.isEmpty || inserts.areNamed else {
+                    table.references.isEmpty || inserts.areNamed
+                else {
                     return false
                 }
                 current = table

@@ -16,14 +16,32 @@ struct LargeCommand: AsyncParsableCommand {
     var objects = 100_000
 
     func run() async throws {
-        try await measure(hasReferences: false).print()
-        try await measure(hasReferences: true).print()
+        for kind in Kind.allCases { try await measure(kind).print() }
+    }
+
+    /// What objects the large transaction has.
+    enum Kind: CaseIterable {
+        /// They hang on no others.
+        case plain
+        /// They refer to each other and to others.
+        case references
+        /// Each has a unique key.
+        case keys
+
+        fileprivate var title: String {
+            switch self {
+            case .plain: ""
+            case .references: "with references "
+            case .keys: "with unique keys "
+            }
+        }
     }
 
     /// How many objects the large transaction's refer to, besides each other.
     private static let products = 1_000
 
-    /// Orders of nine lines each, of products that are there; items are what others save.
+    /// Orders of nine lines each, of products that are there, and articles with codes of their own;
+    /// items are what others save.
     private static func model() throws -> ManagedObjectModel {
         func lines(to entity: String, inverse: String) -> RelationshipDescription {
             RelationshipDescription("lines", to: entity, inverse: inverse, isToMany: true)
@@ -46,16 +64,17 @@ struct LargeCommand: AsyncParsableCommand {
                     RelationshipDescription("order", to: "Order", inverse: "lines"),
                     RelationshipDescription("product", to: "Product", inverse: "lines"),
                 ]),
+            EntityDescription(
+                "Article",
+                attributes: [
+                    AttributeDescription("code", .string), AttributeDescription("name", .string),
+                    AttributeDescription("state", .string, defaultValue: .string("new")),
+                ], uniquenessConstraints: [["code"]]),
         ])
     }
 
     /// The large transaction; before one with references the products are saved.
-    private func request(
-        _ store: SampleData.Store, hasReferences: Bool
-    ) throws -> SaveRequest {
-        guard hasReferences else {
-            return SampleData.insert((0..<objects).map(SampleData.Item.init), store.entity)
-        }
+    private func request(_ store: SampleData.Store, _ kind: Kind) throws -> SaveRequest {
         let model = store.coordinator.model
         func insertion(
             _ entity: String, _ row: Int, _ values: [String: PropertyValue]
@@ -68,6 +87,19 @@ struct LargeCommand: AsyncParsableCommand {
                 values: values.keys.sorted().compactMap { name in
                     entity.position(of: name).map { ($0, values[name] ?? .null) }
                 })
+        }
+        switch kind {
+        case .plain: return SampleData.insert((0..<objects).map(SampleData.Item.init), store.entity)
+        case .keys:
+            return SaveRequest(
+                operations: try (0..<objects).map { number in
+                    try insertion(
+                        "Article", number,
+                        [
+                            "code": .string("code \(number)"), "name": .string("name \(number)"),
+                        ])
+                })
+        case .references: break
         }
         let saved: SaveResult = try store.coordinator.save(
             SaveRequest(
@@ -99,19 +131,19 @@ struct LargeCommand: AsyncParsableCommand {
         var longest: [Double] = []
     }
 
-    func measure(hasReferences: Bool) async throws -> MarkdownTable {
+    func measure(_ kind: Kind) async throws -> MarkdownTable {
         var (saving, applying) = (Outcome(), Outcome())
         var bytes = 0
         for _ in 0..<common.rounds {
             try await Workspace.with(common.directory, "large") { workspace in
-                let model = hasReferences ? try Self.model() : try SampleData.model()
+                let model = kind == .plain ? try SampleData.model() : try Self.model()
                 let stores = try (1...2).map {
                     try SampleData.openStore(
                         at: workspace.file("n\($0).sqlite"), node: $0, model: model)
                 }
                 defer { for store in stores { store.coordinator.close() } }
                 let (one, two) = (stores[0], stores[1])
-                let request = try request(one, hasReferences: hasReferences)
+                let request = try request(one, kind)
                 try await beside(one, &saving) { _ = try await one.coordinator.save(request) }
                 // What was saved beside it came first, or comes after; all of it is applied.
                 let log = try one.coordinator.read {
@@ -129,8 +161,7 @@ struct LargeCommand: AsyncParsableCommand {
         }
         var table = MarkdownTable(
             "Saves of one object beside a transaction of \(Figures.text(Double(objects), 0)) "
-                + (hasReferences ? "with references " : "")
-                + "(\(Figures.text(Double(bytes) / 1e6, 1)) MB)",
+                + kind.title + "(\(Figures.text(Double(bytes) / 1e6, 1)) MB)",
             columns: ["", "it is saved", "it is applied"])
         func row(_ name: String, _ value: (Outcome) -> Double) {
             table.add(

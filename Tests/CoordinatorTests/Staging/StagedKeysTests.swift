@@ -175,7 +175,8 @@ struct StagedKeysTests {
         #expect(try node.look("SELECT count(*) FROM _staged") == 0)
     }
 
-    @Test("What a process has left that ended before it was done gets its version, in registers too")
+    @Test(
+        "What a process has left that ended before it was done gets its version, in registers too")
     func finished() throws {
         Self.reopen(node, atOnce: 1, worksAlone: false)
         try node.open()
