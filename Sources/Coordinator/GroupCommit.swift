@@ -37,9 +37,8 @@ final class GroupCommit: @unchecked Sendable {
     enum Limits {
         /// Jobs that may wait. Past it callers are told, before memory is.
         static let waitingJobs = 20_000
-        /// Jobs in a group: what bounds the time until the first of them is acknowledged.
-        static let jobsInGroup = 512
-        /// Operations in a group, for the same reason; a longer save is staged, or alone.
+        /// Operations in a group: what bounds the time until the first of them is acknowledged; a longer
+        /// save is staged, or alone.
         static let operationsInGroup = 5_000
         /// Groups that a blocked caller commits for others before it hands over: its own save is
         /// in the first.
@@ -91,10 +90,13 @@ final class GroupCommit: @unchecked Sendable {
         var durableGeneration: UInt64
         /// How many transactions were staged and shown since the store was opened.
         var stagedCount = 0
+        /// How many were given up since something had come between.
+        var overtakenCount = 0
     }
 
-    /// From which size on transactions are staged, and how.
+    /// What makes a group, from which size on transactions are staged, and how.
     struct Staging {
+        let jobsInGroup: Int
         let operations: Int
         let atOnce: Int
         let worksAlone: Bool
@@ -104,6 +106,7 @@ final class GroupCommit: @unchecked Sendable {
         let usualCheckpointPages: Int
 
         init(_ options: PersistentStoreCoordinator.Options) {
+            jobsInGroup = max(1, options.jobsInGroup)
             operations = max(1, options.stagedOperations)
             atOnce = max(1, options.stagedAtOnce)
             worksAlone = options.worksAlone
@@ -278,7 +281,7 @@ final class GroupCommit: @unchecked Sendable {
             var count = 0
             var size = 0
             for job in waiting.jobs {
-                guard count < Limits.jobsInGroup, job.isSave == first.isSave,
+                guard count < staging.jobsInGroup, job.isSave == first.isSave,
                     count == 0 || size + job.size <= Limits.operationsInGroup
                 else { break }
                 size += job.size

@@ -29,6 +29,9 @@ public final class PersistentStoreCoordinator: Sendable {
         package var stagedOperations = 5_000
         /// How many rows of it are written at once: some milliseconds.
         package var stagedAtOnce = 2_000
+        /// How many saves are committed as one group at most: what bounds the time until the first of
+        /// them is acknowledged.
+        package var jobsInGroup = 512
         /// Whether a caller that blocks works off all there is before it returns, so that nothing
         /// happens on another thread; for simulations.
         package var worksAlone = false
@@ -183,6 +186,10 @@ public final class PersistentStoreCoordinator: Sendable {
     /// How many transactions of very many inserts were written part by part, so that others could
     /// be saved meanwhile, since the store was opened.
     public var stagedTransactions: Int { writer?.current.stagedCount ?? 0 }
+
+    /// How many of them were removed again and written in one piece, since the store was opened: what
+    /// they refer to was deleted meanwhile, or one of their unique keys was taken.
+    package var overtakenTransactions: Int { writer?.current.overtakenCount ?? 0 }
 
     /// Whether the opening has finished what a process that ended had left staged.
     package var hasFinishedStaging: Bool { writer?.hasFinishedStaging ?? false }

@@ -106,6 +106,8 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case modelLearnt
     /// A transaction was written part by part, and shown at once.
     case transactionStaged
+    /// Something came between the parts of a staged transaction that it could not be shown with.
+    case stagedOvertaken
     /// What a crash had left of one was finished by the next opening.
     case stagingFinished
 }

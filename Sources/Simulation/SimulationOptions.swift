@@ -20,6 +20,9 @@ public struct SimulationOptions: Sendable {
     /// Whether in a third of the runs some nodes keep little history and take copies of others'
     /// stores; all else of a seed's plan is the same.
     public var hasTransfers = true
+    /// Whether at some nodes every save is a group of its own, and saves come between the parts of
+    /// large ones; all else of a seed's plan is the same, though not what comes of it.
+    public var hasGroupsOfOne = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

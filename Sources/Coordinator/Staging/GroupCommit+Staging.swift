@@ -10,7 +10,10 @@ extension GroupCommit {
         guard waiting.withLock({ $0.stopped == nil }) else { return endStaged() }
         guard let (inserts, job) = staged else { return beginStaged() }
         do {
-            if inserts.isOvertaken, !inserts.isAnswered, !inserts.isGivenUp { inserts.giveUp() }
+            if inserts.isOvertaken, !inserts.isAnswered, !inserts.isGivenUp {
+                published.withLock { $0.overtakenCount += 1 }
+                inserts.giveUp()
+            }
             if inserts.phase == .complete {
                 show(inserts, job)
             } else {

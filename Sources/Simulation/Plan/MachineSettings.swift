@@ -22,6 +22,8 @@ struct MachineSettings: Hashable, Sendable {
     var pinLimitMilliseconds: UInt64 = 3_600_000
     /// The most bytes of history that the machine keeps; nil for all.
     var historyBytes: UInt64?
+    /// Whether every save is a group of its own, so that others come between the parts of a large one.
+    var hasGroupsOfOne = false
     /// How far the machine's clock is off from the start, in milliseconds.
     var clockOffset: Int64 = 0
 

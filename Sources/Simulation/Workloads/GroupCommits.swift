@@ -29,6 +29,7 @@ struct GroupCommits: Workload {
                 requests.append(plain(entity, rows, place, session, &generator))
             }
         }
+        if session.hasGroupsOfOne { requests += LargeInCompany.requests(session) }
         let results = session.saveTogether(requests)
         report(results, mustFail, session)
     }

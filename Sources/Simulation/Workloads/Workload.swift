@@ -57,6 +57,9 @@ final class WorkloadSession {
         process.observe { .contextSaved(node: $0, record: record) }
     }
 
+    /// Whether every save is a group of its own here.
+    var hasGroupsOfOne: Bool { process.machine.settings.hasGroupsOfOne }
+
     /// Counts a rare path.
     func met(_ beacon: Beacon) { process.met(beacon) }
 }

@@ -67,7 +67,8 @@ final class Machine {
         options.worksAlone = true
         // A chance of its own, so that plans are drawn as before.
         var odd = SeededGenerator(seed: seed ^ 0x5741_6ED1_0000_0007)
-        if odd.chance(in: 2) {
+        if settings.hasGroupsOfOne { options.jobsInGroup = 1 }
+        if odd.chance(in: 2) || settings.hasGroupsOfOne {
             options.stagedOperations = Int.random(in: 1...4, using: &odd)
             options.stagedAtOnce = Int.random(in: 1...3, using: &odd)
         }

@@ -807,6 +807,7 @@ final class SimulatedProcess {
         if gauges.pullCount > 0, gauges.deliveredCount > 0 { met(.gapRepairedByPull) }
         if gauges.piecesBytes > 0 { met(.sentInPieces) }
         if coordinator.stagedTransactions > 0 { met(.transactionStaged) }
+        if coordinator.overtakenTransactions > 0 { met(.stagedOvertaken) }
         if !replicator.status.orphaned.isEmpty { met(.orphanFound) }
         if world.plan.succession != nil { noteHeldForModel() }
         let sizes = coordinator.storeSizes()

@@ -13,6 +13,8 @@ struct RegressionTests {
         var hasUniqueKeys = false
         /// Whether nodes came and went in plans, and came to have the next model.
         var hasChanges = false
+        /// Whether some nodes committed every save by itself.
+        var hasGroupsOfOne = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -473,6 +475,7 @@ struct RegressionTests {
         options.hasUniqueKeys = regression.hasUniqueKeys
         options.hasMembershipChanges = regression.hasChanges
         options.hasModelChanges = regression.hasChanges
+        options.hasGroupsOfOne = regression.hasGroupsOfOne
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }

@@ -1,0 +1,93 @@
+internal import Coordinator
+internal import Merge
+internal import Replication
+
+/// A save of several objects with smaller ones behind it that hang together with it: they delete what
+/// it refers to, take a key that it has, or have nothing to do with it. Where every save is a group of
+/// its own and the first is staged, they come between its parts.
+enum LargeInCompany {
+    /// Above so many objects there is no more to come.
+    private static let crowd = 40
+
+    /// The saves, to be made together; none where the model has nothing for it.
+    static func requests(_ session: WorkloadSession) -> [SaveRequest] {
+        // A chance of its own, so that other saves are drawn as without these.
+        session.memory.counter += 1
+        var generator = SeededGenerator(
+            seed: UInt64(bitPattern: session.node << 40 ^ session.memory.counter &* 0x9E37_79B9))
+        guard let entity = generator.choice(entities(session.model)),
+            session.count(entity) < crowd
+        else { return [] }
+        var large = SaveComposer(session)
+        let count = 4 + generator.number(below: 4)
+        for _ in 0..<count { large.insert(entity, &generator) }
+        var requests = [large.request(&generator)]
+        // It is checked in as many parts as it is written in, and only then it can be overtaken.
+        for _ in 0..<count + generator.number(below: count) {
+            requests.append(small(large.operations, session, &generator))
+        }
+        return requests
+    }
+
+    /// What can be staged, mostly: it refers to others or has keys, and demands nothing.
+    private static func entities(_ model: ManagedObjectModel) -> [ManagedObjectModel.Entity] {
+        let all = ModelStructure.concrete(model).filter { entity in
+            entity.relationships.allSatisfy {
+                $0.description.isOptional && $0.description.minimumCount == 0
+            }
+        }
+        let bound = all.filter { entity in
+            !entity.uniquenessConstraints.isEmpty
+                || entity.properties.contains { $0.isReference }
+        }
+        return bound.isEmpty ? all : bound
+    }
+
+    private static func small(
+        _ large: [SaveOperation], _ session: WorkloadSession, _ generator: inout SeededGenerator
+    ) -> SaveRequest {
+        var composer = SaveComposer(session)
+        let choice = generator.number(below: 3)
+        if choice == 0, let target = target(of: large, session, &generator) {
+            composer.add(target)
+        } else if choice == 1, let other = generator.choice(large), !keys(of: other).isEmpty {
+            composer.insert(other.entity, set: keys(of: other), &generator)
+        } else if let entity = generator.choice(entities(session.model)) {
+            let rows = session.rows(entity, &generator)
+            if let row = generator.hot(rows), generator.chance(in: 2) {
+                composer.update(row, basis: .blind, resolves: true, &generator)
+            } else {
+                composer.insert(entity, &generator)
+            }
+        }
+        return composer.request(&generator)
+    }
+
+    /// The delete of an object that one of the inserts refers to.
+    private static func target(
+        of large: [SaveOperation], _ session: WorkloadSession, _ generator: inout SeededGenerator
+    ) -> SaveOperation? {
+        let targets = large.flatMap { operation in
+            operation.values.compactMap { position, value -> ManagedObjectID? in
+                guard case .reference(let row) = value, row.rawValue > 0,
+                    case .toOne(let name) = operation.entity.properties[position].content,
+                    let destination = session.model.entity(named: name)
+                else { return nil }
+                return session.objects(destination).first { $0.row == row }
+            }
+        }
+        return generator.choice(targets).flatMap { target in
+            session.model.entity(named: target.entityName).map {
+                SaveOperation(kind: .delete, entity: $0, row: target.row, resolves: true)
+            }
+        }
+    }
+
+    /// What an insert gives the properties of unique keys.
+    private static func keys(of insert: SaveOperation) -> [Int: PropertyValue] {
+        let positions = Set(insert.entity.uniquenessConstraints.flatMap { $0 })
+        return Dictionary(
+            insert.values.filter { positions.contains($0.position) }.map { ($0.position, $0.value) },
+            uniquingKeysWith: { first, _ in first })
+    }
+}
