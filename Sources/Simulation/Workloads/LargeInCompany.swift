@@ -87,7 +87,9 @@ enum LargeInCompany {
     private static func keys(of insert: SaveOperation) -> [Int: PropertyValue] {
         let positions = Set(insert.entity.uniquenessConstraints.flatMap { $0 })
         return Dictionary(
-            insert.values.filter { positions.contains($0.position) }.map { ($0.position, $0.value) },
+            insert.values.filter { positions.contains($0.position) }.map {
+                ($0.position, $0.value)
+            },
             uniquingKeysWith: { first, _ in first })
     }
 }
