@@ -27,6 +27,9 @@ extension Replicator {
 
     /// Sends the pulls that are due. Peers are asked for different things: what one was asked
     /// for counts as coming. Writers are preferred, for they have their own for certain.
+    ///
+    /// Of one whose log is too short nothing counts as coming: else another would never be asked for
+    /// what that one lacks, and nobody would find that its log is too short as well.
     mutating func pullWhatIsMissing() {
         pullDue = nil
         guard !queue.isApplyingBehind, !beginTransferIfNeeded() else { return }
@@ -37,7 +40,7 @@ extension Replicator {
             guard let pulling = peer.pulling else { continue }
             outstanding += 1
             // An answer that is overdue may still come, but others need not wait for it.
-            if now < pulling.askedAt + limits.pullTimeoutMilliseconds {
+            if now < pulling.askedAt + limits.pullTimeoutMilliseconds, !peer.isHistoryShort {
                 coming.join(pulling.target)
             }
         }
@@ -48,7 +51,7 @@ extension Replicator {
                     !wantsWriter || isWriter(index, beyond: coming)
                 else { continue }
                 pull(from: index, beyond: coming)
-                coming.join(peers[index].vector)
+                if !peers[index].isHistoryShort { coming.join(peers[index].vector) }
                 outstanding += 1
             }
         }

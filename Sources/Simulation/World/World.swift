@@ -709,12 +709,23 @@ extension World {
         }
         for machine in machines { routes[machine.number]?[copy.node] = nil }
         end(copy, .copyRemoved)
+        let (held, membership) = (copy.heldAtEnd, copy.membershipAtEnd)
         copy.heldAtEnd = VersionVector()
         // Whoever goes back to the machine that was copied restores an older store, and says so.
         guard let original = machines.first(where: { !$0.isCopy && $0.node == copy.node }) else {
             return
         }
-        if hasAloneOfOthers(original) {
+        if hasAloneOfOthers(original), hasAloneChange(original) {
+            // Made anew it would be forgotten who joined, and nobody would be there to tell.
+            trace {
+                "node \(original.number + 1) goes on with its copy's disk: it must tell of members"
+            }
+            end(original, .closed)
+            original.disk.restore(copy.disk.image())
+            original.heldAtEnd = held
+            original.membershipAtEnd = membership
+            observe(.ended(node: original.number, how: .restored))
+        } else if hasAloneOfOthers(original) {
             trace { "node \(original.number + 1) is made anew: it alone has what others gave up" }
             end(original, .wiped)
             forget(original)

@@ -467,6 +467,19 @@ struct RegressionTests {
                 that one kept its old version and values there, so that its next save would have been a \
                 conflict with its own. ConstraintConformanceTests.survivorOfOwnSave.
                 """),
+        Case(
+            seed: 160_001_271, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            lesson: """
+                Law 8, by the plan: a store whose copy came to its end was made anew, and it alone had \
+                told that a node had joined.
+                """),
+        Case(
+            seed: 160_001_769, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            lesson: """
+                Law 1. All logs were too short for a node that had been away. The last it asked for only \
+                what the one before could not bring, so that log seemed long enough, and no copy was \
+                ever taken; a full queue kept nothing of it either.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
