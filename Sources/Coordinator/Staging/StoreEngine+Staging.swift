@@ -51,8 +51,8 @@ extension StoreEngine {
         statement.bind(2, state.actors.integer(stamp.dot))
         statement.bind(3, Int64(bitPattern: stamp.timestamp.rawValue))
         statement.bind(4, ActorTable.stagedVersion)
-        let root = table(object.entityName)
-        if !root.constraints.isEmpty, let registers = try stagedRegisters(of: object) {
+        let entityTable = table(object.entityName)
+        if !entityTable.constraints.isEmpty, let registers = try stagedRegisters(of: object) {
             let restamped = try Self.restamped(
                 registers, state.actors.integer(stamp.dot), stamp.timestamp.rawValue)
             try setRegisters(restamped, of: object)
