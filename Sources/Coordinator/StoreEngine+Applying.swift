@@ -352,10 +352,9 @@ extension StoreEngine {
             }
         }
         if table.entity.policies.isRowGrained { return RowWrite(kind: kind, values: written) }
-        let exceptions = written.enumerated().filter { index, entry in
-            (index < assignedCount) == entry.value.isNull
-        }.map(\.element.position).sorted()
-        return RowWrite(kind: kind, values: written, exceptions: exceptions)
+        return RowWrite(
+            kind: kind, values: written,
+            exceptions: Self.exceptions(values, at: positions, assigned: assignedCount))
     }
 
     private func insert(

@@ -205,16 +205,20 @@ extension StoreEngine {
         timestamp: Int64, dot: Dot?, mayBeDead: Bool, assigned: [Int] = [],
         _ body: (ManagedObjectID, RowHasher) -> Void
     ) throws {
-        var current: (shape: Int, table: EntityTable, statement: SQLStatement, places: [Int])?
+        var current:
+            (
+                shape: Int, table: EntityTable, statement: SQLStatement, places: [Int],
+                positions: [Int]
+            )?
         for change in changes {
             if current?.shape != change.shape {
                 guard case .rows(let table, let positions) = shapes[change.shape] else { continue }
                 current = (
                     change.shape, table, try database.prepared(table.insertSQL),
-                    Self.places(positions, of: table)
+                    Self.places(positions, of: table), positions
                 )
             }
-            guard let (_, table, statement, places) = current else { continue }
+            guard let (_, table, statement, places, positions) = current else { continue }
             if mayBeDead, try loadTombstone(table, change.row) != nil {
                 throw RowAlarm.identityExists
             }
@@ -223,7 +227,9 @@ extension StoreEngine {
             statement.bind(3, timestamp)
             let exceptions =
                 table.constraints.isEmpty || table.entity.policies.isRowGrained
-                ? [] : exceptions(of: change, shapes[change.shape], assigned[change.shape])
+                ? []
+                : Self.exceptions(
+                    change.values, at: positions, assigned: assigned[change.shape])
             if exceptions.isEmpty {
                 statement.bindNull(4)
             } else {
@@ -253,10 +259,14 @@ extension StoreEngine {
 
     /// What an insert wrote as null, and what it did not write that is not null: of rows with unique
     /// keys that is kept, for what one of a group did not write another may show.
-    private func exceptions(of change: Change, _ shape: ResolvedShape, _ assigned: Int) -> [Int] {
-        guard case .rows(_, let positions) = shape else { return [] }
-        return positions.indices.filter { ($0 < assigned) == change.values[$0].isNull }
-            .map { positions[$0] }.sorted()
+    ///
+    /// - Parameter assigned: how many of the values, from the first, the insert assigned.
+    static func exceptions(
+        _ values: [PropertyValue], at positions: [Int], assigned: Int
+    ) -> [Int] {
+        zip(positions, values).enumerated().filter { index, entry in
+            (index < assigned) == entry.1.isNull
+        }.map(\.element.0).sorted()
     }
 
     /// For each property of a table the place of its value in a change, or -1.
