@@ -31,10 +31,10 @@ test: dependencies
 	@echo "Building the program and its tests..."
 	$(SWIFT) build --build-tests
 	@# One after the other: the laws keep both cores busy, and what waits for a node would starve.
-	$(SWIFT) test --skip-build \
-		--filter '^(Merge|Replication|Coordinator|Simulation|Fuzz|Command)Tests\.'
-	$(SWIFT) test --skip-build --filter '^NodeTests\.'
-	$(SWIFT) test --skip-build --filter '^EndToEndTests\.'
+	@SWIFT="$(SWIFT)" Tests/run \
+		'^(Merge|Replication|Coordinator|Simulation|Fuzz|Command)Tests\.'
+	@SWIFT="$(SWIFT)" Tests/run '^NodeTests\.'
+	@SWIFT="$(SWIFT)" Tests/run '^EndToEndTests\.'
 	$(MAKE) simulate SEEDS=1000 FIRST=1
 
 simulate: release
@@ -45,8 +45,7 @@ soak: release
 	@"$$($(SWIFT) build -c release --show-bin-path)/tributary" simulate \
 		--seeds $(SOAK_FIRST)...$$(($(SOAK_FIRST) + $(SOAK_SEEDS) - 1)) --require-beacons
 	$(SWIFT) build --build-tests
-	TRIBUTARY_SOAK=1 TRIBUTARY_KILL_POINTS=300 $(SWIFT) test --skip-build \
-		--filter '^EndToEndTests\.'
+	@SWIFT="$(SWIFT)" TRIBUTARY_SOAK=1 TRIBUTARY_KILL_POINTS=300 Tests/run '^EndToEndTests\.'
 
 mutants: dependencies
 	@$(SWIFT) build --product tributary-mutants

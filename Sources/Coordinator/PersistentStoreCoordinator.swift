@@ -32,6 +32,9 @@ public final class PersistentStoreCoordinator: Sendable {
         /// How many saves are committed as one group at most: what bounds the time until the first of
         /// them is acknowledged.
         package var jobsInGroup = 512
+        /// Whether a copy that takes a store's place is joined with it by rows also where the store's log
+        /// tells of all that the copy lacks; for simulations.
+        package var joinsAlways = false
         /// Whether a caller that blocks works off all there is before it returns, so that nothing
         /// happens on another thread; for simulations.
         package var worksAlone = false

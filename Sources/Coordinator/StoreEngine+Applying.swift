@@ -91,7 +91,7 @@ extension StoreEngine {
     }
 
     /// A transaction by the names of the store's own model, with what has no place in it.
-    private func asOwn(
+    func asOwn(
         _ transaction: Transaction
     ) throws -> (transaction: Transaction, parked: [ParkedValues]) {
         if transaction.modelHash == model.versionHash { return (transaction, []) }
@@ -265,25 +265,11 @@ extension StoreEngine {
             }
         }
         do {
-            for (old, new) in try write(touched, order: order, regrouping, by: stamp) {
-                if touched[new.row] == nil { regrouped.append((new.row, new.table)) }
-                if new.table.exclusive.isEmpty { continue }
-                if let old { contested.formUnion(try claims(old)) }
-                contested.formUnion(try claims(new))
-            }
+            try write(
+                touched, order, transitions, regrouping, contested: contested, by: stamp)
         } catch let failure as SQLFailure where failure.isIdentityTaken {
             throw RowAlarm.identityExists
         }
-        for (row, table) in transitions.died where regrouping.rows[row] == nil {
-            try releaseReferences(to: row, table, by: stamp)
-        }
-        for (row, _) in transitions.revived where regrouping.rows[row] == nil {
-            try restoreReferences(to: row, by: stamp)
-        }
-        try moveReferences(regrouping, &contested, by: stamp)
-        if !contested.isEmpty { try settleClaims(contested, by: stamp) }
-        try settleLinks(died: transitions.died, revived: transitions.revived, by: stamp)
-        try moveLinks(regrouping)
         for change in transaction.changes where shapes[change.shape].isMembership {
             let shape = transaction.shapes[change.shape]
             if let change = MembershipChange(change, shape: shape) {
@@ -314,10 +300,40 @@ extension StoreEngine {
         }
     }
 
+    /// Rows that are made alive, and rows that are made dead.
+    typealias Transitions = (died: [(RowID, EntityTable)], revived: [(RowID, EntityTable)])
+
+    /// Writes rows with their new registers, and brings all that depends on them up to date: groups,
+    /// references, claims, links.
+    ///
+    /// - Parameters:
+    ///   - contested: claims that must be settled in any case.
+    ///   - stamp: that of whoever makes the change.
+    func write(
+        _ touched: [RowID: TouchedRow], _ order: [RowID], _ transitions: Transitions,
+        _ regrouping: Regrouping, contested: Set<Claim> = [], by stamp: Stamp
+    ) throws {
+        var contested = contested
+        for (old, new) in try write(touched, order: order, regrouping, by: stamp) {
+            if touched[new.row] == nil { regrouped.append((new.row, new.table)) }
+            if new.table.exclusive.isEmpty { continue }
+            if let old { contested.formUnion(try claims(old)) }
+            contested.formUnion(try claims(new))
+        }
+        for (row, table) in transitions.died where regrouping.rows[row] == nil {
+            try releaseReferences(to: row, table, by: stamp)
+        }
+        for (row, _) in transitions.revived where regrouping.rows[row] == nil {
+            try restoreReferences(to: row, by: stamp)
+        }
+        try moveReferences(regrouping, &contested, by: stamp)
+        if !contested.isEmpty { try settleClaims(contested, by: stamp) }
+        try settleLinks(died: transitions.died, revived: transitions.revived, by: stamp)
+        try moveLinks(regrouping)
+    }
+
     /// Rows that a transaction makes alive or dead, known before any of them is projected.
-    private func noteTransitions(
-        _ touched: [RowID: TouchedRow], _ order: [RowID]
-    ) -> (died: [(RowID, EntityTable)], revived: [(RowID, EntityTable)]) {
+    func noteTransitions(_ touched: [RowID: TouchedRow], _ order: [RowID]) -> Transitions {
         var died: [(RowID, EntityTable)] = []
         var revived: [(RowID, EntityTable)] = []
         for row in order {

@@ -205,11 +205,7 @@ extension StoreEngine {
         if visible.value {
             try writeLink(link, source: source, target: target, Register(visible))
         } else {
-            let statement = try database.prepared(
-                "DELETE FROM \(EntityTable.quote(link.name)) WHERE source = ?1 AND target = ?2")
-            statement.bind(1, source.rawValue)
-            statement.bind(2, target.rawValue)
-            try statement.run()
+            try removeLink(link, source: source, target: target)
             result.linksCollected += 1
         }
         try refreshGroupedLink(link, source: source, target: target)

@@ -13,6 +13,7 @@ extension StoreEngine {
             || !(old?.eclipsed.isEmpty ?? true)
         guard hadAny || new.state.hasSiblings || !newDangling.isEmpty || !new.eclipsed.isEmpty
         else { return }
+        if journalLater?.note(new) != nil { return }
         let before = try old.map { try conflicts(of: $0, dangling: oldDangling) } ?? []
         let after = try conflicts(of: new, dangling: newDangling)
         try journal(from: before, to: after, by: stamp)
@@ -69,6 +70,7 @@ extension StoreEngine {
         new: Register<Bool>, by stamp: Stamp
     ) throws {
         guard old.siblings.count > 1 || new.siblings.count > 1 else { return }
+        if journalLater?.note(link, source, target) != nil { return }
         func report(_ register: Register<Bool>) -> [Conflict] {
             ConflictReport.conflict(
                 history.settling(link, register), source: source, target: target, register,
@@ -78,7 +80,10 @@ extension StoreEngine {
         try journal(from: report(old), to: report(new), by: stamp)
     }
 
-    private func journal(from before: [Conflict], to after: [Conflict], by stamp: Stamp) throws {
+    /// Brings the journal from some conflicts to others.
+    ///
+    /// - Parameter stamp: of the write that ended what is no more; nil where none did.
+    func journal(from before: [Conflict], to after: [Conflict], by stamp: Stamp?) throws {
         // While policies are adopted the entries are of another one's making, though the row as it
         // is loaded does not tell.
         for conflict in after where isAdopting || !before.contains(conflict) {
@@ -86,8 +91,8 @@ extension StoreEngine {
         }
         for conflict in before where !after.contains(where: { $0.id == conflict.id }) {
             var closed = conflict
-            closed.state = .resolved
-            closed.closedBy = stamp.dot
+            closed.state = stamp == nil ? .settled : .resolved
+            closed.closedBy = stamp?.dot
             try close(closed)
         }
     }

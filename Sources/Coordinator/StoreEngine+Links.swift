@@ -23,6 +23,15 @@ extension StoreEngine {
         let old = try loadLink(link, source: source, target: target)
         var new = old
         new.apply(Sibling(stamp: stamp, value: isAlive), seen: seen)
+        try write(link, source: source, target: target, over: old, new, by: stamp)
+    }
+
+    /// Writes a link's new register over its old one: table, digest, journal. An empty one takes it
+    /// away.
+    func write(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID, over old: Register<Bool>,
+        _ new: Register<Bool>, by stamp: Stamp
+    ) throws {
         let isOpen = try hasLivingEnds(link, source: source, target: target)
         let before = history.settling(link, old)
         if let hash = Self.hash(before, source, target, old, hasLivingEnds: isOpen) {
@@ -32,7 +41,11 @@ extension StoreEngine {
         if let hash = Self.hash(after, source, target, new, hasLivingEnds: isOpen) {
             state.digest.add(hash)
         }
-        try writeLink(link, source: source, target: target, new)
+        if new.siblings.isEmpty {
+            try removeLink(link, source: source, target: target)
+        } else {
+            try writeLink(link, source: source, target: target, new)
+        }
         try noteUncollected(link, source: source, target: target, new)
         try refreshGroupedLink(link, source: source, target: target)
         group.updated.append(ManagedObjectID(entityName: link.source, row: source))
@@ -56,6 +69,16 @@ extension StoreEngine {
         let policy = history.settling(link, register).policy
         statement.bind(3, LinkCoding.isAlive(register, policy: policy) ? 1 : 0)
         statement.bind(4, LinkCoding.encode(register, actors: state.actors))
+        try statement.run()
+    }
+
+    func removeLink(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID
+    ) throws {
+        let statement = try database.prepared(
+            "DELETE FROM \(EntityTable.quote(link.name)) WHERE source = ?1 AND target = ?2")
+        statement.bind(1, source.rawValue)
+        statement.bind(2, target.rawValue)
         try statement.run()
     }
 

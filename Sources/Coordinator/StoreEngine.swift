@@ -101,6 +101,10 @@ final class StoreEngine {
     /// What is being written part by part, which must know of rows that vanish meanwhile.
     var staging: StagedInserts?
 
+    /// What is to be journalled at the end of a join, in the midst of which rows are as no
+    /// transaction left them.
+    var journalLater: JournalLater?
+
     /// What a group has changed so far.
     struct GroupChanges {
         var transactions: [EncodedTransaction] = []

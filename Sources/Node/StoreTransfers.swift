@@ -125,9 +125,7 @@ struct StoreTransfers: Sendable {
         let incoming = incoming
         takingQueue.async {
             do {
-                _ = try incoming.check(
-                    cluster: coordinator.cluster, model: coordinator.model,
-                    purged: try coordinator.read { try $0.purgedVector })
+                _ = try incoming.check(cluster: coordinator.cluster, model: coordinator.model)
                 handover.give(.transferChecked(refusal: nil))
             } catch {
                 try? incoming.discard()

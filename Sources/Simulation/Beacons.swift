@@ -70,6 +70,8 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case storeTransferred
     /// A node's own saves that the copy lacked were carried over to it.
     case savesCarriedOver
+    /// A copy and the store whose place it took were joined by their rows.
+    case storesJoined
     /// A merge brought rows with one unique key together: one of them was eclipsed.
     case groupFormedByMerge
     /// An eclipsed row was shown again.

@@ -23,6 +23,9 @@ public struct SimulationOptions: Sendable {
     /// Whether at some nodes every save is a group of its own, and saves come between the parts of
     /// large ones; all else of a seed's plan is the same, though not what comes of it.
     public var hasGroupsOfOne = true
+    /// Whether some nodes join their store with a copy by rows, where their log would do, too; all else
+    /// of a seed's plan is the same, though not what comes of it.
+    public var hasJoins = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

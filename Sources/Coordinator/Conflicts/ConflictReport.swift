@@ -99,6 +99,18 @@ enum ConflictReport {
         }
     }
 
+    private static func relationship(_ link: ManagedObjectModel.Link) -> String? {
+        link.name.split(separator: ".", maxSplits: 1).last.map(String.init)
+    }
+
+    /// The name of the conflict that there may be over a link.
+    static func conflictID(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID
+    ) -> ConflictID {
+        ConflictID(
+            entity: link.source, row: source, subject: "\(relationship(link) ?? "").\(target)")
+    }
+
     /// The conflict of a link added and removed concurrently; nil where nobody disagrees.
     static func conflict(
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID, _ register: Register<Bool>,
@@ -106,12 +118,10 @@ enum ConflictReport {
     ) -> Conflict? {
         guard register.isInConflict else { return nil }
         let visible = LinkCoding.visible(register, policy: link.policy)?.dot
-        let relationship = link.name.split(separator: ".", maxSplits: 1).last.map(String.init)
         return Conflict(
-            id: ConflictID(
-                entity: link.source, row: source, subject: "\(relationship ?? "").\(target)"),
-            kind: .link, state: link.policy.leavesUnresolved ? .unresolved : .settled,
-            property: relationship, policy: link.policy,
+            id: conflictID(link, source: source, target: target), kind: .link,
+            state: link.policy.leavesUnresolved ? .unresolved : .settled,
+            property: relationship(link), policy: link.policy,
             sides: register.siblings.map {
                 ConflictSide(
                     dot: $0.dot, timestamp: $0.stamp.timestamp, isVisible: $0.dot == visible,

@@ -41,6 +41,11 @@ final class ModelHistory: Sendable {
         }
     }
 
+    /// By which model an actor writes; nil for the store's own.
+    func hash(of actor: ActorID) -> [UInt8]? {
+        isPlain ? nil : state.withLock { $0.models[actor] }
+    }
+
     /// The models, in no order, without the store's own.
     var models: [ManagedObjectModel] { state.withLock { $0.known.values.map(\.model) } }
 

@@ -71,14 +71,10 @@ package final class IncomingTransfer: Sendable {
     /// - Parameters:
     ///   - cluster: whose it must be.
     ///   - model: with which model it must be written.
-    ///   - purged: what this store has had and its log has no more: the copy must have it.
     /// - Returns: what it holds.
     /// - Throws: ``CoordinatorError``: `storeDamaged` where it is not, `storeOwner` where it is of
-    ///   another cluster, `modelMismatch`, `limitExceeded` where it lacks what was purged here,
-    ///   `inputOutput`.
-    package func check(
-        cluster: String, model: ManagedObjectModel, purged: VersionVector = VersionVector()
-    ) throws -> VersionVector {
+    ///   another cluster, `modelMismatch`, `inputOutput`.
+    package func check(cluster: String, model: ManagedObjectModel) throws -> VersionVector {
         guard let (offer, size) = begun(), size == offer.total else {
             throw CoordinatorError(.storeDamaged, "The copy is not there whole.")
         }
@@ -104,12 +100,6 @@ package final class IncomingTransfer: Sendable {
                 .storeDamaged,
                 "The copy of node \(offer.donor) does not have the digest it was given: "
                     + report.differences.prefix(3).joined(separator: "; "))
-        }
-        guard report.versionVector.covers(purged) else {
-            throw CoordinatorError(
-                .limitExceeded,
-                "The copy of node \(offer.donor) lacks transactions that this store has had and "
-                    + "whose log it has no more.")
         }
         return report.versionVector
     }

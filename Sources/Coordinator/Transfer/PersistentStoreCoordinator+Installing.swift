@@ -7,9 +7,11 @@ public struct TransferInstallation: Hashable, Sendable {
     public var donor: NodeID
     /// All that is applied now.
     public var versionVector: VersionVector
-    /// How many transactions the former store had that the copy had not: they were applied to it,
-    /// and others get them from its log.
+    /// How many transactions the former store had that the copy had not: the store has them now.
     public var carriedCount: Int
+    /// Whether the former store's log did not tell of all of them, so that they came of its rows: others
+    /// who lack them get them with a copy.
+    public var isJoined: Bool
 }
 
 /// A *store transfer* is taken in like one large apply: afterwards the store has all that the copy
@@ -17,6 +19,7 @@ public struct TransferInstallation: Hashable, Sendable {
 /// would have to vouch for, and nothing that is lost:
 ///
 /// - transactions that the copy lacks, the node's own unsent saves among them, are applied to it;
+///   where the former store's log does not tell of all of them, its rows are joined into the copy's;
 /// - incarnations that were met, and what is known of them, are the later of both;
 /// - outcomes of saves with an ID, and saves' conflicts, which only their node has, are carried
 ///   over, and so are consumers of history.
@@ -25,7 +28,7 @@ public struct TransferInstallation: Hashable, Sendable {
 /// what the donor never witnessed. Tokens of the former store are of another store from then on,
 /// for places in the log are others.
 extension PersistentStoreCoordinator {
-    /// Puts a received copy, which ``IncomingTransfer/check(cluster:model:purged:)`` has found sound, in
+    /// Puts a received copy, which ``IncomingTransfer/check(cluster:model:)`` has found sound, in
     /// the place of a store that nobody has open.
     ///
     /// Until the last step the store is as it was; a crash in the midst leaves it, or the new one.
@@ -38,9 +41,8 @@ extension PersistentStoreCoordinator {
     ///   - node: the node whose store it is.
     ///   - options: as for opening the store.
     /// - Throws: ``CoordinatorError``: `storeInUse`; `storeDamaged` where there is no whole copy;
-    ///   `limitExceeded` where the copy lacks what this store has had and its log has no more, or
-    ///   cannot take what it still has; `modelMismatch` where the model is not the copy's;
-    ///   `storeOwner`, `diskFull` or `inputOutput`.
+    ///   `limitExceeded` where the copy cannot take what it lacks of this store's; `modelMismatch`
+    ///   where the model is not the copy's; `storeOwner`, `diskFull` or `inputOutput`.
     public static func installTransfer(
         at path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
         options: Options = Options()
@@ -66,14 +68,14 @@ extension PersistentStoreCoordinator {
             }
             let record = try relabel(incoming.path, as: identity, options)
             try record.write(incoming.path, files)
-            let (vector, count) = try carry(
+            let (vector, count, isJoined) = try carry(
                 from: former, identity, to: incoming.path, model: model, options)
             try former.close()
             try replace(path, by: incoming.path, keepsFormer: !identity.vector.isEmpty, files)
             // It is in place: what is left over is nothing without it, and is found at the next.
             try? incoming.discard()
             return TransferInstallation(
-                donor: offer.donor, versionVector: vector, carriedCount: count)
+                donor: offer.donor, versionVector: vector, carriedCount: count, isJoined: isJoined)
         } catch {
             throw CoordinatorError(mapping: error).naming(path)
         }
@@ -105,30 +107,22 @@ extension PersistentStoreCoordinator {
             generation: UInt64(bitPattern: generation))
     }
 
-    /// Applies to the copy what the former store has and it has not.
+    /// Brings into the copy what the former store has and it has not.
     private static func carry(
         from former: DatabaseQueue, _ identity: StoreIdentity, to copy: String,
         model: ManagedObjectModel, _ options: Options
-    ) throws -> (VersionVector, Int) {
+    ) throws -> (VersionVector, count: Int, isJoined: Bool) {
         let coordinator = try PersistentStoreCoordinator(
             storeAt: copy, model: model, cluster: identity.cluster, node: identity.node,
             options: options)
         defer { coordinator.close() }
-        var count = 0
-        var position: Int64 = 0
-        while true {
-            let known = try coordinator.currentToken.versionVector
-            let page = try former.read {
-                try identity.transactions(of: $0, after: &position, beyond: known)
-            }
-            if page.isEmpty { break }
-            if let (dot, reason) = try coordinator.apply(page).rejected.first {
-                throw CoordinatorError(
-                    .limitExceeded,
-                    "The copy cannot take this store's transaction \(dot): \(reason)")
-            }
-            count += page.count
-        }
+        let known = try coordinator.currentToken.versionVector
+        let purged = try former.read { try reader(of: $0, identity, model).purgedVector }
+        let isJoined = !known.covers(purged) || options.joinsAlways
+        let count =
+            isJoined
+            ? try join(former, identity, into: coordinator)
+            : try send(former, identity, to: coordinator)
         // One whose place the log has no more is told so when it reads on.
         for consumer in try coordinator.historyStatus().consumers {
             do {
@@ -139,11 +133,69 @@ extension PersistentStoreCoordinator {
         let vector = try coordinator.currentToken.versionVector
         guard vector.covers(identity.vector) else {
             throw CoordinatorError(
-                .limitExceeded,
-                "The copy lacks transactions that this store has had and whose log it has no "
-                    + "more; it cannot take this store's place.")
+                .storeDamaged,
+                "The log of \(identity.path) does not have all that its store has had.")
         }
-        return (vector, count)
+        return (vector, count, isJoined)
+    }
+
+    /// Applies what the former store's log has beyond the copy.
+    private static func send(
+        _ former: DatabaseQueue, _ identity: StoreIdentity,
+        to coordinator: PersistentStoreCoordinator
+    ) throws -> Int {
+        var count = 0
+        var position: Int64 = 0
+        while true {
+            let known = try coordinator.currentToken.versionVector
+            let page = try former.read {
+                try identity.transactions(of: $0, after: &position, beyond: known)
+            }
+            if page.isEmpty { return count }
+            if let (dot, reason) = try coordinator.apply(page).rejected.first {
+                throw CoordinatorError(
+                    .limitExceeded,
+                    "The copy cannot take this store's transaction \(dot): \(reason)")
+            }
+            count += page.count
+        }
+    }
+
+    /// Joins the former store's rows into the copy, for its log does not tell of all that the copy
+    /// lacks; and computes the digest of the outcome anew, which nobody else vouches for.
+    private static func join(
+        _ former: DatabaseQueue, _ identity: StoreIdentity,
+        into coordinator: PersistentStoreCoordinator
+    ) throws -> Int {
+        let model = coordinator.model
+        let count = try coordinator.maintainBlocking { engine in
+            try former.read { database in
+                try StoreJoining(engine, former: reader(of: database, identity, model)).run()
+            }
+        }
+        let report = try coordinator.verify()
+        guard report.isOK else {
+            throw CoordinatorError(
+                .storeDamaged,
+                "The two stores did not join to what they are to: "
+                    + report.differences.prefix(3).joined(separator: "; "))
+        }
+        return count
+    }
+
+    private static func reader(
+        of database: Database, _ identity: StoreIdentity, _ model: ManagedObjectModel
+    ) throws -> StoreReader {
+        let former = try readOwner(database, path: identity.path)
+        guard former.model.versionHash == model.versionHash else {
+            throw CoordinatorError(
+                .modelMismatch, "\(identity.path) was written with another model than the copy.")
+        }
+        return StoreReader(
+            database: database,
+            catalog: StoreCatalog(
+                model: former.model, cluster: former.cluster, names: former.names,
+                actors: former.actors, history: former.history))
     }
 
     private static func replace(

@@ -122,12 +122,7 @@ extension StoreEngine {
             }
         }
         if register.siblings.isEmpty, !isShown {
-            let statement = try database.prepared(
-                "DELETE FROM \(name) WHERE source = ?1 AND target = ?2")
-            statement.bind(1, source.rawValue)
-            statement.bind(2, target.rawValue)
-            try statement.run()
-            return
+            return try removeLink(link, source: source, target: target)
         }
         let statement = try database.prepared(
             """

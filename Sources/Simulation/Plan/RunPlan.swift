@@ -61,7 +61,7 @@ struct RunPlan {
         if options.hasUniqueKeys { drawUniqueKeys(&own) }
         if options.hasMembershipChanges { drawMembers(seed, options) }
         if succession != nil { drawMigrations(&later) }
-        if options.hasTransfers { drawHistory() }
+        if options.hasTransfers { drawHistory(options) }
         if options.hasGroupsOfOne { drawGroups() }
         // Sorting is stable by time and then by seed, so no order hangs on how it was drawn.
         events.sort { ($0.milliseconds, $0.seed) < ($1.milliseconds, $1.seed) }
@@ -77,7 +77,7 @@ struct RunPlan {
     }
 
     /// Lets some machines keep little history, and take copies of stores rather than short logs.
-    private mutating func drawHistory() {
+    private mutating func drawHistory(_ options: SimulationOptions) {
         var generator = SeededGenerator(seed: seed &* 0xA076_1D64_78BD_642F &+ 7)
         guard generator.number(below: 3) == 0 else { return }
         for place in machines.indices {
@@ -93,6 +93,10 @@ struct RunPlan {
             machines[place].limits.transferPatienceMilliseconds = 5_000
             machines[place].limits.transferRetryMilliseconds = 5_000
             machines[place].limits.transferTimeoutMilliseconds = 10_000
+        }
+        guard options.hasJoins else { return }
+        for place in machines.indices {
+            machines[place].joinsAlways = generator.number(below: 3) == 0
         }
     }
 

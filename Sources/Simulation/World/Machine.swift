@@ -65,6 +65,7 @@ final class Machine {
         options.pinLimitMilliseconds = settings.pinLimitMilliseconds
         options.checkpointPages = settings.checkpointPages
         options.worksAlone = true
+        options.joinsAlways = settings.joinsAlways
         // A chance of its own, so that plans are drawn as before.
         var odd = SeededGenerator(seed: seed ^ 0x5741_6ED1_0000_0007)
         if settings.hasGroupsOfOne { options.jobsInGroup = 1 }

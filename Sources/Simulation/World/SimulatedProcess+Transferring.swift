@@ -39,9 +39,7 @@ extension SimulatedProcess {
 
     func checkTransfer() {
         let result = run { coordinator in
-            try incoming.check(
-                cluster: coordinator.cluster, model: coordinator.model,
-                purged: try coordinator.read { try $0.purgedVector })
+            try incoming.check(cluster: coordinator.cluster, model: coordinator.model)
         }
         guard isAlive else { return }
         switch result {

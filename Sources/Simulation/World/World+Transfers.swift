@@ -21,7 +21,9 @@ extension World {
                 node: machine.node, options: machine.options(seed: draw()))
             met(.storeTransferred)
             observe(.tookOver(node: machine.number, donor: installed.donor))
-            if installed.carriedCount > 0 { met(.savesCarriedOver) }
+            if installed.carriedCount > 0 {
+                met(installed.isJoined ? .storesJoined : .savesCarriedOver)
+            }
             // The last steps are allowed to fail.
             if machine.disk.isPowerLost || machine.disk.isKilled { settle(machine) }
             trace {

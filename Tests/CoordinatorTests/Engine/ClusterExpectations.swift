@@ -81,8 +81,13 @@ enum ClusterExpectations {
         }
     }
 
-    static func expectOracle(_ node: EngineNode, _ seed: Int) throws {
-        let oracle = SaveOracle(node.model, node.transactions)
+    /// What a node shows is what the rules make of the transactions it has.
+    ///
+    /// - Parameter transactions: those that it has; nil for those that it was told of.
+    static func expectOracle(
+        _ node: EngineNode, _ seed: Int, _ transactions: [EncodedTransaction]? = nil
+    ) throws {
+        let oracle = SaveOracle(node.model, transactions ?? node.transactions)
         let journal = try node.conflicts(isOpen: nil)
         #expect(oracle.lost(journal).isEmpty, "seed \(seed): \(oracle.lost(journal))")
         for (row, writes) in oracle.writes.sorted(by: { $0.key < $1.key }) {

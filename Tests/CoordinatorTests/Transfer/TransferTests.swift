@@ -201,26 +201,63 @@ import Testing
         #expect(again.transaction == outcome.transaction && again.token == outcome.token)
     }
 
-    @Test("A copy that does not reach what this store's log has no more is refused")
-    func doesNotReach() throws {
+    @Test("Two that have each forgotten what the other lacks are joined, and lose nothing")
+    func eachForgot() throws {
+        // As it comes when nodes are apart for longer than history is kept, and those who had both
+        // are gone.
+        let shared = try donor.insert("Tag", ["name": .string("a")])
+        let note = try donor.insert("Note", ["p": .string("shared")])
+        let gone = try donor.insert("Tag")
+        try joiner.take(from: donor)
         let other = try EngineNode(donor.model, node: 3)
+        let theirs = try other.insert("Tag", ["name": .string("third's")])
         for _ in 0..<5 { _ = try other.insert("Tag") }
         try joiner.take(from: other)
+        try joiner.update(shared, ["name": .string("joiner's")])
+        try joiner.update(note, ["p": .string("joiner's")])
+        try joiner.save(
+            try joiner.change(
+                note, [:],
+                [RelationshipOperation(name: "tags", kind: .add, members: [theirs.row])]))
+        try joiner.update(theirs, ["color": .string("red")])
+        try donor.delete(gone)
+        try donor.update(shared, ["name": .string("donor's")])
+        try donor.update(note, ["p": .string("donor's")])
+        let saved = try donor.insert("Note", ["p": .string("donor's own")])
         try purge(joiner)
-        _ = try donor.insert("Tag")
-        let before = try joiner.coordinator.currentDigest
+        try purge(donor)
+
         let incoming = IncomingTransfer(for: joiner.coordinator)
         try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
-        let purged = try joiner.coordinator.read { try $0.purgedVector }
-        // Told before the store is closed for it.
-        let refusal = try joiner.code {
-            _ = try incoming.check(cluster: "test", model: joiner.model, purged: purged)
-        }
-        #expect(refusal == .limitExceeded)
+        _ = try incoming.check(cluster: "test", model: joiner.model)
+        let both = try joiner.vector.joined(donor.vector)
         joiner.close()
-        #expect(try joiner.code { _ = try install() } == .limitExceeded)
+        #expect(try install().carriedCount == 10)
         try joiner.open()
-        #expect(try joiner.coordinator.currentDigest == before)
+        #expect(try joiner.vector == both)
+        #expect(try joiner.coordinator.verify().isOK)
+        #expect(try joiner.value(theirs, "color") == .string("red"))
+        #expect(try joiner.value(saved, "p") == .string("donor's own"))
+        #expect(try joiner.row(gone) == nil)
+        #expect(try joiner.members(note, "tags") == [theirs.row])
+        // Under an error policy both sides wait for a decision; the other policy's loser is told of.
+        let open = try joiner.conflicts()
+        #expect(open.count == 2 && open.allSatisfy { $0.sides.count == 2 })
+        #expect(try joiner.conflicts(.unresolved).map(\.id.row) == [note.row])
+
+        // The donor, which lacks what the other's log cannot tell, takes its copy, and both agree.
+        let back = IncomingTransfer(for: donor.coordinator)
+        let outgoing = OutgoingTransfer(joiner.coordinator, clock: clock.now)
+        let offer = try outgoing.read(0, from: 0, byteLimit: .max, for: donor.node)
+        _ = try back.write(offer.bytes, of: offer.offer, at: 0)
+        _ = try back.check(cluster: "test", model: donor.model)
+        donor.close()
+        _ = try PersistentStoreCoordinator.installTransfer(
+            at: donor.path, model: donor.model, cluster: "test", node: donor.node)
+        try donor.open()
+        try exchange(donor, joiner)
+        #expect(try donor.vector == both)
+        #expect(try ClusterExpectations.unresolved(donor) == ClusterExpectations.unresolved(joiner))
     }
 
     @Test("What the copy cannot take of this store's saves is named, and the store stays as it was")

@@ -7,17 +7,19 @@ struct CollapseLawTests {
     static let histories = 1_200
 
     @Test(
-        "Collapse on some nodes only changes no value, version or later outcome",
+        "Collapse on some nodes only, and joins, change no value, version or later outcome",
         arguments: Array(PolicyCase.all.enumerated()))
     func collapseIsInvisible(_ numbered: (offset: Int, element: PolicyCase)) {
         var collapses = 0
         var collections = 0
+        var joins = 0
         for run in 0..<Self.histories {
             var world = CollapsingHistory(
                 numbered.element, seed: 7 << 40 | UInt64(numbered.offset) << 32 | UInt64(run))
             world.run()
             collapses += world.collapses
             collections += world.collections
+            joins += world.joins
             if let failure = world.failure {
                 Issue.record("seed \(run): \(failure)\n\(world.history.story)")
                 return
@@ -26,6 +28,7 @@ struct CollapseLawTests {
         let waits = numbered.element.policies.properties.allSatisfy { $0.leavesUnresolved }
         #expect(waits || collapses > Self.histories / 20, "nothing ever collapsed")
         #expect(collections > Self.histories / 50, "nothing was ever collected")
+        #expect(joins > Self.histories / 5, "nothing was ever joined")
     }
 
     @Test("A register of which one sibling is not stable keeps all of them")

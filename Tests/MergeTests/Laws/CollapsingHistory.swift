@@ -12,6 +12,8 @@ struct CollapsingHistory {
     private(set) var collapses = 0
     /// How often a tombstone went.
     private(set) var collections = 0
+    /// How often a node took another's state over.
+    private(set) var joins = 0
 
     private var random: SeededGenerator
     private var states: [RowState]
@@ -34,7 +36,8 @@ struct CollapsingHistory {
         write(node: 0)
         while history.writes.count < length, failure == nil {
             let node = random.below(nodes)
-            switch random.below(8) {
+            switch random.below(9) {
+            case 8: join(node, with: random.below(nodes))
             case 0: if applied[node].bits != 0 { write(node: node) }
             case 1, 2: collapse(at: node)
             case 3, 4:
@@ -96,6 +99,18 @@ struct CollapsingHistory {
         if let difference = history.difference(states[node], applied[node], collapsed: true) {
             failure = "node \(node + 1): \(difference)"
         }
+    }
+
+    /// Takes over what another node has, without a word of what either did.
+    private mutating func join(_ node: Int, with other: Int) {
+        let union = PositionSet(bits: applied[node].bits | applied[other].bits)
+        if union.bits == applied[node].bits { return }
+        states[node].join(
+            states[other], seen: history.vector(applied[node]),
+            otherSeen: history.vector(applied[other]))
+        applied[node] = union
+        joins += 1
+        compare(node)
     }
 
     private mutating func write(node: Int) {

@@ -17,6 +17,7 @@ struct ExhaustiveHistoryTests {
         #expect(enumeration.failure == nil)
         #expect(enumeration.histories > 20_000, "the enumeration went empty")
         #expect(enumeration.orders > 80_000, "the enumeration went empty")
+        #expect(enumeration.joins > 80_000, "the enumeration went empty")
     }
 }
 
@@ -27,6 +28,8 @@ struct HistoryEnumeration {
     private(set) var histories = 0
     /// Pairs of a causally closed set and the write applied last to it.
     private(set) var orders = 0
+    /// Pairs of causally closed sets of which neither has the other, and whose states were joined.
+    private(set) var joins = 0
     /// What went wrong first.
     private(set) var failure: String?
 
@@ -115,6 +118,29 @@ struct HistoryEnumeration {
                 return fail(difference, set)
             }
             states[Int(bits)] = result
+        }
+        checkJoins()
+    }
+
+    /// Joins the states of all sets that the newest write belongs to with those that lack it.
+    private mutating func checkJoins() {
+        let newest = history.writes.count - 1
+        for bits in UInt32(1 << newest)..<UInt32(1 << (newest + 1)) {
+            guard let state = states[Int(bits)] else { continue }
+            let set = PositionSet(bits: bits)
+            for otherBits in 1..<UInt32(1 << newest) where bits | otherBits != bits {
+                guard let other = states[Int(otherBits)] else { continue }
+                joins += 1
+                let otherSet = PositionSet(bits: otherBits)
+                let both = PositionSet(bits: bits | otherBits)
+                let (seen, otherSeen) = (history.vector(set), history.vector(otherSet))
+                var joined = state
+                joined.join(other, seen: seen, otherSeen: otherSeen)
+                var turned = other
+                turned.join(state, seen: otherSeen, otherSeen: seen)
+                if joined != turned { return fail("joining is not symmetric", both) }
+                if joined != states[Int(both.bits)] { return fail("a join differs", both) }
+            }
         }
     }
 

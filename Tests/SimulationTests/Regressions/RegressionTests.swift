@@ -15,6 +15,8 @@ struct RegressionTests {
         var hasChanges = false
         /// Whether some nodes committed every save by itself.
         var hasGroupsOfOne = false
+        /// Whether some joined stores by their rows where logs would have done.
+        var hasJoins = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -480,6 +482,13 @@ struct RegressionTests {
                 what the one before could not bring, so that log seemed long enough, and no copy was \
                 ever taken; a full queue kept nothing of it either.
                 """),
+        Case(
+            seed: 170_000_905, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            lesson: """
+                Law 1. Two sides had each purged what the other lacked, and the store that had both was \
+                gone: neither could take the other's copy without a loss, for ever. A copy and the store \
+                whose place it takes are joined by their rows. TransferTests.eachForgot.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
@@ -489,6 +498,7 @@ struct RegressionTests {
         options.hasMembershipChanges = regression.hasChanges
         options.hasModelChanges = regression.hasChanges
         options.hasGroupsOfOne = regression.hasGroupsOfOne
+        options.hasJoins = regression.hasJoins
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }

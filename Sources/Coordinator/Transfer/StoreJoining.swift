@@ -1,0 +1,375 @@
+import GRDB
+import Merge
+
+/// Joins a store into the copy of another that is to take its place: afterwards the copy has all
+/// that both have, without a word of the log.
+///
+/// Two stores may each have forgotten what the other lacks: of nodes that were apart for longer than
+/// history is kept neither can send the other its transactions. The registers of both and the two
+/// vectors still say what a merge needs, see ``RowState/join(_:seen:otherSeen:)``.
+///
+/// Invariants
+/// 1. Afterwards every row, link and member is what applying all transactions of both would have
+///    made of it; so is the digest, and so are the open conflicts.
+/// 2. The log stays a suffix for every actor: what went before somebody's missing transactions is
+///    dropped, and others who lack it take a copy too.
+/// 3. In the midst rows are as no transaction left them, so nothing is journalled before the end.
+struct StoreJoining {
+    private static let rowsAtOnce = 500
+
+    private let engine: StoreEngine
+    private let own: StoreReader
+    private let former: StoreReader
+    /// What the copy has applied.
+    private let seen: VersionVector
+    /// What the former store has.
+    private let formerSeen: VersionVector
+
+    /// Prepares.
+    ///
+    /// - Parameters:
+    ///   - engine: of the copy, with a group open.
+    ///   - former: the store that is joined into it, of the same model.
+    init(_ engine: StoreEngine, former: StoreReader) throws {
+        self.engine = engine
+        self.former = former
+        own = StoreReader(
+            database: engine.database,
+            catalog: StoreCatalog(
+                model: engine.model, cluster: engine.cluster,
+                names: try StoreLayout.readNames(in: engine.database),
+                actors: engine.state.actors, history: engine.history))
+        seen = engine.state.versionVector
+        formerSeen = try former.token.versionVector
+    }
+
+    /// Does all of it.
+    ///
+    /// - Returns: how many transactions the copy had not had.
+    /// - Throws: ``CoordinatorError``: `limitExceeded` where the two cannot be joined; the group is
+    ///   then to be rolled back.
+    func run() throws -> Int {
+        engine.journalLater = JournalLater()
+        defer { engine.journalLater = nil }
+        for entry in formerSeen.entries { try engine.intern(entry.actor) }
+        try joinModels()
+        try joinRows()
+        try joinLinks()
+        try joinMembers()
+        try joinLogs()
+        engine.state.versionVector.join(formerSeen)
+        engine.group.actors.formUnion(formerSeen.entries.map(\.actor))
+        let later = engine.journalLater ?? JournalLater()
+        engine.journalLater = nil
+        try joinJournals(later)
+        forgetGroup()
+        engine.state.log = try StoreLayout.readLogStanding(in: engine.database)
+        return formerSeen.entries.reduce(0) {
+            $0 + Int(clamping: $1.sequence - min($1.sequence, seen[$1.actor]))
+        }
+    }
+
+    /// Nobody is told of the rows of a store that is not in use, and there may be very many.
+    private func forgetGroup() {
+        let actors = engine.group.actors
+        engine.group = StoreEngine.GroupChanges()
+        engine.group.actors = actors
+        engine.group.wroteApart = true
+        engine.regrouped = []
+        engine.knownAlive.removeAll(keepingCapacity: true)
+        engine.knownEclipsed.removeAll()
+    }
+
+    // MARK: Models and members
+
+    /// Whoever wrote by another model is read by it from now on here too.
+    private func joinModels() throws {
+        let kept = try StoreModels.all(in: former.database, path: "the former store")
+        for other in kept where try !engine.learn(other.model()) {
+            throw CoordinatorError(
+                .modelMismatch, "The copy cannot take transactions of a model this store knows.")
+        }
+        for entry in formerSeen.entries {
+            guard let hash = former.catalog.history.hash(of: entry.actor) else { continue }
+            try engine.noteModel(hash, of: entry.actor)
+        }
+    }
+
+    private func joinMembers() throws {
+        for member in try former.membership.members {
+            if let address = member.address, let joined = member.joined {
+                try engine.apply(.join(member.node, address), stamp: joined)
+            }
+            if let departure = member.departure {
+                try engine.apply(
+                    .depart(member.node, isRetired: departure.isRetired), stamp: departure.stamp)
+            }
+        }
+    }
+
+    // MARK: Rows
+
+    private func joinRows() throws {
+        for place in former.rowPlaces {
+            var last: RowID?
+            while true {
+                let page = try former.registers(in: place, after: last, limit: Self.rowsAtOnce)
+                guard let end = page.last else { break }
+                last = end.row
+                try join(page)
+            }
+        }
+        // What the former store knows no more, though it has seen it, stability let go of there.
+        for place in own.rowPlaces {
+            var last: RowID?
+            while true {
+                let page = try own.registers(in: place, after: last, limit: Self.rowsAtOnce)
+                guard let end = page.last else { break }
+                last = end.row
+                try join(
+                    page.compactMap { known in
+                        guard known.state.tells(of: formerSeen),
+                            let entity = own.catalog.model.entity(named: known.entity),
+                            try former.registers(of: known.row, entity) == nil
+                        else { return nil }
+                        return RowRegisters(
+                            row: known.row, entity: known.entity,
+                            state: RowState(propertyCount: entity.properties.count))
+                    })
+            }
+        }
+    }
+
+    /// Joins rows as the former store has them into those here.
+    private func join(_ rows: [RowRegisters]) throws {
+        var touched: [RowID: TouchedRow] = [:]
+        var order: [RowID] = []
+        var gone: [RowID] = []
+        var newest: Stamp?
+        for theirs in rows {
+            let table = engine.table(theirs.entity)
+            let old = try engine.load(table, theirs.row)
+            guard old.map({ $0.table === table }) ?? true else {
+                throw refusal(theirs, "is of another entity there")
+            }
+            let before = old?.state ?? RowState(propertyCount: table.entity.properties.count)
+            var state = before
+            state.join(theirs.state, seen: seen, otherSeen: formerSeen)
+            if state == before { continue }
+            if state.isAlive(table.policies(for: state)), state.insertion.siblings.isEmpty {
+                throw refusal(theirs, "was written after it had been collected there")
+            }
+            order.append(theirs.row)
+            touched[theirs.row] = TouchedRow(old: old, table: table, state: state)
+            if state.isEmpty { gone.append(theirs.row) }
+            newest = [newest, before.newestStamp, state.newestStamp].compactMap { $0 }.max()
+        }
+        guard let newest else { return }
+        let transitions = engine.noteTransitions(touched, order)
+        let regrouping = try engine.regroup(touched)
+        try engine.write(touched, order, transitions, regrouping, by: newest)
+        for row in gone { try engine.removeTombstone(row) }
+        forgetGroup()
+    }
+
+    private func refusal(_ row: RowRegisters, _ reason: String) -> CoordinatorError {
+        CoordinatorError(
+            .limitExceeded,
+            "The copy cannot take this store's \(row.entity)/\(row.row): it \(reason).")
+    }
+
+    // MARK: Links
+
+    private func joinLinks() throws {
+        for link in engine.model.links {
+            var last: (source: RowID, target: RowID)?
+            while true {
+                let page = try former.registers(of: link, after: last, limit: Self.rowsAtOnce)
+                guard let end = page.last else { break }
+                last = (end.source, end.target)
+                for (source, target, register) in page where !register.siblings.isEmpty {
+                    try join(link, source, target, register)
+                }
+                forgetGroup()
+            }
+            last = nil
+            while true {
+                let page = try own.registers(of: link, after: last, limit: Self.rowsAtOnce)
+                guard let end = page.last else { break }
+                last = (end.source, end.target)
+                for (source, target, register) in page
+                where register.siblings.contains(where: { formerSeen.contains($0.dot) }) {
+                    let theirs = try former.register(of: link, source: source, target: target)
+                    if theirs.siblings.isEmpty { try join(link, source, target, theirs) }
+                }
+                forgetGroup()
+            }
+        }
+    }
+
+    private func join(
+        _ link: ManagedObjectModel.Link, _ source: RowID, _ target: RowID,
+        _ theirs: Register<Bool>
+    ) throws {
+        let before = try engine.loadLink(link, source: source, target: target)
+        var register = before
+        register.join(theirs, seen: seen, otherSeen: formerSeen)
+        guard register != before,
+            let newest = (register.siblings.last ?? before.siblings.last)?.stamp
+        else { return }
+        try engine.write(
+            link, source: source, target: target, over: before, register, by: newest)
+    }
+
+    // MARK: The log
+
+    private func joinLogs() throws {
+        let purged = try former.purgedVector
+        let broken = formerSeen.entries.filter {
+            $0.sequence > seen[$0.actor] && purged[$0.actor] > seen[$0.actor]
+        }
+        let codes = broken.compactMap { engine.state.actors.code(of: $0.actor) }.sorted()
+        if !codes.isEmpty {
+            let list = codes.map(String.init).joined(separator: ", ")
+            try engine.database.execute(
+                sql: """
+                    DELETE FROM _transaction WHERE position <= (
+                        SELECT max(position) FROM _transaction
+                        WHERE dot >> \(ActorTable.sequenceBits) IN (\(list)));
+                    DELETE FROM _parked WHERE position NOT IN (SELECT position FROM _transaction);
+                    """)
+        }
+        var position: UInt64 = 0
+        while true {
+            let page = try former.history(
+                afterPosition: position, limit: Self.rowsAtOnce, byteLimit: 4 << 20)
+            guard let end = page.last else { break }
+            position = end.position
+            for logged in page where !seen.contains(logged.encoded.transaction.dot) {
+                try engine.park(try engine.asOwn(logged.encoded.transaction).parked)
+                try engine.log(logged.encoded)
+            }
+            forgetGroup()
+        }
+        // Positions begin anew where there is none left: what goes with history shall not wait for
+        // those of old.
+        try engine.database.execute(
+            sql: """
+                UPDATE _save SET position = 0
+                WHERE NOT EXISTS (SELECT 1 FROM _transaction)
+                """)
+    }
+
+    // MARK: The journal
+
+    private func joinJournals(_ later: JournalLater) throws {
+        try takeClosed()
+        for (row, table) in later.rows.sorted(by: { $0.key < $1.key }) {
+            let loaded = try engine.load(table, row)
+            try engine.journal(
+                from: try openConflicts(of: row),
+                to: try loaded.map {
+                    try engine.conflicts(of: $0, dangling: engine.dangling($0))
+                } ?? [], by: closing(loaded?.state.existence.siblings.map(\.stamp) ?? []))
+        }
+        for ends in later.links.sorted() {
+            guard let link = engine.model.link(named: ends.link) else { continue }
+            let (source, target) = (ends.source, ends.target)
+            let register = try engine.loadLink(link, source: source, target: target)
+            let isOpen = try engine.hasLivingEnds(link, source: source, target: target)
+            let after =
+                isOpen
+                ? ConflictReport.conflict(
+                    engine.history.settling(link, register), source: source, target: target,
+                    register, generation: engine.state.generation) : nil
+            let before = try engine.openEntry(
+                ConflictReport.conflictID(link, source: source, target: target))
+            try engine.journal(
+                from: before.map { [$0] } ?? [], to: after.map { [$0] } ?? [],
+                by: closing(register.siblings.map(\.stamp)))
+        }
+    }
+
+    /// Whose write ended a conflict, where it is no more: the latest that the copy had not had.
+    private func closing(_ stamps: [Stamp]) -> Stamp? {
+        stamps.filter { !seen.contains($0.dot) }.max()
+    }
+
+    /// The open entries of a row, without those of its links.
+    private func openConflicts(of row: RowID) throws -> [Conflict] {
+        let statement = try engine.database.prepared(
+            "SELECT id FROM _conflict WHERE row = ?1 AND closed = 0 AND kind <> ?2 ORDER BY id")
+        statement.bind(1, row.rawValue)
+        statement.bind(2, ConflictKind.link.rawValue)
+        var ids: [ConflictID] = []
+        while try statement.step() { if let id = ConflictID(statement.text(0)) { ids.append(id) } }
+        return try ids.compactMap { try engine.openEntry($0) }
+    }
+
+    /// Takes the entries that the former store has closed over writes which the copy had not had:
+    /// nobody else may have witnessed them.
+    ///
+    /// What saves discarded has been taken already, with all that only a node itself knows.
+    private func takeClosed() throws {
+        let moved = engine.state.generation &- (try former.token.generation)
+        var position: Int64 = 0
+        while true {
+            let statement = try former.database.prepared(
+                """
+                SELECT position, id, opened, record FROM _conflict
+                WHERE closed > 0 AND kind <> ?1 AND position > ?2 ORDER BY position LIMIT ?3
+                """)
+            statement.bind(1, ConflictKind.save.rawValue)
+            statement.bind(2, position)
+            statement.bind(3, Self.rowsAtOnce)
+            var found: [Conflict] = []
+            var count = 0
+            while try statement.step() {
+                count += 1
+                position = statement.integer(0)
+                guard let id = ConflictID(statement.text(1)) else { continue }
+                let opened = UInt64(bitPattern: statement.integer(2)) &+ moved
+                found.append(
+                    try ConflictCoding.decode(statement.bytes(3), id: id, openedAt: opened))
+            }
+            for conflict in found
+            where (conflict.sides.map(\.dot) + [conflict.closedBy]).contains(where: {
+                $0.map { !seen.contains($0) } ?? false
+            }) {
+                try engine.writeClosed(conflict)
+            }
+            if count < Self.rowsAtOnce { break }
+        }
+    }
+}
+
+/// Rows and links whose entries in the journal are to be brought up to date, once all is joined.
+struct JournalLater {
+    /// A link's table and ends.
+    struct Link: Hashable, Comparable {
+        let link: String
+        let source: RowID
+        let target: RowID
+
+        static func < (left: Self, right: Self) -> Bool {
+            if left.link != right.link {
+                return left.link.utf8.lexicographicallyPrecedes(right.link.utf8)
+            }
+            return (left.source, left.target) < (right.source, right.target)
+        }
+    }
+
+    private(set) var rows: [RowID: EntityTable] = [:]
+    private(set) var links = Set<Link>()
+
+    mutating func note(_ loaded: LoadedRow) { rows[loaded.row] = loaded.table }
+
+    mutating func note(_ link: ManagedObjectModel.Link, _ source: RowID, _ target: RowID) {
+        links.insert(Link(link: link.name, source: source, target: target))
+    }
+}
+
+extension RowState {
+    /// The stamp of the latest write to the row; nil of one that nobody has written.
+    fileprivate var newestStamp: Stamp? { existence.siblings.last?.stamp }
+}
