@@ -58,6 +58,8 @@ struct PlannedEvent: Hashable, Sendable {
 
         /// A process is closed in order, and its store opened with the next model.
         case migrate(node: Int, milliseconds: UInt64)
+        /// A node takes a copy of another's store over, though logs would do.
+        case takeOver(node: Int, donor: Int)
         /// A machine is made a member through another, and started once a majority knows it.
         case join(node: Int)
         /// A node ends its own membership.
@@ -72,7 +74,7 @@ extension PlannedEvent.Kind {
     /// Whether it is a fault, not work.
     var isFault: Bool {
         switch self {
-        case .work, .read, .pin, .join, .leave, .migrate: false
+        case .work, .read, .pin, .join, .leave, .migrate, .takeOver: false
         default: true
         }
     }
@@ -100,6 +102,7 @@ extension PlannedEvent.Kind {
         case .readError: "read error"
         case .syncError: "failed fsync"
         case .migrate: "next model"
+        case .takeOver: "copy taken over"
         case .join: "join"
         case .leave: "leave"
         case .retire(_, let cut, _): cut == nil ? "retirement" : "retirement while cut off"

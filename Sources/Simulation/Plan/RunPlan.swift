@@ -96,7 +96,14 @@ struct RunPlan {
         }
         guard options.hasJoins else { return }
         for place in machines.indices {
-            machines[place].joinsAlways = generator.number(below: 3) == 0
+            machines[place].joinsAlways = generator.number(below: 2) == 0
+        }
+        for _ in 0..<generator.number(below: 4) {
+            add(
+                .takeOver(
+                    node: generator.number(below: machines.count),
+                    donor: generator.number(below: machines.count)),
+                at: UInt64(generator.number(below: Int(chaosMilliseconds))), &generator)
         }
     }
 

@@ -52,6 +52,28 @@ extension SimulatedProcess {
         }
     }
 
+    /// Takes a copy of a member's store over at once, past the mesh: what a node does where no log
+    /// would do is right where one would, too.
+    func takeOver(from donor: SimulatedProcess) {
+        let members = donor.state.membership
+        guard donor !== self, isAlive, donor.isAlive, !isPaused, !donor.isPaused, !isFenced,
+            donor.coordinator.recovery == .none,
+            donor.coordinator.model.versionHash == coordinator.model.versionHash,
+            members.isEmpty || members.current.contains(machine.node), incoming.begun() == nil
+        else { return }
+        let given = donor.run { _ in
+            try donor.outgoing.read(0, from: 0, byteLimit: .max, for: machine.node)
+        }
+        guard isAlive, case .success(let part) = given else { return }
+        let taken = run { _ in try incoming.write(part.bytes, of: part.offer, at: 0) }
+        guard isAlive else { return }
+        guard case .success = taken else {
+            try? incoming.discard()
+            return
+        }
+        checkTransfer()
+    }
+
     func tendHistory() {
         guard isAlive, let bytes = machine.settings.historyBytes else { return }
         let status = replicator.status

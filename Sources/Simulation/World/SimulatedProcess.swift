@@ -40,7 +40,7 @@ final class SimulatedProcess {
     /// Whether a member has told that this node is one no more.
     private(set) var isToldDeparted = false
     private var pausedFrames: [(SimulatedNetwork.Frame)] = []
-    private var isPaused = false
+    private(set) var isPaused = false
     private var earlyReads: [EarlyRead] = []
     private var unreached: [NodeID] = []
     private var isDurabilityAsked = false

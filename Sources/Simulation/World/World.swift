@@ -620,6 +620,11 @@ extension World {
             }
             takeUpNextModel(machine)
             restart(machine, after: time)
+        case .takeOver(let node, let donor):
+            guard let taker = machine(node).flatMap(used)?.process,
+                let giver = machine(donor).flatMap(used)?.process
+            else { return }
+            taker.takeOver(from: giver)
         case .join(let node): join(node, &chance)
         case .leave(let node): leave(node)
         case .retire(let node, let cut, let away):
