@@ -218,7 +218,8 @@ extension Replicator {
     // MARK: - Giving one
 
     mutating func receiveTransferPull(_ pull: TransferPull, from index: Int) {
-        guard peers[index].isConfigured, isMember, !isOutdated else {
+        // Also one that has left, like its log: what it saved before nobody else may have.
+        guard peers[index].isConfigured, !isOutdated else {
             let none = TransferPart(id: pull.id, copy: nil)
             return effects.append(
                 .reply(to: peers[index].node, bytes: encoded(.transferPart(none))))

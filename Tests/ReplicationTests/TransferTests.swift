@@ -98,6 +98,31 @@ import Testing
         #expect(world.copies.keys.sorted() == [copy.number], "It began anew.")
     }
 
+    @Test("Of a node that has left, and whose log is too short, members take a copy")
+    func donorHasLeft() {
+        let world = world()
+        world.addNodes(3)
+        world.start()
+        let addresses = (1...3).map { MemberAddress(publish: "p\($0)", exchange: "e\($0)") }
+        for (index, address) in addresses.enumerated() {
+            world.change(0, .join(World.id(index + 1), address))
+        }
+        world.run(3_000)
+        // The two others are away while it saves, leaves, and purges what one had that is gone.
+        world.stop(0)
+        world.stop(1)
+        world.save(2, count: 7)
+        world.change(2, .depart(World.id(3), isRetired: false))
+        purge(world, 2)
+        world.restart(0)
+        world.restart(1)
+        world.run(60_000)
+        for index in [0, 1] {
+            #expect(world.nodes[index].store.vector == world.nodes[2].store.vector)
+            #expect(world.nodes[index].store.membership.current == [1, 2].map(World.id))
+        }
+    }
+
     @Test("A newcomer whose join is in what was purged meanwhile takes a copy")
     func joinIsPurged() {
         let world = world(partBytes: 20_000)
