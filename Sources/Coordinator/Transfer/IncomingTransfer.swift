@@ -29,14 +29,27 @@ package final class IncomingTransfer: Sendable {
     /// What an earlier run has taken in, and how many bytes of it; nil where there is nothing to
     /// go on with.
     package func begun() -> (offer: TransferOffer, offset: UInt64)? {
-        guarding.withLock { _ in
-            guard let size = files.size(of: offerPath), size <= 1024,
-                let bytes = files.read(offerPath, from: 0, count: Int(size)),
-                let offer = TransferOffer(bytes)
-            else { return nil }
-            let offset = files.size(of: path) ?? 0
-            return offset <= offer.total ? (offer, offset) : nil
+        (try? guarding.withLock { _ in try read() }) ?? nil
+    }
+
+    /// The copy that is there whole.
+    ///
+    /// - Throws: ``CoordinatorError``: `storeDamaged` where there is none, `inputOutput` where the disk
+    ///   does not tell.
+    func whole() throws -> TransferOffer {
+        guard let (offer, size) = try guarding.withLock({ _ in try read() }), size == offer.total
+        else { throw CoordinatorError(.storeDamaged, "There is no whole copy at \(path).") }
+        return offer
+    }
+
+    private func read() throws -> (offer: TransferOffer, offset: UInt64)? {
+        guard let size = files.size(of: offerPath), size <= 1024 else { return nil }
+        guard let bytes = files.read(offerPath, from: 0, count: Int(size)) else {
+            throw CoordinatorError(.inputOutput, "Cannot read \(offerPath).")
         }
+        guard let offer = TransferOffer(bytes) else { return nil }
+        let offset = files.size(of: path) ?? 0
+        return offset <= offer.total ? (offer, offset) : nil
     }
 
     /// Takes in a part. One at the beginning replaces what there was.
@@ -75,9 +88,7 @@ package final class IncomingTransfer: Sendable {
     /// - Throws: ``CoordinatorError``: `storeDamaged` where it is not, `storeOwner` where it is of
     ///   another cluster, `modelMismatch`, `inputOutput`.
     package func check(cluster: String, model: ManagedObjectModel) throws -> VersionVector {
-        guard let (offer, size) = begun(), size == offer.total else {
-            throw CoordinatorError(.storeDamaged, "The copy is not there whole.")
-        }
+        let offer = try whole()
         guard try TransferOffer.digest(of: path, files) == offer.digest else {
             throw CoordinatorError(
                 .storeDamaged, "The copy has other bytes than node \(offer.donor) sent.")

@@ -42,16 +42,15 @@ extension PersistentStoreCoordinator {
     ///   - options: as for opening the store.
     /// - Throws: ``CoordinatorError``: `storeInUse`; `storeDamaged` where there is no whole copy;
     ///   `limitExceeded` where the copy cannot take what it lacks of this store's; `modelMismatch`
-    ///   where the model is not the copy's; `storeOwner`, `diskFull` or `inputOutput`.
+    ///   where the model is not the copy's; `memberDeparted` where the store knows that the donor is
+    ///   a member no more; `storeOwner`, `diskFull` or `inputOutput`.
     public static func installTransfer(
         at path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
         options: Options = Options()
     ) throws -> TransferInstallation {
         let files = options.files
         let incoming = IncomingTransfer(storeAt: path, files: files)
-        guard let (offer, size) = incoming.begun(), size == offer.total else {
-            throw CoordinatorError(.storeDamaged, "There is no whole copy beside \(path).")
-        }
+        let offer = try incoming.whole()
         let lock = try files.lock(storePath: path)
         defer { lock.release() }
         do {
@@ -65,6 +64,13 @@ extension PersistentStoreCoordinator {
             }
             guard identity.cluster == cluster, identity.node == node else {
                 throw CoordinatorError(.storeOwner, "\(path) is not node \(node)'s of \(cluster).")
+            }
+            // What it saved alone would come to nodes that have called stable what is concurrent to it.
+            let membership = try former.read { try StoreLayout.readMembership(in: $0) }
+            guard membership[offer.donor]?.departure == nil else {
+                throw CoordinatorError(
+                    .memberDeparted,
+                    "Node \(offer.donor), whose copy it is, has ceased to be a member meanwhile.")
             }
             let record = try relabel(incoming.path, as: identity, options)
             try record.write(incoming.path, files)

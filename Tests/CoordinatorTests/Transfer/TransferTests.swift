@@ -260,6 +260,27 @@ import Testing
         #expect(try ClusterExpectations.unresolved(donor) == ClusterExpectations.unresolved(joiner))
     }
 
+    @Test("A copy of a node that has been retired meanwhile is refused")
+    func donorDeparted() throws {
+        let addresses = [1, 2].map {
+            MemberAddress(publish: "tcp://n\($0):1", exchange: "tcp://n\($0):2")
+        }
+        _ = try joiner.coordinator.changeMembership([
+            .join(donor.node, addresses[0]), .join(joiner.node, addresses[1]),
+        ])
+        try donor.take(from: joiner)
+        _ = try donor.insert("Tag")
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        _ = try joiner.coordinator.changeMembership([.depart(donor.node, isRetired: true)])
+        let vector = try joiner.vector
+        _ = try incoming.check(cluster: "test", model: joiner.model)
+        joiner.close()
+        #expect(try joiner.code { _ = try install() } == .memberDeparted)
+        try joiner.open()
+        #expect(try joiner.vector == vector)
+    }
+
     @Test("What the copy cannot take of this store's saves is named, and the store stays as it was")
     func cannotTake() throws {
         let tag = try donor.insert("Tag", ["name": .string("a")])
