@@ -66,9 +66,12 @@ struct ResurrectionChecker: Checker {
     private mutating func commit(_ notice: CommitNotice, _ node: Int, _ run: RunContext) {
         for transaction in notice.transactions { apply(transaction.transaction, node) }
         stores[node, default: Store()].vector = notice.token.versionVector
-        for id in notice.inserted { show(id, node, notice.token.generation, run) }
-        // A group that deletes a row and brings it back tells both; then readings say what it left.
+        // A group that deletes a row and brings it back, or the other way round, tells both; then
+        // readings say what it left.
         let both = Set(notice.inserted).intersection(notice.deleted)
+        for id in notice.inserted where !both.contains(id) {
+            show(id, node, notice.token.generation, run)
+        }
         for id in notice.deleted where !both.contains(id) { die(id, node, run) }
     }
 

@@ -54,24 +54,27 @@ extension SimulatedProcess {
 
     /// Takes a copy of a member's store over at once, past the mesh: what a node does where no log
     /// would do is right where one would, too.
-    func takeOver(from donor: SimulatedProcess) {
+    ///
+    /// - Returns: whether a whole copy is there, to be put in the store's place.
+    func takesOver(from donor: SimulatedProcess) -> Bool {
         let members = donor.state.membership
         guard donor !== self, isAlive, donor.isAlive, !isPaused, !donor.isPaused, !isFenced,
             donor.coordinator.recovery == .none,
             donor.coordinator.model.versionHash == coordinator.model.versionHash,
             members.isEmpty || members.current.contains(machine.node), incoming.begun() == nil
-        else { return }
+        else { return false }
         let given = donor.run { _ in
             try donor.outgoing.read(0, from: 0, byteLimit: .max, for: machine.node)
         }
-        guard isAlive, case .success(let part) = given else { return }
-        let taken = run { _ in try incoming.write(part.bytes, of: part.offer, at: 0) }
-        guard isAlive else { return }
-        guard case .success = taken else {
-            try? incoming.discard()
-            return
+        guard isAlive, case .success(let part) = given else { return false }
+        let taken = run { coordinator in
+            _ = try incoming.write(part.bytes, of: part.offer, at: 0)
+            _ = try incoming.check(cluster: coordinator.cluster, model: coordinator.model)
         }
-        checkTransfer()
+        guard isAlive else { return false }
+        if case .success = taken { return true }
+        try? incoming.discard()
+        return false
     }
 
     func tendHistory() {

@@ -33,7 +33,9 @@ extension World {
         } catch {
             trace { "node \(process.name) cannot go on with a copy: \(error)" }
             let code = (error as? CoordinatorError)?.code
-            if code != .diskFull, code != .inputOutput, code != .limitExceeded {
+            let isExpected = [.diskFull, .inputOutput, .limitExceeded, .memberDeparted].contains(
+                code)
+            if !isExpected {
                 violate(0, "node \(process.name) cannot take over a copy: \(error)")
             }
             settle(machine)

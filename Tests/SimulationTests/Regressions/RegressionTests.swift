@@ -489,6 +489,39 @@ struct RegressionTests {
                 gone: neither could take the other's copy without a loss, for ever. A copy and the store \
                 whose place it takes are joined by their rows. TransferTests.eachForgot.
                 """),
+        Case(
+            seed: 210_000_939, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true,
+            lesson: """
+                Law 0. A disk that could not be read was told of as a copy that is not there.
+                """),
+        Case(
+            seed: 210_004_290, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true,
+            lesson: """
+                Law 8. A copy was put in a store's place though its donor had been retired since it was \
+                made: what the donor had saved alone came to nodes that had called stable what is \
+                concurrent to it. The mesh asks no such donor, but may hear of the retirement while the \
+                last part is checked. TransferTests.donorDeparted.
+                """),
+        Case(
+            seed: 210_005_178, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, lesson: "Law 8: the same as 210004290."),
+        Case(
+            seed: 210_006_742, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true,
+            lesson: """
+                Law 1. A node that had left gave its log and no copy, and its log was too short: what it \
+                had saved, its departure too, came to nobody. StoreTransferTests.donorHasLeft.
+                """),
+        Case(
+            seed: 210_003_975, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true,
+            lesson: """
+                Law 7, by the judge: of a group that brought a row back and deleted it again, one write \
+                under the former model's policy between two under the next one's, it judged the return \
+                by what the whole group left.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
