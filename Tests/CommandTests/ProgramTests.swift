@@ -84,6 +84,17 @@ struct ProgramTests {
         #expect(lines.last?.prefix(4) == ["2", "connected", "4", "3"])
     }
 
+    @Test("The status shows what came of other models and has no place here")
+    func parked() async throws {
+        let node = try CannedNode(
+            status: 200, body: #"{"parked": [{"place": "Note.colour", "count": 3}]}"#)
+        let outcome = try await program.run(["status", "--node", node.url])
+        #expect(outcome.output.contains("parked      Note.colour: 3 values, for which the model"))
+        let none = try CannedNode(status: 200, body: #"{"parked": []}"#)
+        let without = try await program.run(["status", "--node", none.url])
+        #expect(without.exitCode == 0 && !without.output.contains("parked"))
+    }
+
     @Test("With --json it prints the very bytes of the answer")
     func verbatim() async throws {
         let body = "{ \"conflicts\":[ ],\"more\" : 1.50 }"

@@ -41,6 +41,7 @@ struct StatusCommand: AsyncParsableCommand {
         if let transfer = status["transfer"]?.object {
             lines.append(line("transfer", JSONRendering.brief(.object(transfer))))
         }
+        lines += parked(status["parked"]).map { line("parked", $0) }
         for held in status["held"]?.array ?? [] {
             lines.append(line("held", JSONRendering.brief(held)))
         }
@@ -67,6 +68,14 @@ struct StatusCommand: AsyncParsableCommand {
             ])
         }
         return lines + [""] + table.lines(terminal)
+    }
+
+    /// What came of members that have another model and has no place in this one, a line a property.
+    static func parked(_ value: JSONValue?) -> [String] {
+        (value?.array ?? []).compactMap(\.object).map { entry in
+            "\(entry["place"]?.string ?? ""): \(JSONRendering.brief(entry["count"])) values, for which "
+                + "the model has no place any more"
+        }
     }
 
     /// Who holds collection back, since when and why, and what waits for it; on one line.
