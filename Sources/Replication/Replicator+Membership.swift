@@ -25,10 +25,6 @@ extension Replicator {
             && (state.membership.isEmpty || state.membership[node]?.isCurrent ?? false)
     }
 
-    /// Whether this node has not departed, as far as it knows: it is a member, or will have become
-    /// one further on in the log.
-    var isMemberInTheEnd: Bool { !isToldDeparted && (state.membership[node]?.isCurrent ?? true) }
-
     /// Whether the store is applying something of an actor whose node has departed, which only a
     /// departure that was decided here can catch on its way.
     var isApplyingOfDeparted: Bool {

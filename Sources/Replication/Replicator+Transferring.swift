@@ -17,9 +17,11 @@ extension Replicator {
     mutating func beginTransferIfNeeded() -> Bool {
         if transfer != nil { return true }
         // One that has come a part of the way to its own join finds the rest purged as others do.
-        guard isStarted, isMemberInTheEnd, !isOutdated, now >= transferAllowedAt else {
-            return false
-        }
+        // One that was told that it has departed goes on reading others' logs, for whoever told it may
+        // have been none itself; so it takes their copy too, where they give one.
+        guard isStarted, state.membership[node]?.isCurrent ?? true, !isOutdated,
+            now >= transferAllowedAt
+        else { return false }
         let ahead = peersAhead
         // One that has saved as much itself reads the others' logs: its own saves would have to be
         // applied to the copy.

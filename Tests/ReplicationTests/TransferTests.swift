@@ -123,6 +123,41 @@ import Testing
         }
     }
 
+    @Test("A node told of its departure by one that departed itself takes the others' copy")
+    func toldWrongly() {
+        let world = world()
+        world.addNodes(4)
+        world.start()
+        for index in 0..<4 {
+            world.change(
+                index, .join(World.id(index + 1), MemberAddress(publish: "p", exchange: "e")))
+        }
+        world.run(3_000)
+        // Two retire the fourth, and save more than they keep.
+        world.stop(0)
+        world.stop(3)
+        world.save(1, count: 10)
+        world.change(1, .depart(World.id(4), isRetired: true))
+        world.run(3_000)
+        purge(world, 1, 2)
+        // The fourth has not heard of it, and retires the first.
+        world.stop(1)
+        world.stop(2)
+        world.restart(3)
+        world.save(3, count: 5)
+        world.change(3, .depart(World.id(1), isRetired: true))
+        purge(world, 3)
+        world.restart(0)
+        world.run(10_000)
+        #expect(!world.nodes[0].replicator.status.isSaving)
+        world.restart(1)
+        world.restart(2)
+        world.run(60_000)
+        #expect(world.nodes[0].installed == 1)
+        #expect(world.nodes[0].store.vector == world.nodes[1].store.vector)
+        #expect(world.nodes[0].replicator.status.isSaving)
+    }
+
     @Test("A newcomer whose join is in what was purged meanwhile takes a copy")
     func joinIsPurged() {
         let world = world(partBytes: 20_000)
