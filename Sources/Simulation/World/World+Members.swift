@@ -203,10 +203,18 @@ extension World {
         }
     }
 
+    /// Whoever made a join whose outcome is unknown sees in the end whether it came about.
+    func enrolWhoJoined() {
+        for machine in machines where knownMembership[machine.node]?.isCurrent ?? false {
+            enrol(machine)
+        }
+    }
+
     /// Starts a machine once a majority tells of its join, whichever of several attempts that was:
     /// one whose outcome was unknown may come about as the only one, where the next was made
     /// at a node that had been retired.
     private func enrol(_ machine: Machine) {
+        guard !machine.isEnrolled else { return }
         let members = started(by: knownMembership)
         let holders = members.filter { member in
             guard let state = member.process?.state,

@@ -399,6 +399,7 @@ final class World {
         setTime(microseconds)
         trace { "all faults are over" }
         for machine in machines where !machine.isCopy { start(machine) }
+        enrolWhoJoined()
     }
 
     /// Lives on until all nodes have the same, durably, and have collected what is stable.
