@@ -109,12 +109,7 @@ extension StoreEngine {
     }
 
     private func run(_ statement: SQLStatement, _ conflict: Conflict) throws {
-        statement.bind(
-            1,
-            ConflictID(
-                entity: conflict.id.entity, row: conflict.id.row,
-                subject: conflict.id.subject
-            ).description)
+        statement.bind(1, conflict.id.asOpen.description)
         statement.bind(2, conflict.id.entity)
         statement.bind(3, conflict.id.row.rawValue)
         statement.bind(4, conflict.kind.rawValue)
@@ -128,10 +123,25 @@ extension StoreEngine {
     private func close(_ conflict: Conflict) throws {
         var conflict = conflict
         if let known = try openEntry(conflict.id) { conflict.openedAt = known.openedAt }
-        let remove = try database.prepared("DELETE FROM _conflict WHERE id = ?1 AND closed = 0")
-        remove.bind(1, conflict.id.description)
-        try remove.run()
+        try removeOpenEntry(conflict.id)
         try writeClosed(conflict)
+    }
+
+    func removeOpenEntry(_ id: ConflictID) throws {
+        let remove = try database.prepared("DELETE FROM _conflict WHERE id = ?1 AND closed = 0")
+        remove.bind(1, id.description)
+        try remove.run()
+    }
+
+    /// Writes an entry that another store has closed, under the name that it has.
+    func writeClosedAsItWas(_ conflict: Conflict) throws {
+        let statement = try database.prepared(
+            """
+            INSERT OR IGNORE INTO _conflict (id, closed, entity, row, kind, state, opened, record)
+            VALUES (?1, ?8, ?2, ?3, ?4, ?5, ?6, ?7)
+            """)
+        statement.bind(8, Int64(bitPattern: conflict.id.closedAt ?? state.generation))
+        try run(statement, conflict)
     }
 
     /// The entry of an open conflict as it was last written.
@@ -202,6 +212,11 @@ extension StoreEngine {
                 closedAt: state.generation))
         group.wroteApart = true
     }
+}
+
+extension ConflictID {
+    /// The name of the conflict while it is open.
+    var asOpen: ConflictID { ConflictID(entity: entity, row: row, subject: subject) }
 }
 
 extension ConflictSide {

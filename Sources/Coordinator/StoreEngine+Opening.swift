@@ -204,7 +204,7 @@ extension StoreEngine {
             let row = try Row.fetchOne(
                 database,
                 sql: """
-                    SELECT *, (SELECT coalesce(max(position), 0) FROM _transaction) AS position,
+                    SELECT *, \(StoreLayout.lastPosition) AS position,
                         (SELECT count(*) FROM _tombstone) AS tombstones,
                         (SELECT count(*) FROM _eclipsed) AS eclipsed FROM _state
                     """)

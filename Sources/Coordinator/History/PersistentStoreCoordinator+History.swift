@@ -114,7 +114,7 @@ extension StoreReader {
         // Each by itself is found by the index; together they would have SQLite read all of it.
         let bounds = try database.prepared(
             "SELECT (SELECT min(position) FROM _transaction), "
-                + "(SELECT max(position) FROM _transaction)")
+                + "\(StoreLayout.lastPosition)")
         _ = try bounds.step()
         let first = UInt64(bitPattern: bounds.integer(0))
         let last = UInt64(bitPattern: bounds.integer(1))
@@ -133,7 +133,7 @@ extension StoreReader {
                     name: statement.text(0), token: token, position: position,
                     toldAtMilliseconds: UInt64(clamping: statement.integer(3)),
                     behind: last > position ? last - position : 0, oldestUnread: nil,
-                    isExpired: first > 0 && position < first - 1))
+                    isExpired: position < (first > 0 ? first - 1 : last)))
         }
         for index in result.indices where result[index].behind > 0 {
             result[index].oldestUnread = try timestamp(

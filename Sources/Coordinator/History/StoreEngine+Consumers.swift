@@ -19,7 +19,7 @@ extension StoreEngine {
 
     /// Whether everything after a position is still in the log.
     func isKept(after position: UInt64) -> Bool {
-        state.log.first == 0 || position >= state.log.first - 1
+        position >= (state.log.first == 0 ? state.position : state.log.first - 1)
     }
 
     /// Notes how far a consumer has read; it is a new one where there is none of that name.

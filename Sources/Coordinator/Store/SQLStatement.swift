@@ -133,6 +133,9 @@ struct SQLStatement {
 
     func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 
+    /// How many bytes a text or a blob has; few of anything else.
+    func size(_ column: Int32) -> Int { Int(sqlite3_column_bytes(pointer, column)) }
+
     func bytes(_ column: Int32) -> [UInt8] {
         guard let start = sqlite3_column_blob(pointer, column) else { return [] }
         let count = Int(sqlite3_column_bytes(pointer, column))

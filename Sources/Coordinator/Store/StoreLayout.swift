@@ -69,6 +69,15 @@ enum StoreLayout {
             id INTEGER PRIMARY KEY CHECK (id = 1), dot INTEGER, timestamp INTEGER) STRICT;
         """
 
+    /// The position of the newest transaction; 0 where there was none yet. Where all that a store has had
+    /// came by rows its log is empty: then it is 1, so that whoever has read nothing is told that he
+    /// has missed something.
+    static let lastPosition = """
+        (SELECT coalesce(
+            (SELECT max(position) FROM _transaction),
+            (SELECT count(*) > 0 FROM _actor WHERE sequence > 0)))
+        """
+
     static let systemTables = """
         CREATE TABLE _state (
             id INTEGER PRIMARY KEY CHECK (id = 1), store INTEGER NOT NULL,

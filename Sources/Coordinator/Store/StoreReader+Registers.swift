@@ -29,8 +29,9 @@ extension StoreReader {
     /// - Parameters:
     ///   - last: the row after which to go on; nil at first.
     ///   - limit: how many rows, at least 1.
+    ///   - byteLimit: no more are read once their values have so many bytes; the first always is.
     func registers(
-        in place: RowPlace, after last: RowID?, limit: Int
+        in place: RowPlace, after last: RowID?, limit: Int, byteLimit: Int
     ) throws -> [RowRegisters] {
         let actors = try actors()
         let sql: String
@@ -54,22 +55,65 @@ extension StoreReader {
         statement.bind(2, limit)
         defer { statement.reset() }
         var found: [RowRegisters] = []
-        while try statement.step() {
+        var bytes = 0
+        while bytes < byteLimit, try statement.step() {
             switch place {
             case .table(let table):
+                for column in 0..<table.selectedColumns.count {
+                    bytes += statement.size(Int32(column))
+                }
                 found.append(try registers(statement, table, actors))
             case .eclipsed, .tombstones:
+                bytes += statement.size(2)
                 found.append(try registersAlone(statement, actors))
             }
         }
         return found
     }
 
+    /// The next rows of a place by their numbers alone.
+    func rows(in place: RowPlace, after last: RowID?, limit: Int) throws -> [RowID] {
+        let sql: String
+        switch place {
+        case .table(let table):
+            let own = table.entity.sharesTable ? " AND _entity = \(table.code)" : ""
+            let shown = try hidesRows() ? " AND _version <> \(ActorTable.stagedVersion)" : ""
+            sql =
+                "SELECT _id FROM \(EntityTable.quote(table.entity.root)) "
+                + "WHERE _id > ?1\(own)\(shown) ORDER BY _id LIMIT ?2"
+        case .eclipsed: sql = "SELECT row FROM _eclipsed WHERE row > ?1 ORDER BY row LIMIT ?2"
+        case .tombstones: sql = "SELECT row FROM _tombstone WHERE row > ?1 ORDER BY row LIMIT ?2"
+        }
+        let statement = try database.prepared(sql)
+        statement.bind(1, last?.rawValue ?? .min)
+        statement.bind(2, limit)
+        defer { statement.reset() }
+        var found: [RowID] = []
+        while try statement.step() { found.append(RowID(statement.integer(0))) }
+        return found
+    }
+
+    /// Whether anything is known of a row.
+    func knows(_ row: RowID) throws -> Bool {
+        let roots = Set(catalog.model.entities.map(\.root)).sorted()
+        let places =
+            roots.map { "SELECT 1 FROM \(EntityTable.quote($0)) WHERE _id = ?1" }
+            + ["_eclipsed", "_tombstone"].map { "SELECT 1 FROM \($0) WHERE row = ?1" }
+        for sql in places {
+            let statement = try database.prepared(sql)
+            statement.bind(1, row.rawValue)
+            defer { statement.reset() }
+            if try statement.step() { return true }
+        }
+        return false
+    }
+
     /// The registers of a row, dead or alive; nil where nothing is known of it.
-    func registers(of row: RowID, _ entity: ManagedObjectModel.Entity) throws -> RowRegisters? {
-        if let root = catalog.model.entity(named: entity.root),
-            let table = try concreteTable(root, row), let state = try registers(table.entity, row)
-        {
+    func registers(of row: RowID) throws -> RowRegisters? {
+        for root in catalog.model.entities where root.name == root.root {
+            guard let table = try concreteTable(root, row),
+                let state = try registers(table.entity, row)
+            else { continue }
             return RowRegisters(row: row, entity: table.entity.name, state: state)
         }
         let actors = try actors()

@@ -16,8 +16,7 @@ public struct StoreReader {
         get throws {
             let statement = try database.prepared(
                 """
-                SELECT store, generation, (SELECT coalesce(max(position), 0) FROM _transaction)
-                FROM _state
+                SELECT store, generation, \(StoreLayout.lastPosition) FROM _state
                 """)
             guard try statement.step() else {
                 throw CoordinatorError(.storeDamaged, "The store has lost its state.")

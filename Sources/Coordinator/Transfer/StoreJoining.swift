@@ -16,6 +16,8 @@ import Merge
 /// 3. In the midst rows are as no transaction left them, so nothing is journalled before the end.
 struct StoreJoining {
     private static let rowsAtOnce = 500
+    /// Values are held of the rows that are joined at once: some more than these bytes.
+    private static let bytesAtOnce = 4 << 20
 
     private let engine: StoreEngine
     private let own: StoreReader
@@ -110,34 +112,47 @@ struct StoreJoining {
     // MARK: Rows
 
     private func joinRows() throws {
+        // Before anything is written: rows go from one place to another when groups change.
+        let collected = try collectedRows()
         for place in former.rowPlaces {
             var last: RowID?
             while true {
-                let page = try former.registers(in: place, after: last, limit: Self.rowsAtOnce)
+                let page = try former.registers(
+                    in: place, after: last, limit: Self.rowsAtOnce, byteLimit: Self.bytesAtOnce)
                 guard let end = page.last else { break }
                 last = end.row
                 try join(page)
             }
         }
-        // What the former store knows no more, though it has seen it, stability let go of there.
+        for row in collected {
+            guard let known = try own.registers(of: row) else { continue }
+            let count = known.state.properties.count
+            try join([
+                RowRegisters(
+                    row: row, entity: known.entity, state: RowState(propertyCount: count))
+            ])
+        }
+    }
+
+    /// The rows here that the former store knows no more, though it has seen what is told of them:
+    /// stability let go of them there. Their numbers are in memory, 8 bytes each.
+    private func collectedRows() throws -> [RowID] {
+        var found: [RowID] = []
         for place in own.rowPlaces {
             var last: RowID?
             while true {
-                let page = try own.registers(in: place, after: last, limit: Self.rowsAtOnce)
+                let page = try own.rows(in: place, after: last, limit: Self.rowsAtOnce)
                 guard let end = page.last else { break }
-                last = end.row
-                try join(
-                    page.compactMap { known in
-                        guard known.state.tells(of: formerSeen),
-                            let entity = own.catalog.model.entity(named: known.entity),
-                            try former.registers(of: known.row, entity) == nil
-                        else { return nil }
-                        return RowRegisters(
-                            row: known.row, entity: known.entity,
-                            state: RowState(propertyCount: entity.properties.count))
-                    })
+                last = end
+                for row in page {
+                    guard try !former.knows(row), let known = try own.registers(of: row),
+                        known.state.tells(of: formerSeen)
+                    else { continue }
+                    found.append(row)
+                }
             }
         }
+        return found
     }
 
     /// Joins rows as the former store has them into those here.
@@ -158,6 +173,11 @@ struct StoreJoining {
             if state == before { continue }
             if state.isAlive(table.policies(for: state)), state.insertion.siblings.isEmpty {
                 throw refusal(theirs, "was written after it had been collected there")
+            }
+            if let old, !old.isAlive, !old.isTrace, state.insertion.siblings.isEmpty {
+                // What it held last is told nowhere else (MODEL P5).
+                _ = try engine.settle(
+                    from: try engine.conflicts(of: old, dangling: []), to: [], whole: old)
             }
             order.append(theirs.row)
             touched[theirs.row] = TouchedRow(old: old, table: table, state: state)
@@ -228,6 +248,11 @@ struct StoreJoining {
         let broken = formerSeen.entries.filter {
             $0.sequence > seen[$0.actor] && purged[$0.actor] > seen[$0.actor]
         }
+        // What goes with history is counted from its oldest transaction's generation: answers and
+        // entries that were carried over lie between the copy's last and this one.
+        let generation = engine.state.generation
+        defer { engine.state.generation = generation }
+        engine.state.generation = try lastGeneration() ?? generation
         let codes = broken.compactMap { engine.state.actors.code(of: $0.actor) }.sorted()
         if !codes.isEmpty {
             let list = codes.map(String.init).joined(separator: ", ")
@@ -251,13 +276,24 @@ struct StoreJoining {
             }
             forgetGroup()
         }
-        // Positions begin anew where there is none left: what goes with history shall not wait for
-        // those of old.
+        let statement = try engine.database.prepared("SELECT 1 FROM _transaction LIMIT 1")
+        let hasLog = try statement.step()
+        statement.reset()
+        // As the next opening counts: see ``StoreLayout/lastPosition``.
+        if !hasLog { engine.state.position = 1 }
+        // Answers live as long as the log from now on.
         try engine.database.execute(
             sql: """
-                UPDATE _save SET position = 0
-                WHERE NOT EXISTS (SELECT 1 FROM _transaction)
+                UPDATE _save SET position = \(Int64(bitPattern: engine.state.position))
+                WHERE position NOT IN (SELECT position FROM _transaction)
                 """)
+    }
+
+    private func lastGeneration() throws -> UInt64? {
+        let statement = try engine.database.prepared(
+            "SELECT generation FROM _transaction ORDER BY position DESC LIMIT 1")
+        defer { statement.reset() }
+        return try statement.step() ? UInt64(bitPattern: statement.integer(0)) : nil
     }
 
     // MARK: The journal
@@ -266,11 +302,16 @@ struct StoreJoining {
         try takeClosed()
         for (row, table) in later.rows.sorted(by: { $0.key < $1.key }) {
             let loaded = try engine.load(table, row)
+            let before = try openConflicts(of: row)
+            let after =
+                try loaded.map { loaded in
+                    try engine.conflicts(of: loaded, dangling: engine.dangling(loaded)).map {
+                        try withEarlierWrites($0, of: loaded, before)
+                    }
+                } ?? []
             try engine.journal(
-                from: try openConflicts(of: row),
-                to: try loaded.map {
-                    try engine.conflicts(of: $0, dangling: engine.dangling($0))
-                } ?? [], by: closing(loaded?.state.existence.siblings.map(\.stamp) ?? []))
+                from: before, to: after,
+                by: closing(loaded?.state.existence.siblings.map(\.stamp) ?? []))
         }
         for ends in later.links.sorted() {
             guard let link = engine.model.link(named: ends.link) else { continue }
@@ -290,6 +331,48 @@ struct StoreJoining {
         }
     }
 
+    /// A deleted row's conflict with what the entries of either store tell its sides stand on, for the
+    /// logs that told it may be gone: writes that are still in the row's registers, and no side's own.
+    private func withEarlierWrites(
+        _ conflict: Conflict, of row: LoadedRow, _ known: [Conflict]
+    ) throws -> Conflict {
+        guard conflict.kind == .delete else { return conflict }
+        let entries =
+            known.filter { $0.id == conflict.id } + [try formerEntry(conflict.id)].compactMap { $0 }
+        let kept = Set(row.state.properties.flatMap(\.siblings).map(\.stamp))
+        var told = Set(
+            conflict.sides.compactMap(\.dot)
+                + conflict.sides.flatMap(\.row).compactMap { $0.stamp?.dot })
+        var conflict = conflict
+        for side in entries.flatMap(\.sides) {
+            guard let place = conflict.sides.firstIndex(where: { $0.dot == side.dot }) else {
+                continue
+            }
+            for entry in side.row {
+                guard let stamp = entry.stamp, kept.contains(stamp), !told.contains(stamp.dot),
+                    !conflict.sides[place].row.contains(where: { $0.name == entry.name })
+                else { continue }
+                conflict.sides[place].row.append(entry)
+            }
+            conflict.sides[place].row.sort {
+                $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
+            }
+            told.formUnion(side.row.compactMap { $0.stamp?.dot })
+        }
+        return conflict
+    }
+
+    /// The former store's entry of an open conflict.
+    private func formerEntry(_ id: ConflictID) throws -> Conflict? {
+        let statement = try former.database.prepared(
+            "SELECT record, opened FROM _conflict WHERE id = ?1 AND closed = 0")
+        statement.bind(1, id.description)
+        defer { statement.reset() }
+        guard try statement.step() else { return nil }
+        return try ConflictCoding.decode(
+            statement.bytes(0), id: id, openedAt: UInt64(bitPattern: statement.integer(1)))
+    }
+
     /// Whose write ended a conflict, where it is no more: the latest that the copy had not had.
     private func closing(_ stamps: [Stamp]) -> Stamp? {
         stamps.filter { !seen.contains($0.dot) }.max()
@@ -306,40 +389,66 @@ struct StoreJoining {
         return try ids.compactMap { try engine.openEntry($0) }
     }
 
-    /// Takes the entries that the former store has closed over writes which the copy had not had:
-    /// nobody else may have witnessed them.
+    /// Takes the entries that the former store has closed over writes which the copy had not had, or by
+    /// one: nobody else may have witnessed them. Of the latter the copy's entry was open, and is it no more.
     ///
-    /// What saves discarded has been taken already, with all that only a node itself knows.
+    /// What saves discarded has been taken already, with all that only a node itself knows; like it these
+    /// keep their order, behind all of the copy's.
     private func takeClosed() throws {
         let moved = engine.state.generation &- (try former.token.generation)
         var position: Int64 = 0
         while true {
-            let statement = try former.database.prepared(
-                """
-                SELECT position, id, opened, record FROM _conflict
-                WHERE closed > 0 AND kind <> ?1 AND position > ?2 ORDER BY position LIMIT ?3
-                """)
-            statement.bind(1, ConflictKind.save.rawValue)
-            statement.bind(2, position)
-            statement.bind(3, Self.rowsAtOnce)
-            var found: [Conflict] = []
-            var count = 0
-            while try statement.step() {
-                count += 1
-                position = statement.integer(0)
-                guard let id = ConflictID(statement.text(1)) else { continue }
-                let opened = UInt64(bitPattern: statement.integer(2)) &+ moved
-                found.append(
-                    try ConflictCoding.decode(statement.bytes(3), id: id, openedAt: opened))
+            let page = try closedEntries(after: position, moved)
+            guard let end = page.last else { break }
+            position = end.position
+            for (_, conflict) in page where isNews(conflict) {
+                if let open = try engine.openEntry(conflict.id.asOpen),
+                    open.sides.map(\.dot) == conflict.sides.map(\.dot)
+                {
+                    try engine.removeOpenEntry(open.id)
+                }
+                try engine.writeClosedAsItWas(conflict)
             }
-            for conflict in found
-            where (conflict.sides.map(\.dot) + [conflict.closedBy]).contains(where: {
-                $0.map { !seen.contains($0) } ?? false
-            }) {
-                try engine.writeClosed(conflict)
-            }
-            if count < Self.rowsAtOnce { break }
         }
+    }
+
+    private func isNews(_ conflict: Conflict) -> Bool {
+        (conflict.sides.map(\.dot) + [conflict.closedBy]).contains { dot in
+            dot.map { !seen.contains($0) } ?? false
+        }
+    }
+
+    private func closedEntries(
+        after position: Int64, _ moved: UInt64
+    ) throws -> [(position: Int64, conflict: Conflict)] {
+        let statement = try former.database.prepared(
+            """
+            SELECT position, id, closed, opened, record FROM _conflict
+            WHERE closed > 0 AND kind <> ?1 AND position > ?2 ORDER BY position LIMIT ?3
+            """)
+        statement.bind(1, ConflictKind.save.rawValue)
+        statement.bind(2, position)
+        statement.bind(3, Self.rowsAtOnce)
+        defer { statement.reset() }
+        var found: [(Int64, Conflict)] = []
+        var bytes = 0
+        while bytes < Self.bytesAtOnce, try statement.step() {
+            guard let id = ConflictID(statement.text(1)) else {
+                throw CoordinatorError(.storeDamaged, "An entry of the journal has no name.")
+            }
+            bytes += statement.size(4)
+            let closed = UInt64(bitPattern: statement.integer(2)) &+ moved
+            found.append(
+                (
+                    statement.integer(0),
+                    try ConflictCoding.decode(
+                        statement.bytes(4),
+                        id: ConflictID(
+                            entity: id.entity, row: id.row, subject: id.subject, closedAt: closed),
+                        openedAt: UInt64(bitPattern: statement.integer(3)) &+ moved)
+                ))
+        }
+        return found
     }
 }
 

@@ -260,6 +260,111 @@ import Testing
         #expect(try ClusterExpectations.unresolved(donor) == ClusterExpectations.unresolved(joiner))
     }
 
+    /// The donor has the first of a third node's saves, the joiner all of them and only the last of its
+    /// own log: what they are joined to has nothing of the copy's log.
+    private func severed(
+        _ last: (ManagedObjectID) throws -> Void, closed: () throws -> Void = {}
+    ) throws {
+        let other = try EngineNode(donor.model, node: 3)
+        let tag = try donor.insert("Tag", ["name": .string("a")])
+        _ = try other.insert("Tag")
+        try joiner.take(from: other)
+        try donor.take(from: other)
+        for _ in 0..<5 { _ = try other.insert("Tag") }
+        try joiner.take(from: other)
+        try joiner.take(from: donor)
+        try last(tag)
+        try purge(joiner)
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        joiner.close()
+        try closed()
+        #expect(try install().isJoined)
+        try joiner.open()
+        #expect(try joiner.coordinator.verify().isOK)
+    }
+
+    @Test("Where nothing is left of the copy's log, what only its node knows is kept all the same")
+    func severedAnswers() throws {
+        var request: SaveRequest?
+        var outcome: SaveResult?
+        var before: [Conflict] = []
+        try severed { tag in
+            let version = try #require(try joiner.row(tag)?.version)
+            try joiner.update(tag, ["name": .string("b")])
+            // The last of its saves discards a value, and has an ID.
+            let last = SaveRequest(
+                operations: [
+                    try joiner.change(tag, ["name": .string("c")], version: version),
+                    try joiner.insertion("Tag"),
+                ], mergePolicy: .mergeByPropertyStoreTrump, saveID: "once")
+            outcome = try joiner.coordinator.save(last)
+            before = try joiner.conflicts(kind: .save, isOpen: nil)
+            request = last
+        }
+        _ = try joiner.coordinator.tendHistory(
+            HistoryLimits(), HistoryKnowledge(stable: try joiner.vector))
+        #expect(!before.isEmpty)
+        // Who wrote the sides went with the log.
+        let after = try joiner.conflicts(kind: .save, isOpen: nil)
+        #expect(after.map { $0.sides.map(\.dot) } == before.map { $0.sides.map(\.dot) })
+        let again = try joiner.coordinator.save(try #require(request))
+        #expect(again.transaction == outcome?.transaction)
+    }
+
+    @Test("Where no log is left at all, consumers are told what they have missed, and no more")
+    func severedConsumers() throws {
+        try severed({ _ in try joiner.coordinator.setConsumer("all") }) {
+            // One that was passed over long ago: it has read nothing.
+            let none = QueryGenerationToken(
+                store: 1, generation: 1, position: 0, versionVector: VersionVector())
+            try joiner.tamper(
+                "INSERT INTO _consumer (name, position, token, told) "
+                    + "VALUES ('none', 0, '\(none.text)', 0)")
+        }
+        func consumers() throws -> [HistoryConsumer] {
+            try joiner.coordinator.historyStatus().consumers
+        }
+        #expect(try consumers().map(\.name) == ["all", "none"])
+        #expect(try consumers().map(\.isExpired) == [false, true])
+        #expect(try consumers().map(\.behind).first == 0)
+        joiner.close()
+        try joiner.open()
+        _ = try joiner.insert("Tag")
+        #expect(try consumers().map(\.isExpired) == [false, true])
+        #expect(try consumers().first?.behind == 1)
+    }
+
+    @Test(
+        "A conflict that ended on one side is listed once, and with the whole row where that went")
+    func joinedEntries() throws {
+        let tag = try donor.insert("Tag", ["name": .string("a"), "color": .string("red")])
+        let dead = try donor.insert("Tag", ["name": .string("x"), "color": .string("blue")])
+        try joiner.take(from: donor)
+        try joiner.update(tag, ["name": .string("joiner's")])
+        try donor.update(tag, ["name": .string("donor's")])
+        try joiner.delete(dead)
+        try donor.update(dead, ["name": .string("y")])
+        try exchange(donor, joiner)
+        // The joiner has collected, and ended the other conflict by a save that it alone has.
+        _ = try joiner.coordinator.collect(stable: try donor.vector)
+        let listed = try joiner.conflicts(isOpen: nil).count
+        try joiner.update(tag, ["name": .string("decided")])
+        _ = try joiner.insert("Tag")
+        try purge(joiner)
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        joiner.close()
+        #expect(try install().isJoined)
+        try joiner.open()
+        #expect(try joiner.conflicts().isEmpty)
+        let closed = try joiner.conflicts(isOpen: nil)
+        #expect(closed.count == listed && Set(closed.map(\.id.row)) == [tag.row, dead.row])
+        let gone = try #require(closed.first { $0.id.row == dead.row })
+        let values = try #require(gone.sides.first { !$0.isDeleted }).row
+        #expect(values.contains { $0.name == "color" && $0.value == .string("blue") })
+    }
+
     @Test("A copy of a node that has been retired meanwhile is refused")
     func donorDeparted() throws {
         let addresses = [1, 2].map {

@@ -515,6 +515,29 @@ struct RegressionTests {
                 had saved, its departure too, came to nobody. StoreTransferTests.donorHasLeft.
                 """),
         Case(
+            seed: 230_014_789, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true,
+            lesson: """
+                Law 1. Joining two stores looked for what one had collected while it wrote: a row that \
+                another had hidden moved to where had been looked already, and lived on. \
+                JoiningClusterTests.
+                """),
+        Case(
+            seed: 230_016_437, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true,
+            lesson: """
+                Law 1. A node was told that it had been retired, by one that had been retired itself. It \
+                went on reading logs, which would have told it so, but took no copy where they were too \
+                short. StoreTransferTests.toldWrongly.
+                """),
+        Case(
+            seed: 240_001_895, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true,
+            lesson: """
+                Law 1, by the plan: a join whose outcome was unknown had come about, and nobody ever \
+                started the node that the others then waited for.
+                """),
+        Case(
             seed: 210_003_975, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
             hasJoins: true,
             lesson: """
