@@ -299,7 +299,7 @@ struct StoreJoining {
     // MARK: The journal
 
     private func joinJournals(_ later: JournalLater) throws {
-        try takeClosed()
+        let ended = try takeClosed()
         for (row, table) in later.rows.sorted(by: { $0.key < $1.key }) {
             let loaded = try engine.load(table, row)
             let before = try openConflicts(of: row)
@@ -309,8 +309,8 @@ struct StoreJoining {
                         try withEarlierWrites($0, of: loaded, before)
                     }
                 } ?? []
-            try engine.journal(
-                from: before, to: after,
+            try journal(
+                from: before, to: after, ended,
                 by: closing(loaded?.state.existence.siblings.map(\.stamp) ?? []))
         }
         for ends in later.links.sorted() {
@@ -325,10 +325,35 @@ struct StoreJoining {
                     register, generation: engine.state.generation) : nil
             let before = try engine.openEntry(
                 ConflictReport.conflictID(link, source: source, target: target))
-            try engine.journal(
-                from: before.map { [$0] } ?? [], to: after.map { [$0] } ?? [],
+            try journal(
+                from: before.map { [$0] } ?? [], to: after.map { [$0] } ?? [], ended,
                 by: closing(register.siblings.map(\.stamp)))
         }
+    }
+
+    /// An entry that both stores had, and the former one has closed.
+    private struct Ended: Hashable {
+        let id: ConflictID
+        let sides: [Dot?]
+
+        init(_ conflict: Conflict) {
+            id = conflict.id.asOpen
+            sides = conflict.sides.map(\.dot)
+        }
+    }
+
+    /// Brings the journal from some conflicts to others; what the former store tells the end of is not
+    /// listed a second time.
+    private func journal(
+        from before: [Conflict], to after: [Conflict], _ ended: Set<Ended>, by stamp: Stamp?
+    ) throws {
+        let told = before.filter { conflict in
+            ended.contains(Ended(conflict)) && !after.contains { $0.id == conflict.id }
+        }
+        for conflict in told { try engine.removeOpenEntry(conflict.id) }
+        try engine.journal(
+            from: before.filter { conflict in !told.contains { $0.id == conflict.id } },
+            to: after, by: stamp)
     }
 
     /// A deleted row's conflict with what the entries of either store tell its sides stand on, for the
@@ -390,11 +415,14 @@ struct StoreJoining {
     }
 
     /// Takes the entries that the former store has closed over writes which the copy had not had, or by
-    /// one: nobody else may have witnessed them. Of the latter the copy's entry was open, and is it no more.
+    /// one: nobody else may have witnessed them.
     ///
     /// What saves discarded has been taken already, with all that only a node itself knows; like it these
     /// keep their order, behind all of the copy's.
-    private func takeClosed() throws {
+    ///
+    /// - Returns: those that are open in the copy, whether they are to be closed or were opened again.
+    private func takeClosed() throws -> Set<Ended> {
+        var ended = Set<Ended>()
         let moved = engine.state.generation &- (try former.token.generation)
         var position: Int64 = 0
         while true {
@@ -403,13 +431,14 @@ struct StoreJoining {
             position = end.position
             for (_, conflict) in page where isNews(conflict) {
                 if let open = try engine.openEntry(conflict.id.asOpen),
-                    open.sides.map(\.dot) == conflict.sides.map(\.dot)
+                    Ended(open) == Ended(conflict)
                 {
-                    try engine.removeOpenEntry(open.id)
+                    ended.insert(Ended(open))
                 }
                 try engine.writeClosedAsItWas(conflict)
             }
         }
+        return ended
     }
 
     private func isNews(_ conflict: Conflict) -> Bool {

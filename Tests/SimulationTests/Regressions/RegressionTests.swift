@@ -538,6 +538,13 @@ struct RegressionTests {
                 started the node that the others then waited for.
                 """),
         Case(
+            seed: 250_000_826, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true,
+            lesson: """
+                Law 2. Of two stores that were joined one had closed a conflict and opened it again: the \
+                other's open entry was taken for the closed one.
+                """),
+        Case(
             seed: 210_003_975, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
             hasJoins: true,
             lesson: """
