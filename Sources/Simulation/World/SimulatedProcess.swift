@@ -480,9 +480,11 @@ final class SimulatedProcess {
             checkTimestamps(notice)
             noteReleases(notice)
             guard notice.isLocal else { continue }
+            // As in the product: a local commit has waited for the disk. What is durable by now may be
+            // more, of groups that are told of later.
             let committed = StoreState(
-                vector: notice.token.versionVector, durable: coordinator.durableVector,
-                digest: notice.digest, membership: notice.membership)
+                vector: notice.token.versionVector, digest: notice.digest,
+                membership: notice.membership)
             observe { .durable(node: $0, vector: committed.durable) }
             later(handover()) {
                 $0.adopt(committed)

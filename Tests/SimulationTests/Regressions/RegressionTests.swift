@@ -545,6 +545,14 @@ struct RegressionTests {
                 other's open entry was taken for the closed one.
                 """),
         Case(
+            seed: 250_007_332, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true,
+            lesson: """
+                Law 8, by the simulation: of several groups that were committed at once it told for the first \
+                what was durable after the last, so that heads contradicted themselves, and the peer was \
+                not listened to for a minute.
+                """),
+        Case(
             seed: 210_003_975, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
             hasJoins: true,
             lesson: """
