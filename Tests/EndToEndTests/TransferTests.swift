@@ -94,15 +94,21 @@ extension EndToEnd.TransferTests {
             "nodes 1 and 2 purged what node 3 lacks"
         } _: {
             // Node 1's first save may be one that node 3 has, and its second is one it lacks.
-            for node in [cluster.node(1), cluster.node(2)] {
-                let kept = try await node.expect("GET", "/v1/history?limit=1")["transactions"]
-                guard let dot = kept?.array?.first?.object?.text("dot"),
-                    let number = dot.split(separator: "-").last.flatMap({ Int($0) }), number > 2
-                else { return false }
+            for node in [cluster.node(1), cluster.node(2)] where try await !hasForgotten(node) {
+                return false
             }
             return true
         }
         return outcome.acknowledged.count
+    }
+
+    /// Whether a node's log begins later than with the first saves of anybody.
+    private func hasForgotten(_ node: NodeHandle) async throws -> Bool {
+        let kept = try await node.expect("GET", "/v1/history?limit=1")["transactions"]
+        guard let dot = kept?.array?.first?.object?.text("dot"),
+            let number = dot.split(separator: "-").last.flatMap({ Int($0) })
+        else { return false }
+        return number > 2
     }
 
     @Test("A newcomer killed again and again while it takes a copy gets all of it in the end")
@@ -127,7 +133,8 @@ extension EndToEnd.TransferTests {
             try await cluster.node(1).start(environment: Self.short)
             try await cluster.waitForConvergence()
             #expect(try await joiner.count("Latest") == 3 * saved)
-            #expect(said(joiner, "A copy of a member's store has taken this store's place"))
+            // Not by what it said: it may have been killed between taking the copy and saying so.
+            #expect(try await hasForgotten(joiner))
             #expect(try await joiner.verify()["ok"]?.boolean == true)
             try await saveOnce(joiner, "joiner's")
             try await cluster.waitForConvergence()
