@@ -1,3 +1,4 @@
+import GRDB
 import Merge
 
 extension StoreEngine {
@@ -5,14 +6,8 @@ extension StoreEngine {
     func loadLink(
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID
     ) throws -> Register<Bool> {
-        let statement = try database.prepared(
-            "SELECT _siblings FROM \(EntityTable.quote(link.name)) "
-                + "WHERE source = ?1 AND target = ?2")
-        statement.bind(1, source.rawValue)
-        statement.bind(2, target.rawValue)
-        guard try statement.step() else { return Register() }
-        defer { statement.reset() }
-        return try LinkCoding.decode(statement.bytes(0), actors: state.actors)
+        try LinkCoding.load(
+            link, source: source, target: target, from: database, actors: state.actors)
     }
 
     /// Applies the making or taking away of a link.
@@ -118,6 +113,21 @@ enum LinkCoding {
 
     static func isAlive(_ register: Register<Bool>, policy: MergePolicy) -> Bool {
         visible(register, policy: policy)?.value ?? false
+    }
+
+    /// The register of a link as a store has it; empty where it has none.
+    static func load(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID, from database: Database,
+        actors: ActorTable
+    ) throws -> Register<Bool> {
+        let statement = try database.prepared(
+            "SELECT _siblings FROM \(EntityTable.quote(link.name)) "
+                + "WHERE source = ?1 AND target = ?2")
+        statement.bind(1, source.rawValue)
+        statement.bind(2, target.rawValue)
+        defer { statement.reset() }
+        guard try statement.step() else { return Register() }
+        return try decode(statement.bytes(0), actors: actors)
     }
 
     /// The first byte of a register of one sibling: an array of three. No other can be disputed.

@@ -34,25 +34,12 @@ extension StoreReader {
         in place: RowPlace, after last: RowID?, limit: Int, byteLimit: Int
     ) throws -> [RowRegisters] {
         let actors = try actors()
-        let sql: String
+        let columns: [String]
         switch place {
-        case .table(let table):
-            let own = table.entity.sharesTable ? " AND _entity = \(table.code)" : ""
-            let shown = try hidesRows() ? " AND _version <> \(ActorTable.stagedVersion)" : ""
-            sql =
-                "SELECT \(table.selectedColumns.joined(separator: ", ")) FROM "
-                + "\(EntityTable.quote(table.entity.root)) WHERE _id > ?1\(own)\(shown) "
-                + "ORDER BY _id LIMIT ?2"
-        case .eclipsed:
-            sql =
-                "SELECT row, entity, registers FROM _eclipsed WHERE row > ?1 ORDER BY row LIMIT ?2"
-        case .tombstones:
-            sql =
-                "SELECT row, entity, registers FROM _tombstone WHERE row > ?1 ORDER BY row LIMIT ?2"
+        case .table(let table): columns = table.selectedColumns
+        case .eclipsed, .tombstones: columns = ["row", "entity", "registers"]
         }
-        let statement = try database.prepared(sql)
-        statement.bind(1, last?.rawValue ?? .min)
-        statement.bind(2, limit)
+        let statement = try page(of: place, columns, after: last, limit: limit)
         defer { statement.reset() }
         var found: [RowRegisters] = []
         var bytes = 0
@@ -73,24 +60,39 @@ extension StoreReader {
 
     /// The next rows of a place by their numbers alone.
     func rows(in place: RowPlace, after last: RowID?, limit: Int) throws -> [RowID] {
+        let key: String
+        switch place {
+        case .table: key = "_id"
+        case .eclipsed, .tombstones: key = "row"
+        }
+        let statement = try page(of: place, [key], after: last, limit: limit)
+        defer { statement.reset() }
+        var found: [RowID] = []
+        while try statement.step() { found.append(RowID(statement.integer(0))) }
+        return found
+    }
+
+    /// Selects the next rows of a place that readers may see.
+    private func page(
+        of place: RowPlace, _ columns: [String], after last: RowID?, limit: Int
+    ) throws -> SQLStatement {
+        let list = columns.joined(separator: ", ")
         let sql: String
         switch place {
         case .table(let table):
             let own = table.entity.sharesTable ? " AND _entity = \(table.code)" : ""
             let shown = try hidesRows() ? " AND _version <> \(ActorTable.stagedVersion)" : ""
             sql =
-                "SELECT _id FROM \(EntityTable.quote(table.entity.root)) "
+                "SELECT \(list) FROM \(EntityTable.quote(table.entity.root)) "
                 + "WHERE _id > ?1\(own)\(shown) ORDER BY _id LIMIT ?2"
-        case .eclipsed: sql = "SELECT row FROM _eclipsed WHERE row > ?1 ORDER BY row LIMIT ?2"
-        case .tombstones: sql = "SELECT row FROM _tombstone WHERE row > ?1 ORDER BY row LIMIT ?2"
+        case .eclipsed: sql = "SELECT \(list) FROM _eclipsed WHERE row > ?1 ORDER BY row LIMIT ?2"
+        case .tombstones:
+            sql = "SELECT \(list) FROM _tombstone WHERE row > ?1 ORDER BY row LIMIT ?2"
         }
         let statement = try database.prepared(sql)
         statement.bind(1, last?.rawValue ?? .min)
         statement.bind(2, limit)
-        defer { statement.reset() }
-        var found: [RowID] = []
-        while try statement.step() { found.append(RowID(statement.integer(0))) }
-        return found
+        return statement
     }
 
     /// Whether anything is known of a row.
@@ -183,14 +185,8 @@ extension StoreReader {
     func register(
         of link: ManagedObjectModel.Link, source: RowID, target: RowID
     ) throws -> Register<Bool> {
-        let statement = try database.prepared(
-            "SELECT _siblings FROM \(EntityTable.quote(link.name)) "
-                + "WHERE source = ?1 AND target = ?2")
-        statement.bind(1, source.rawValue)
-        statement.bind(2, target.rawValue)
-        defer { statement.reset() }
-        guard try statement.step() else { return Register() }
-        return try LinkCoding.decode(statement.bytes(0), actors: try actors())
+        try LinkCoding.load(
+            link, source: source, target: target, from: database, actors: try actors())
     }
 }
 

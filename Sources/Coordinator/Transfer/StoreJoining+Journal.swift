@@ -1,0 +1,215 @@
+import GRDB
+import Merge
+
+/// The conflict journal of two stores that are joined: open entries follow from the rows, closed ones
+/// are taken from both.
+extension StoreJoining {
+    /// Brings the entries of what was joined up to date, once everything is.
+    func joinJournals(_ later: JournalLater) throws {
+        let ended = try takeClosed()
+        for (row, table) in later.rows.sorted(by: { $0.key < $1.key }) {
+            let loaded = try engine.load(table, row)
+            let before = try openConflicts(of: row)
+            let after =
+                try loaded.map { loaded in
+                    try engine.conflicts(of: loaded, dangling: engine.dangling(loaded)).map {
+                        try withEarlierWrites($0, of: loaded, before)
+                    }
+                } ?? []
+            try journal(
+                from: before, to: after, ended,
+                by: closing(loaded?.state.existence.siblings.map(\.stamp) ?? []))
+        }
+        for ends in later.links.sorted() {
+            guard let link = engine.model.link(named: ends.link) else { continue }
+            let (source, target) = (ends.source, ends.target)
+            let register = try engine.loadLink(link, source: source, target: target)
+            let isOpen = try engine.hasLivingEnds(link, source: source, target: target)
+            let after =
+                isOpen
+                ? ConflictReport.conflict(
+                    engine.history.settling(link, register), source: source, target: target,
+                    register, generation: engine.state.generation) : nil
+            let before = try engine.openEntry(
+                ConflictReport.conflictID(link, source: source, target: target))
+            try journal(
+                from: before.map { [$0] } ?? [], to: after.map { [$0] } ?? [], ended,
+                by: closing(register.siblings.map(\.stamp)))
+        }
+    }
+
+    /// An entry that both stores had, and the former one has closed.
+    private struct Ended: Hashable {
+        let id: ConflictID
+        let sides: [Dot?]
+
+        init(_ conflict: Conflict) {
+            id = conflict.id.asOpen
+            sides = conflict.sides.map(\.dot)
+        }
+    }
+
+    /// Brings the journal from some conflicts to others; what the former store tells the end of is not
+    /// listed a second time.
+    private func journal(
+        from before: [Conflict], to after: [Conflict], _ ended: Set<Ended>, by stamp: Stamp?
+    ) throws {
+        let told = before.filter { conflict in
+            ended.contains(Ended(conflict)) && !after.contains { $0.id == conflict.id }
+        }
+        for conflict in told { try engine.removeOpenEntry(conflict.id) }
+        try engine.journal(
+            from: before.filter { conflict in !told.contains { $0.id == conflict.id } },
+            to: after, by: stamp)
+    }
+
+    /// A deleted row's conflict with what the entries of either store tell its sides stand on, for the
+    /// logs that told it may be gone: writes that are still in the row's registers, and no side's own.
+    private func withEarlierWrites(
+        _ conflict: Conflict, of row: LoadedRow, _ known: [Conflict]
+    ) throws -> Conflict {
+        guard conflict.kind == .delete else { return conflict }
+        let entries =
+            known.filter { $0.id == conflict.id } + [try formerEntry(conflict.id)].compactMap { $0 }
+        let kept = Set(row.state.properties.flatMap(\.siblings).map(\.stamp))
+        var told = Set(
+            conflict.sides.compactMap(\.dot)
+                + conflict.sides.flatMap(\.row).compactMap { $0.stamp?.dot })
+        var conflict = conflict
+        for side in entries.flatMap(\.sides) {
+            guard let place = conflict.sides.firstIndex(where: { $0.dot == side.dot }) else {
+                continue
+            }
+            for entry in side.row {
+                guard let stamp = entry.stamp, kept.contains(stamp), !told.contains(stamp.dot),
+                    !conflict.sides[place].row.contains(where: { $0.name == entry.name })
+                else { continue }
+                conflict.sides[place].row.append(entry)
+            }
+            conflict.sides[place].row.sort {
+                $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
+            }
+            told.formUnion(side.row.compactMap { $0.stamp?.dot })
+        }
+        return conflict
+    }
+
+    /// The former store's entry of an open conflict.
+    private func formerEntry(_ id: ConflictID) throws -> Conflict? {
+        let statement = try former.database.prepared(
+            "SELECT record, opened FROM _conflict WHERE id = ?1 AND closed = 0")
+        statement.bind(1, id.description)
+        defer { statement.reset() }
+        guard try statement.step() else { return nil }
+        return try ConflictCoding.decode(
+            statement.bytes(0), id: id, openedAt: UInt64(bitPattern: statement.integer(1)))
+    }
+
+    /// Whose write ended a conflict, where it is no more: the latest that the copy had not had.
+    private func closing(_ stamps: [Stamp]) -> Stamp? {
+        stamps.filter { !seen.contains($0.dot) }.max()
+    }
+
+    /// The open entries of a row, without those of its links.
+    private func openConflicts(of row: RowID) throws -> [Conflict] {
+        let statement = try engine.database.prepared(
+            "SELECT id FROM _conflict WHERE row = ?1 AND closed = 0 AND kind <> ?2 ORDER BY id")
+        statement.bind(1, row.rawValue)
+        statement.bind(2, ConflictKind.link.rawValue)
+        var ids: [ConflictID] = []
+        while try statement.step() { if let id = ConflictID(statement.text(0)) { ids.append(id) } }
+        return try ids.compactMap { try engine.openEntry($0) }
+    }
+
+    /// Takes the entries that the former store has closed over writes which the copy had not had, or by
+    /// one: nobody else may have witnessed them.
+    ///
+    /// What saves discarded has been taken already, with all that only a node itself knows; like it these
+    /// keep their order, behind all of the copy's.
+    ///
+    /// - Returns: those that are open in the copy, whether they are to be closed or were opened again.
+    private func takeClosed() throws -> Set<Ended> {
+        var ended = Set<Ended>()
+        let moved = engine.state.generation &- (try former.token.generation)
+        var position: Int64 = 0
+        while true {
+            let page = try closedEntries(after: position, moved)
+            guard let end = page.last else { break }
+            position = end.position
+            for (_, conflict) in page where isNews(conflict) {
+                if let open = try engine.openEntry(conflict.id.asOpen),
+                    Ended(open) == Ended(conflict)
+                {
+                    ended.insert(Ended(open))
+                }
+                try engine.writeClosedAsItWas(conflict)
+            }
+        }
+        return ended
+    }
+
+    private func isNews(_ conflict: Conflict) -> Bool {
+        (conflict.sides.map(\.dot) + [conflict.closedBy]).contains { dot in
+            dot.map { !seen.contains($0) } ?? false
+        }
+    }
+
+    private func closedEntries(
+        after position: Int64, _ moved: UInt64
+    ) throws -> [(position: Int64, conflict: Conflict)] {
+        let statement = try former.database.prepared(
+            """
+            SELECT position, id, closed, opened, record FROM _conflict
+            WHERE closed > 0 AND kind <> ?1 AND position > ?2 ORDER BY position LIMIT ?3
+            """)
+        statement.bind(1, ConflictKind.save.rawValue)
+        statement.bind(2, position)
+        statement.bind(3, Self.rowsAtOnce)
+        defer { statement.reset() }
+        var found: [(Int64, Conflict)] = []
+        var bytes = 0
+        while bytes < Self.bytesAtOnce, try statement.step() {
+            guard let id = ConflictID(statement.text(1)) else {
+                throw CoordinatorError(.storeDamaged, "An entry of the journal has no name.")
+            }
+            bytes += statement.size(4)
+            let closed = UInt64(bitPattern: statement.integer(2)) &+ moved
+            found.append(
+                (
+                    statement.integer(0),
+                    try ConflictCoding.decode(
+                        statement.bytes(4),
+                        id: ConflictID(
+                            entity: id.entity, row: id.row, subject: id.subject, closedAt: closed),
+                        openedAt: UInt64(bitPattern: statement.integer(3)) &+ moved)
+                ))
+        }
+        return found
+    }
+}
+
+/// Rows and links whose entries in the journal are to be brought up to date, once all is joined.
+struct JournalLater {
+    /// A link's table and ends.
+    struct Link: Hashable, Comparable {
+        let link: String
+        let source: RowID
+        let target: RowID
+
+        static func < (left: Self, right: Self) -> Bool {
+            if left.link != right.link {
+                return left.link.utf8.lexicographicallyPrecedes(right.link.utf8)
+            }
+            return (left.source, left.target) < (right.source, right.target)
+        }
+    }
+
+    private(set) var rows: [RowID: EntityTable] = [:]
+    private(set) var links = Set<Link>()
+
+    mutating func note(_ loaded: LoadedRow) { rows[loaded.row] = loaded.table }
+
+    mutating func note(_ link: ManagedObjectModel.Link, _ source: RowID, _ target: RowID) {
+        links.insert(Link(link: link.name, source: source, target: target))
+    }
+}
