@@ -27,8 +27,8 @@ struct UnresolvedSaveChecker: Checker {
         return findings.take()
     }
 
-    /// The rows of which a save says that it resolves them: those that it names so, and what
-    /// their delete rules take along without being named.
+    /// The rows of which a save says that it resolves them: those that it names so, those that
+    /// readers see in place of such, and what their delete rules take along without being named.
     private static func resolved(
         by save: SaveRequest, _ transaction: Transaction, _ run: RunContext
     ) -> Set<RowID> {
@@ -39,9 +39,10 @@ struct UnresolvedSaveChecker: Checker {
             guard transaction.shapes.indices.contains(change.shape) else { continue }
             deleted[change.row] = transaction.shapes[change.shape].entity
         }
-        var queue = resolved.filter { deleted[$0] != nil }.sorted()
-        if queue.isEmpty || deleted.keys.allSatisfy(named.contains) { return resolved }
+        if resolved.isEmpty || deleted.keys.allSatisfy(named.contains) { return resolved }
         let oracle = run.archive.oracle(at: transaction.seen)
+        resolved.formUnion(resolved.compactMap(oracle.survivor).filter { !named.contains($0) })
+        var queue = resolved.filter { deleted[$0] != nil }.sorted()
         while let row = queue.popLast() {
             let entity = deleted[row].flatMap { run.model.entity(named: $0) }
             for relationship in entity?.relationships ?? []

@@ -200,14 +200,16 @@ struct StagedInsertsTests {
             $0.stagedAtOnce = 1
         }
         try node.open()
-        // So many parts that the delete comes between, however slow it is.
-        let request = try notes(node, in: folder.row, count: 1_000)
+        let request = try notes(node, in: folder.row)
         let coordinator = node.coordinator
-        async let saved = coordinator.save(request)
-        try await Task.sleep(for: .milliseconds(10))
-        try node.delete(folder)
         var error: CoordinatorError?
-        do { _ = try await saved } catch let failure as CoordinatorError { error = failure }
+        do {
+            _ = try await BetweenParts.run(coordinator) {
+                try await coordinator.save(request)
+            } meanwhile: {
+                try node.delete(folder)
+            }
+        } catch let failure as CoordinatorError { error = failure }
         #expect(error?.code == .validationFailed)
         #expect(coordinator.stagedTransactions == 0)
         #expect(try coordinator.read { try $0.count(FetchRequest("Note")) } == 0)
@@ -221,7 +223,7 @@ struct StagedInsertsTests {
     func lostTargetOfForeign() async throws {
         let folder = try node.insert("Folder")
         try other.take(from: node)
-        _ = try await other.coordinator.save(try notes(other, in: folder.row, count: 1_000))
+        _ = try await other.coordinator.save(try notes(other, in: folder.row))
         let log = Array(other.transactions.suffix(1))
         node.close()
         node.configure = {
@@ -230,15 +232,16 @@ struct StagedInsertsTests {
         }
         try node.open()
         let coordinator = node.coordinator
-        async let applied: ApplyResult = withCheckedThrowingContinuation { continuation in
-            coordinator.apply(log) { continuation.resume(with: $0) }
+        let result: ApplyResult = try await BetweenParts.run(coordinator) {
+            try await withCheckedThrowingContinuation { continuation in
+                coordinator.apply(log) { continuation.resume(with: $0) }
+            }
+        } meanwhile: {
+            try node.delete(folder)
         }
-        try await Task.sleep(for: .milliseconds(10))
-        try node.delete(folder)
-        let result = try await applied
         #expect(result.rejected.isEmpty)
         #expect(coordinator.stagedTransactions == 0)
-        #expect(try coordinator.read { try $0.count(FetchRequest("Note")) } == 1_000)
+        #expect(try coordinator.read { try $0.count(FetchRequest("Note")) } == 20)
         #expect(try coordinator.verify().isOK)
         try other.take(from: node)
         #expect(try other.coordinator.currentDigest == coordinator.currentDigest)

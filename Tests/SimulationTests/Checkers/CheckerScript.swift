@@ -39,7 +39,11 @@ struct CheckerScript {
             EntityDescription(
                 "Badge", mergePolicy: .mergeByPropertyObjectTrump,
                 attributes: [AttributeDescription("number", .integer64, isOptional: false)],
-                relationships: [RelationshipDescription("holder", to: "Owner", inverse: "badge")],
+                relationships: [
+                    RelationshipDescription("holder", to: "Owner", inverse: "badge"),
+                    RelationshipDescription(
+                        "pages", to: "Page", inverse: "badge", isToMany: true, deleteRule: .cascade),
+                ],
                 uniquenessConstraints: [["number"]]),
             EntityDescription(
                 "Tag", mergePolicy: .mergeByPropertyObjectTrump,
@@ -57,7 +61,10 @@ struct CheckerScript {
                 ]),
             EntityDescription(
                 "Page", mergePolicy: .error, attributes: [AttributeDescription("text", .string)],
-                relationships: [RelationshipDescription("book", to: "Book", inverse: "pages")]),
+                relationships: [
+                    RelationshipDescription("book", to: "Book", inverse: "pages"),
+                    RelationshipDescription("badge", to: "Badge", inverse: "pages"),
+                ]),
         ])
     }
 

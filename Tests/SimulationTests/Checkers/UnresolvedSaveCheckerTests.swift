@@ -33,6 +33,15 @@ struct UnresolvedSaveCheckerTests {
                 .init(kind: .delete, entity: "Book", row: 20),
                 .init(kind: .delete, entity: "Page", row: 21)),
         ]
+        return try told(&script, transactions, operations)
+    }
+
+    /// What the checker makes of the last of these, which came of a save with these operations.
+    private func told(
+        _ script: inout CheckerScript, _ transactions: [EncodedTransaction],
+        _ operations: [(id: ManagedObjectID, resolves: Bool)]
+    ) throws -> [String] {
+        let last = try #require(transactions.last)
         var checker = UnresolvedSaveChecker()
         let vector = [(first, UInt64(3)), (second, UInt64(1))]
         let save = SaveRequest(
@@ -42,8 +51,8 @@ struct UnresolvedSaveCheckerTests {
                     row: id.row, resolves: resolves)
             })
         let result = SaveResult(
-            transaction: transactions[3].dot, timestamp: transactions[3].transaction.timestamp,
-            seen: transactions[3].transaction.seen,
+            transaction: last.dot, timestamp: last.transaction.timestamp,
+            seen: last.transaction.seen,
             token: script.token(1, CheckerScript.vector(vector)), insertedRows: [], conflicts: [],
             rows: [])
         return script.tell(
@@ -63,5 +72,40 @@ struct UnresolvedSaveCheckerTests {
             let told = try told(operations.map { (id: $0.0, resolves: $0.1) })
             #expect(told.count == 1 && told[0].contains("for Page.p21.object was unresolved"))
         }
+    }
+
+    @Test("Law 12: who resolves an eclipsed row resolves what is written in its place")
+    func eclipsed() throws {
+        for row in [30, 31] as [Int64] {
+            #expect(try toldOfGroup(row, resolves: true) == [])
+            #expect(try toldOfGroup(row, resolves: false).count == 1)
+        }
+    }
+
+    /// Two badges are one, and its page was changed and deleted at the same time; then a save
+    /// that names one of the badges deletes all three.
+    private func toldOfGroup(_ row: Int64, resolves: Bool) throws -> [String] {
+        var script = try CheckerScript()
+        let number = ["number": PropertyValue.integer(1)]
+        let transactions = [
+            script.transaction(
+                first, 1, at: 10, .init(kind: .insert, entity: "Badge", row: 30, values: number),
+                .init(kind: .insert, entity: "Badge", row: 31, values: number),
+                .init(
+                    kind: .insert, entity: "Page", row: 21,
+                    values: ["badge": .reference(RowID(30))])),
+            script.transaction(
+                first, 2, at: 20,
+                .init(kind: .update, entity: "Page", row: 21, values: ["text": .string("a")])),
+            script.transaction(
+                second, 1, at: 30, seen: [(first, 1)],
+                .init(kind: .delete, entity: "Page", row: 21)),
+            script.transaction(
+                first, 3, at: 40, seen: [(second, 1)],
+                .init(kind: .delete, entity: "Badge", row: 30),
+                .init(kind: .delete, entity: "Badge", row: 31),
+                .init(kind: .delete, entity: "Page", row: 21)),
+        ]
+        return try told(&script, transactions, [(ManagedObjectID.of("Badge", row), resolves)])
     }
 }

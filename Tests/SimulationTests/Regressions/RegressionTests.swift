@@ -560,6 +560,13 @@ struct RegressionTests {
                 under the former model's policy between two under the next one's, it judged the return \
                 by what the whole group left.
                 """),
+        Case(
+            seed: 260_002_210, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true,
+            lesson: """
+                Law 12, by the judge. A delete said that it resolves an eclipsed row; what the row that \
+                readers see in its place took along was held to be unspoken of. UnresolvedSaveCheckerTests.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
