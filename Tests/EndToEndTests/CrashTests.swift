@@ -1,4 +1,5 @@
 import Coordinator
+import LinkProxy
 import Testing
 
 extension EndToEnd {
@@ -68,7 +69,11 @@ extension EndToEnd.CrashTests {
             }
             #expect(acknowledged.count == 1200)
             let before = try await victim.count("Latest")
+            // So slow that it cannot have all between two looks, on whatever machine.
             await cluster.heal()
+            for proxy in cluster.links.filter({ $0.to == 3 || $0.from == 3 }).flatMap(\.proxies) {
+                await proxy.set(LinkFault(trickle: .init(bytes: 4096, everyMilliseconds: 40)))
+            }
             var killedHalfway = 0
             for _ in 1...4 {
                 let start = try await victim.count("Latest")
@@ -87,6 +92,7 @@ extension EndToEnd.CrashTests {
                 #expect(counts.allSatisfy { $0.value == 3 })
             }
             #expect(killedHalfway > 0, "The node was never killed while it applied")
+            await cluster.heal()
             try await cluster.waitForConvergence()
             #expect(try await victim.count("Latest") == 3600)
             try await expectVerified(cluster)
