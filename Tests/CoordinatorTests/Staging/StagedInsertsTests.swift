@@ -192,7 +192,7 @@ struct StagedInsertsTests {
 
     @Test(
         "A target that is deleted meanwhile: nothing of it is left, and in one piece it is refused")
-    func lostTarget() async throws {
+    func lostTarget() throws {
         let folder = try node.insert("Folder")
         node.close()
         node.configure = {
@@ -204,8 +204,8 @@ struct StagedInsertsTests {
         let coordinator = node.coordinator
         var error: CoordinatorError?
         do {
-            _ = try await BetweenParts.run(coordinator) {
-                try await coordinator.save(request)
+            _ = try BetweenParts.run(coordinator) {
+                try coordinator.save(request)
             } meanwhile: {
                 try node.delete(folder)
             }
@@ -220,10 +220,10 @@ struct StagedInsertsTests {
     }
 
     @Test("The same of another node's: in one piece its references are kept, and show nothing")
-    func lostTargetOfForeign() async throws {
+    func lostTargetOfForeign() throws {
         let folder = try node.insert("Folder")
         try other.take(from: node)
-        _ = try await other.coordinator.save(try notes(other, in: folder.row))
+        _ = try other.coordinator.save(try notes(other, in: folder.row))
         let log = Array(other.transactions.suffix(1))
         node.close()
         node.configure = {
@@ -232,10 +232,8 @@ struct StagedInsertsTests {
         }
         try node.open()
         let coordinator = node.coordinator
-        let result: ApplyResult = try await BetweenParts.run(coordinator) {
-            try await withCheckedThrowingContinuation { continuation in
-                coordinator.apply(log) { continuation.resume(with: $0) }
-            }
+        let result = try BetweenParts.run(coordinator) {
+            try coordinator.apply(log)
         } meanwhile: {
             try node.delete(folder)
         }

@@ -139,26 +139,23 @@ struct StagedKeysTests {
     }
 
     @Test("A key that a save takes meanwhile", arguments: [false, true])
-    func takenMeanwhile(isForeign: Bool) async throws {
+    func takenMeanwhile(isForeign: Bool) throws {
         let request = try insertions(isForeign ? other : node)
         var log: [EncodedTransaction] = []
         if isForeign {
-            _ = try await other.coordinator.save(request)
+            _ = try other.coordinator.save(request)
             log = Array(other.transactions.suffix(1))
         }
         Self.reopen(node, atOnce: 1, worksAlone: false)
         try node.open()
         let coordinator = node.coordinator
         var mine: ManagedObjectID?
-        let error = try await BetweenParts.run(coordinator) { [log] () -> CoordinatorError? in
+        let error = try BetweenParts.run(coordinator) { [log] () -> CoordinatorError? in
             do {
                 if isForeign {
-                    let applied: ApplyResult = try await withCheckedThrowingContinuation { done in
-                        coordinator.apply(log) { done.resume(with: $0) }
-                    }
-                    #expect(applied.rejected.isEmpty)
+                    #expect(try coordinator.apply(log).rejected.isEmpty)
                 } else {
-                    _ = try await coordinator.save(request)
+                    _ = try coordinator.save(request)
                 }
                 return nil
             } catch { return error as? CoordinatorError }
