@@ -92,6 +92,8 @@ final class GroupCommit: @unchecked Sendable {
         var stagedCount = 0
         /// How many were given up since something had come between.
         var overtakenCount = 0
+        /// How many parts were written anew for the same reason.
+        var rewrittenCount = 0
     }
 
     /// What makes a group, from which size on transactions are staged, and how.
@@ -139,7 +141,7 @@ final class GroupCommit: @unchecked Sendable {
     let hasFinishedStaging: Bool
     let waiting = Mutex(Waiting())
     /// What is staged; touched on the writer queue only.
-    var staged: (inserts: StagedInserts, job: Job)?
+    var staged: (transaction: StagedTransaction, job: Job)?
     let published: Mutex<Published>
     private let onCommit: @Sendable (CommitNotice) -> Void
     private let onStop: @Sendable (CoordinatorError) -> Void

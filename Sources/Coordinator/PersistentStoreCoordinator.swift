@@ -194,6 +194,9 @@ public final class PersistentStoreCoordinator: Sendable {
     /// they refer to was deleted meanwhile, or one of their unique keys was taken.
     package var overtakenTransactions: Int { writer?.current.overtakenCount ?? 0 }
 
+    /// How many parts of staged transactions were written anew, since something had come between.
+    package var rewrittenParts: Int { writer?.current.rewrittenCount ?? 0 }
+
     /// Whether the opening has finished what a process that ended had left staged.
     package var hasFinishedStaging: Bool { writer?.hasFinishedStaging ?? false }
 

@@ -182,17 +182,21 @@ extension StoreEngine {
     }
 
     private func applyChanges(
-        _ transaction: Transaction, shapes: [ResolvedShape], isLocal: Bool,
+        _ whole: Transaction, shapes: [ResolvedShape], isLocal: Bool,
         loaded: [RowID: LoadedRow]
     ) throws {
-        let stamp = transaction.stamp
+        let stamp = whole.stamp
+        var transaction = whole
+        if let showing {
+            transaction.changes = try showing.show(self, as: stamp)
+            if transaction.changes.isEmpty { return }
+        }
         var touched: [RowID: TouchedRow] = [:]
         var order: [RowID] = []
         var fresh: [(EntityTable, Change, [Int])] = []
         regrouped = []
 
         let hasReferences = shapes.contains { $0.hasReferences }
-        if let showing { return try show(showing, as: stamp) }
         if Self.isPlain(shapes), transaction.changes.allSatisfy({ $0.kind == .insert }) {
             var digest = ProjectionDigest()
             try insertPlain(
@@ -352,7 +356,7 @@ extension StoreEngine {
     }
 
     /// What a change does to a row; of rows under constraints also what is no assignment.
-    private func rowWrite(
+    func rowWrite(
         _ kind: RowWrite.Kind, _ table: EntityTable, _ positions: [Int],
         _ values: [PropertyValue], assignedCount: Int
     ) -> RowWrite {

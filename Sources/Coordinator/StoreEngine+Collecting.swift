@@ -180,6 +180,7 @@ extension StoreEngine {
             if let survivor = new.survivor {
                 try writeEclipsed(new, survivor: survivor, isNew: false)
             } else {
+                staging?.noteWritten(new.row, isShown: true)
                 try writeColumns(old.table.updateSQL, new)
             }
             result.siblingsCollapsed += removed.properties.count + removed.existence.count

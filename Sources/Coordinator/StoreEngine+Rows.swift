@@ -274,6 +274,7 @@ extension StoreEngine {
     /// Puts a row where it belongs: its entity's table, the eclipsed rows or the tombstones.
     private func place(_ new: LoadedRow, over old: LoadedRow?) throws {
         let row = new.row
+        if old?.isVisible ?? false { staging?.noteWritten(row, isShown: new.isVisible) }
         switch (old?.isVisible ?? false, new.isVisible) {
         case (true, true):
             try writeColumns(new.table.updateSQL, new)
@@ -285,7 +286,6 @@ extension StoreEngine {
             try statement.run()
             group.deleted.append(new.objectID)
             knownAlive[row] = nil
-            staging?.noteVanished(row)
         case (false, _):
             if let old, old.isAlive, !new.isAlive || new.isVisible { try removeEclipsed(row) }
             if let old, !old.isAlive, new.isAlive { try removeTombstone(row) }

@@ -19,7 +19,7 @@ extension StoreEngine {
             throw CoordinatorError.departed(actor.node)
         }
         if !request.membership.isEmpty { return try saveMembership(request) }
-        if let showing { return try write(request, showing.inserts, encoded: showing.encoded) }
+        if let showing { return try showing.save(request, self) }
         if let result = try saveInserts(request) { return result }
         var plan = SavePlan()
         try work(out: request, into: &plan)
@@ -28,7 +28,7 @@ extension StoreEngine {
 
     // MARK: Planning
 
-    private func work(out request: SaveRequest, into plan: inout SavePlan) throws {
+    func work(out request: SaveRequest, into plan: inout SavePlan) throws {
         var allocator = state.allocator
         plan.inserted.reserveCapacity(request.operations.count)
         for operation in request.operations where operation.kind == .insert {

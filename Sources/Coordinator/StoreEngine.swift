@@ -96,10 +96,10 @@ final class StoreEngine {
     var hasFinishedStaging = false
 
     /// What the group is about to show: its rows are in their tables already.
-    var showing: StagedInserts?
+    var showing: StagedTransaction?
 
-    /// What is being written part by part, which must know of rows that vanish meanwhile.
-    var staging: StagedInserts?
+    /// What is being written part by part, which must know of rows that are written meanwhile.
+    var staging: StagedTransaction?
 
     /// What is to be journalled at the end of a join, in the midst of which rows are as no
     /// transaction left them.

@@ -110,6 +110,9 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case transactionStaged
     /// Something came between the parts of a staged transaction that it could not be shown with.
     case stagedOvertaken
+    /// Something was written between the parts of a staged transaction, and the part that it changed
+    /// was written anew.
+    case stagedRewritten
     /// What a crash had left of one was finished by the next opening.
     case stagingFinished
 }

@@ -15,24 +15,30 @@ struct LargeCommand: AsyncParsableCommand {
     @Option(help: "How many objects the transaction has.")
     var objects = 100_000
 
+    @Option(help: "What they are: plain, references, keys or updates; without, all of these.")
+    var kind: Kind?
+
     func run() async throws {
-        for kind in Kind.allCases { try await measure(kind).print() }
+        for kind in kind.map({ [$0] }) ?? Kind.allCases { try await measure(kind).print() }
     }
 
     /// What objects the large transaction has.
-    enum Kind: CaseIterable {
+    enum Kind: String, CaseIterable, ExpressibleByArgument {
         /// They hang on no others.
         case plain
         /// They refer to each other and to others.
         case references
         /// Each has a unique key.
         case keys
+        /// They are there, and get another value.
+        case updates
 
         fileprivate var title: String {
             switch self {
             case .plain: ""
             case .references: "with references "
             case .keys: "with unique keys "
+            case .updates: "that are there "
             }
         }
     }
@@ -73,7 +79,8 @@ struct LargeCommand: AsyncParsableCommand {
         ])
     }
 
-    /// The large transaction; before one with references the products are saved.
+    /// The large transaction; before one with references the products are saved, before one of updates
+    /// the objects.
     private func request(_ store: SampleData.Store, _ kind: Kind) throws -> SaveRequest {
         let model = store.coordinator.model
         func insertion(
@@ -98,6 +105,15 @@ struct LargeCommand: AsyncParsableCommand {
                         [
                             "code": .string("code \(number)"), "name": .string("name \(number)"),
                         ])
+                })
+        case .updates:
+            let saved: SaveResult = try store.coordinator.save(
+                SampleData.insert((0..<objects).map(SampleData.Item.init), store.entity))
+            return SaveRequest(
+                operations: saved.insertedRows.enumerated().map { number, inserted in
+                    SaveOperation(
+                        kind: .update, entity: store.entity, row: inserted.row,
+                        values: [(2, .string("another note, \(number)"))])
                 })
         case .references: break
         }
@@ -136,7 +152,8 @@ struct LargeCommand: AsyncParsableCommand {
         var bytes = 0
         for _ in 0..<common.rounds {
             try await Workspace.with(common.directory, "large") { workspace in
-                let model = kind == .plain ? try SampleData.model() : try Self.model()
+                let model =
+                    [.plain, .updates].contains(kind) ? try SampleData.model() : try Self.model()
                 let stores = try (1...2).map {
                     try SampleData.openStore(
                         at: workspace.file("n\($0).sqlite"), node: $0, model: model)
@@ -150,7 +167,7 @@ struct LargeCommand: AsyncParsableCommand {
                     try $0.transactions(notCoveredBy: VersionVector(), byteLimit: .max).transactions
                 }
                 let transactions = try log.map { try EncodedTransaction(decoding: $0) }
-                guard let large = transactions.firstIndex(where: { $0.bytes.count > 10 * objects })
+                guard let large = transactions.lastIndex(where: { $0.bytes.count > 10 * objects })
                 else { throw BenchmarkError("The large transaction is not in the log.") }
                 bytes = transactions[large].bytes.count
                 _ = try two.coordinator.apply(Array(transactions[..<large]))

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Very large transactions a part at a time: see ``StagedInserts``.
+/// Very large transactions a part at a time: see ``StagedTransaction``.
 extension GroupCommit {
     /// Does a part of what is staged, or begins with what waits to be.
     ///
@@ -8,51 +8,53 @@ extension GroupCommit {
     /// written in one piece meanwhile, which says so.
     func advanceStaged() {
         guard waiting.withLock({ $0.stopped == nil }) else { return endStaged() }
-        guard let (inserts, job) = staged else { return beginStaged() }
+        guard let (transaction, job) = staged else { return beginStaged() }
         do {
-            if inserts.isOvertaken, !inserts.isAnswered, !inserts.isGivenUp {
+            if transaction.isOvertaken, !transaction.isAnswered, !transaction.isGivenUp {
                 published.withLock { $0.overtakenCount += 1 }
-                inserts.giveUp()
+                transaction.giveUp()
             }
-            if inserts.phase == .complete {
-                show(inserts, job)
+            if transaction.phase == .complete {
+                show(transaction, job)
             } else {
                 followLog(pages: staging.checkpointPages)
-                try inserts.advance(engine, atMost: staging.atOnce)
+                let rewrites = transaction.rewrites
+                try transaction.advance(engine, atMost: staging.atOnce)
+                published.withLock { $0.rewrittenCount += transaction.rewrites - rewrites }
             }
-            goOn(inserts, job)
+            goOn(transaction, job)
             // What is shown already, or never will be, is nothing that others have to wait for.
-            if inserts.isAnswered, let next = waiting.withLock({ $0.takeForeign(staging) }) {
+            if transaction.isAnswered, let next = waiting.withLock({ $0.takeForeign(staging) }) {
                 commit([next])
             }
         } catch {
-            fail(inserts, job, error)
+            fail(transaction, job, error)
         }
     }
 
     private func beginStaged() {
         let next = waiting.withLock { $0.takeDeferred() }
         guard let next else { return }
-        guard let inserts = origin(next).flatMap({ StagedInserts($0, engine) }) else {
+        guard let transaction = origin(next).flatMap({ StagedTransaction.of($0, engine) }) else {
             return commit([next])
         }
-        staged = (inserts, next)
-        engine.staging = inserts
+        staged = (transaction, next)
+        engine.staging = transaction
         setStaging(true)
     }
 
     /// Makes an end of what is done; what was given up is written in one piece then.
-    private func goOn(_ inserts: StagedInserts, _ job: Job) {
-        let isDone = inserts.phase == .done
+    private func goOn(_ transaction: StagedTransaction, _ job: Job) {
+        let isDone = transaction.phase == .done
         if isDone {
             staged = nil
             engine.staging = nil
         }
         setStaging(!isDone)
-        if isDone, inserts.isGivenUp { commit([job]) }
+        if isDone, transaction.isGivenUp { commit([job]) }
     }
 
-    private func origin(_ job: Job) -> StagedInserts.Origin? {
+    private func origin(_ job: Job) -> StagedTransaction.Origin? {
         guard job.size >= staging.operations else { return nil }
         switch job {
         case .save(let make, _, _): return (try? make(engine)).map { .save($0) }
@@ -62,36 +64,36 @@ extension GroupCommit {
         }
     }
 
-    /// Lets its job be done as if it were small: it finds the rows in their tables.
-    private func show(_ inserts: StagedInserts, _ job: Job) {
+    /// Lets its job be done as if it were small: it finds its rows written.
+    private func show(_ transaction: StagedTransaction, _ job: Job) {
         // The log is written back after it, not with it: both together would hold others up.
         followLog(pages: 0)
-        engine.showing = inserts
+        engine.showing = transaction
         commit([job])
         engine.showing = nil
         let isShown = engine.committed.actors.staged != nil
         if isShown { published.withLock { $0.stagedCount += 1 } }
-        inserts.proceed(isShown: isShown)
+        transaction.proceed(isShown: isShown)
     }
 
-    private func fail(_ inserts: StagedInserts, _ job: Job, _ error: any Error) {
-        guard !inserts.isAnswered else {
+    private func fail(_ transaction: StagedTransaction, _ job: Job, _ error: any Error) {
+        guard !transaction.isAnswered else {
             setStaging(false)
             stopIfNeeded(CoordinatorError(mapping: error))
             if let next = waiting.withLock({ $0.takeDeferred() }) { commit([next]) }
             return
         }
         let isRefused = error is NotStageable || error is ApplyRejection
-        if isRefused, !inserts.isGivenUp {
-            inserts.giveUp()
+        if isRefused, !transaction.isGivenUp {
+            transaction.giveUp()
         } else {
-            inserts.noteFailed()
-            inserts.proceed(isShown: false)
+            transaction.noteFailed()
+            transaction.proceed(isShown: false)
             let mapped = CoordinatorError(mapping: error)
             job.fail(mapped)
             stopIfNeeded(mapped)
         }
-        goOn(inserts, job)
+        goOn(transaction, job)
     }
 
     /// What is written part by part is written back in small parts as well.
@@ -109,7 +111,7 @@ extension GroupCommit {
 
     /// After a stop nothing is written; the next opening finishes what is there.
     private func endStaged() {
-        if let (inserts, job) = staged, !inserts.isAnswered {
+        if let (transaction, job) = staged, !transaction.isAnswered {
             job.fail(
                 waiting.withLock { $0.stopped }
                     ?? CoordinatorError(.notWritable, "The store was closed."))

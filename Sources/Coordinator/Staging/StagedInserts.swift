@@ -1,42 +1,19 @@
 import Merge
 
-/// A transaction of very many inserts on its way into the store, a part at a time, so that other
-/// saves come between: SQLite has one writer, and all of it at once would hold that up for long.
+/// A transaction of very many inserts, staged.
 ///
-/// Its rows come first, in commits of their own, with ``ActorTable/stagedVersion`` for a version,
-/// and readers leave them out. One commit then gives the transaction its place in the log and says
-/// in `_staged` whose the rows are: from there on all of them are seen. Last the rows get the
-/// version that they would have had, part by part again.
-///
-///     check ──► write ──► show ──► fold       each part by part, but for show
-///       │         └────────┴──► discard       where it cannot be shown
-///       └───────────────────────┴──► in one piece: it is of another kind, something in it is not
-///                                    valid, or what it refers to is gone
+/// Its rows are in their own tables, with ``ActorTable/stagedVersion`` for a version, and readers leave
+/// them out until `_staged` says whose they are.
 ///
 /// Invariants
-/// 1. At most one transaction is staged; the next begins when the rows of the last are folded.
-/// 2. Hidden rows are of identities that nobody knows yet, of entities without one-to-ones and counts
+/// 1. Hidden rows are of identities that nobody knows yet, of entities without one-to-ones and counts
 ///    of members: no save that comes between can depend on them.
-/// 3. They depend on others by references and unique keys. What they refer to was shown when they were
+/// 2. They depend on others by references and unique keys. What they refer to was shown when they were
 ///    written, and no other row had their keys: the unique index is theirs too. Where what they refer to
 ///    is not shown any more when all are, or a save that came between took one of their keys (the row
 ///    that had it made way), they are removed, and the transaction is written in one piece. Nothing
 ///    with keys is staged while rows are eclipsed, whose keys are in no index.
-/// 4. An opening finds what a crash has left, by the version: it folds or removes it.
-///
-/// Other kinds of transaction, and those of another model, are written in one piece, however large.
-final class StagedInserts {
-    /// Where the transaction comes from.
-    enum Origin {
-        case save(SaveRequest)
-        case foreign(EncodedTransaction)
-    }
-
-    enum Phase {
-        case checking, writing, complete, folding, discarding, done
-    }
-
-    let origin: Origin
+final class StagedInserts: StagedTransaction {
     /// The changes; of a save as far as they are worked out.
     private(set) var inserts: PlainInserts
     /// The changes as the log holds them, as far as they are written; of a save.
@@ -52,32 +29,19 @@ final class StagedInserts {
     private var roots: [RowID: String] = [:]
     /// The rows of others that they refer to.
     private var targets: Set<RowID> = []
-    /// How many changes the phase has come past.
-    private var position = 0
-    private(set) var phase = Phase.checking
-    /// Whether something came between that it cannot be shown with: what it refers to is shown no
-    /// more, or another row has one of its keys.
-    private(set) var isOvertaken = false
-    /// Whether it is to be written in one piece once nothing of it is left.
-    private(set) var isGivenUp = false
 
-    /// Whether whoever asked for it has heard what came of it.
-    var isAnswered: Bool {
-        switch phase {
-        case .folding: true
-        case .discarding, .done: !isGivenUp
-        case .checking, .writing, .complete: false
-        }
-    }
+    override var hasBegun: Bool { !written.isEmpty }
 
     /// Begins with a save or a foreign transaction.
     ///
     /// - Returns: nil where it is of no kind that can be staged.
     init?(_ origin: Origin, _ engine: StoreEngine) {
-        self.origin = origin
+        var phase = Phase.checking
         switch origin {
         case .save(let request):
-            guard request.membership.isEmpty else { return nil }
+            guard request.membership.isEmpty,
+                request.operations.allSatisfy({ $0.kind == .insert })
+            else { return nil }
             inserts = PlainInserts(capacity: request.operations.count)
             if engine.haveReferences(request.operations) {
                 guard let named = engine.name(request.operations) else { return nil }
@@ -99,13 +63,10 @@ final class StagedInserts {
             assigned = transaction.shapes.map(\.assigned.count)
             if !shapes.contains(where: { $0.hasReferences }) { phase = .writing }
         }
+        super.init(origin, phase: phase)
     }
 
-    /// Does the next part of checking or writing, outside a group.
-    ///
-    /// - Throws: ``NotStageable`` where it must be written in one piece, and what SQLite throws.
-    ///   Nothing of the part is written then.
-    func advance(_ engine: StoreEngine, atMost count: Int) throws {
+    override func advance(_ engine: StoreEngine, atMost count: Int) throws {
         switch (phase, origin) {
         case (.checking, .save(let request)):
             let end = min(position + count, request.operations.count)
@@ -198,11 +159,11 @@ final class StagedInserts {
         }
     }
 
-    /// Takes note of a row that is shown no more.
-    func noteVanished(_ row: RowID) { if targets.contains(row) { isOvertaken = true } }
+    override func noteWritten(_ row: RowID, isShown: Bool) {
+        if !isShown, targets.contains(row) { isOvertaken = true }
+    }
 
-    /// Takes note that a save takes the key of one of the rows.
-    func noteOvertaken() { isOvertaken = true }
+    override func noteKeyTaken() { isOvertaken = true }
 
     private func write(_ part: ArraySlice<Change>, _ engine: StoreEngine) throws {
         do {
@@ -220,30 +181,16 @@ final class StagedInserts {
         }
     }
 
-    private var isForeign: Bool { if case .foreign = origin { true } else { false } }
+    override func save(_ request: SaveRequest, _ engine: StoreEngine) throws -> SaveResult {
+        try engine.write(request, inserts, encoded: encoded)
+    }
 
-    /// What the rows add to a store that shows them: to its digest, and of objects.
-    func shown(as dot: Dot) -> (digest: ProjectionDigest, inserted: [ManagedObjectID]) {
+    override func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change] {
+        try engine.markShown(as: stamp)
         var digest = ProjectionDigest()
-        for hasher in hashers { digest.add(hasher.finalize(insertion: dot)) }
-        return (digest, written)
+        for hasher in hashers { digest.add(hasher.finalize(insertion: stamp.dot)) }
+        engine.state.digest.add(digest)
+        engine.group.inserted.append(contentsOf: written)
+        return []
     }
-
-    /// Goes on after the attempt to show it.
-    func proceed(isShown: Bool) {
-        position = 0
-        phase = isShown ? .folding : written.isEmpty ? .done : .discarding
-    }
-
-    /// Removes what is written of it, so that it can be written in one piece.
-    func giveUp() {
-        isGivenUp = true
-        proceed(isShown: false)
-    }
-
-    /// Takes note that whoever asked for it has been told that it failed.
-    func noteFailed() { isGivenUp = false }
 }
-
-/// That something must be written in one piece, which also says what is wrong with it.
-struct NotStageable: Error {}

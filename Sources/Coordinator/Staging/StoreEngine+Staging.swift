@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Merge
 
-/// What ``StagedInserts`` does to the store.
+/// What a ``StagedTransaction`` does to the store.
 extension StoreEngine {
     /// Runs work that changes nothing readers see, in an SQLite transaction outside a group: it
     /// makes no generation, and a failure leaves nothing of it.
@@ -28,17 +28,14 @@ extension StoreEngine {
         try database.prepared("INSERT INTO _staged (id) VALUES (1)").run()
     }
 
-    /// Lets readers see the rows, from the open group's commit on.
-    func show(_ staged: StagedInserts, as stamp: Stamp) throws {
+    /// Says whose the staged rows are, so that readers see them from the open group's commit on.
+    func markShown(as stamp: Stamp) throws {
         let statement = try database.prepared(
             "UPDATE _staged SET dot = ?1, timestamp = ?2 WHERE id = 1")
         statement.bind(1, state.actors.integer(stamp.dot))
         statement.bind(2, Int64(bitPattern: stamp.timestamp.rawValue))
         try statement.run()
         state.actors.staged = stamp
-        let (digest, inserted) = staged.shown(as: stamp.dot)
-        state.digest.add(digest)
-        group.inserted.append(contentsOf: inserted)
     }
 
     /// Gives a shown row its own version, unless it has been written since.
@@ -80,7 +77,7 @@ extension StoreEngine {
         try statement.run()
     }
 
-    private static func restamped(
+    static func restamped(
         _ registers: [UInt8], _ version: Int64, _ timestamp: UInt64
     ) throws -> [UInt8] {
         do {
@@ -111,6 +108,16 @@ extension StoreEngine {
     static func finishStaging(_ database: Database) throws -> Bool {
         let staged = try StoreLayout.readStaged(in: database)
         if case .none = staged { return false }
+        for table in try SuccessorTable.all(in: database) {
+            guard case .shown(let dot, let timestamp) = staged else {
+                try table.drop(in: database, isShown: false)
+                continue
+            }
+            for row in try table.rows(in: database) {
+                try table.fold(row, version: dot, timestamp: timestamp, in: database)
+            }
+            try table.drop(in: database, isShown: true)
+        }
         let tables = try String.fetchAll(
             database,
             sql: """

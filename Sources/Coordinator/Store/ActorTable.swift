@@ -15,8 +15,16 @@ struct ActorTable: Sendable {
     static let sequenceBits: Int64 = 40
 
     /// What stands in the rows of a transaction that is written part by part, in the place of its
-    /// dot, which it is given at the end: see ``StagedInserts``. No actor ever has its number.
+    /// dot, which it is given at the end: see ``StagedTransaction``. No actor ever has its number.
     static let stagedVersion: Int64 = 1 << 62 | 1
+
+    /// Stands in registers for the dot of such a transaction, likewise: of an incarnation that no
+    /// opening gives.
+    static let stagedStamp: Stamp = {
+        guard let node = NodeID(1) else { preconditionFailure("There is a node 1.") }
+        let dot = Dot(actor: ActorID(node: node, incarnation: 0), sequence: 1)
+        return Stamp(timestamp: .zero, dot: dot)
+    }()
 
     func code(of actor: ActorID) -> Int? { codes[actor] }
 
@@ -34,6 +42,7 @@ struct ActorTable: Sendable {
     /// interns its actor first; another dot is an error of ours.
     func integer(_ dot: Dot) -> Int64 {
         guard let code = codes[dot.actor] else {
+            if dot == Self.stagedStamp.dot { return Self.stagedVersion }
             preconditionFailure("Dot \(dot) is written before its actor was met.")
         }
         return Int64(code) << Self.sequenceBits | Int64(dot.sequence)

@@ -103,31 +103,62 @@ struct RowCoding {
             exceptions: exceptions.map { table.propertyCodes[$0] })
     }
 
-    /// The same once it has one.
+    /// The same registers once the transaction that they name by ``ActorTable/stagedVersion`` has its
+    /// dot.
     ///
-    /// - Throws: ``DecodingFailure`` where the bytes are not what
-    ///   ``inserted(_:exceptions:)`` gave.
+    /// - Throws: ``DecodingFailure`` where the bytes are not what ``encode(_:columns:eclipsed:)`` gave.
     static func restamped(
         _ bytes: [UInt8], version: Int64, timestamp: UInt64
     ) throws -> [UInt8] {
         var reader = CBORReader(bytes)
-        guard try reader.array() == 4 else {
-            throw DecodingFailure("not of an insertion", offset: 0)
+        var writer = CBORWriter(capacity: bytes.count + 16)
+        func array() throws -> Int {
+            let count = try reader.array()
+            writer.beginArray(count)
+            return count
         }
-        for count in [2, 1, 3] {
-            guard try reader.array() == count else {
-                throw DecodingFailure("not of an insertion", offset: reader.offset)
+        func dot() throws -> Bool {
+            let known = try reader.signed()
+            writer.write(known == ActorTable.stagedVersion ? version : known)
+            return known == ActorTable.stagedVersion
+        }
+        func stamp() throws {
+            let isStaged = try dot()
+            let known = try reader.unsigned()
+            writer.write(isStaged ? timestamp : known)
+        }
+        let parts = try array()
+        for _ in 0..<(try array() / 2) { try stamp() }
+        for _ in 0..<(try array()) {
+            let count = try array()
+            try stamp()
+            writer.write(try reader.unsigned())
+            for _ in 0..<max(0, (count - 3) / 2) {
+                writer.write(try reader.signed())
+                writer.write(try reader.value())
             }
-            if count == 1 { continue }
-            _ = (try reader.signed(), try reader.unsigned())
         }
-        _ = try reader.unsigned()
-        _ = try reader.array()
-        let count = try reader.array()
-        _ = (try reader.signed(), try reader.signed())
-        let codes = try (0..<max(0, count - 2)).map { _ in try reader.signed() }
+        for _ in 0..<(try array()) { _ = try dot() }
+        for _ in 3..<max(3, parts) {
+            let count = try array()
+            let code = try reader.signed()
+            writer.write(code)
+            switch code {
+            case 0:
+                _ = try dot()
+                for _ in 2..<max(2, count) { writer.write(try reader.signed()) }
+            case -1:
+                writer.write(try reader.signed())
+                for _ in 2..<max(2, count) { _ = try dot() }
+            default:
+                for _ in 0..<(count == 3 ? 1 : (count - 1) / 3) {
+                    try stamp()
+                    if count != 3 { writer.write(try reader.value()) }
+                }
+            }
+        }
         try reader.finish()
-        return inserted(version: version, timestamp: timestamp, exceptions: codes)
+        return writer.bytes
     }
 
     private static func inserted(

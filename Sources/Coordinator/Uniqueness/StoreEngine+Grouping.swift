@@ -129,7 +129,7 @@ extension StoreEngine {
             }
         }
         for row in hidden {
-            staging?.noteOvertaken()
+            staging?.noteKeyTaken()
             try discard(ManagedObjectID(entityName: constraint.scope, row: row))
         }
         return rows

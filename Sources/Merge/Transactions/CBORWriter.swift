@@ -9,7 +9,7 @@ public struct CBORWriter: Sendable {
     public init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
 
     /// Writes what another writer has written.
-    mutating func append(_ other: CBORWriter) { bytes += other.bytes }
+    public mutating func append(_ other: CBORWriter) { bytes += other.bytes }
 
     /// The tags of values that plain CBOR has no kind for.
     enum Tag {

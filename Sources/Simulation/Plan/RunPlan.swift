@@ -62,17 +62,18 @@ struct RunPlan {
         if options.hasMembershipChanges { drawMembers(seed, options) }
         if succession != nil { drawMigrations(&later) }
         if options.hasTransfers { drawHistory(options) }
-        if options.hasGroupsOfOne { drawGroups() }
+        if options.hasGroupsOfOne { drawGroups(options) }
         // Sorting is stable by time and then by seed, so no order hangs on how it was drawn.
         events.sort { ($0.milliseconds, $0.seed) < ($1.milliseconds, $1.seed) }
     }
 
     /// Lets each save be a group of its own on some machines.
-    private mutating func drawGroups() {
+    private mutating func drawGroups(_ options: SimulationOptions) {
         var generator = SeededGenerator(seed: seed &* 0x9FB2_1C65_1E98_DF25 &+ 3)
         guard generator.number(below: 3) == 0 else { return }
         for place in machines.indices {
             machines[place].hasGroupsOfOne = generator.number(below: 2) == 0
+            machines[place].hasLargeUpdates = options.hasLargeUpdates
         }
     }
 

@@ -3,8 +3,8 @@ internal import Merge
 internal import Replication
 
 /// A save of several objects with smaller ones behind it that hang together with it: they delete what
-/// it refers to, take a key that it has, or have nothing to do with it. Where every save is a group of
-/// its own and the first is staged, they come between its parts.
+/// it refers to, take a key that it has, write or delete what it changes, or have nothing to do with it.
+/// Where every save is a group of its own and the first is staged, they come between its parts.
 enum LargeInCompany {
     /// Above so many objects there is no more to come.
     private static let crowd = 40
@@ -15,6 +15,9 @@ enum LargeInCompany {
         session.memory.counter += 1
         var generator = SeededGenerator(
             seed: UInt64(bitPattern: session.node << 40 ^ session.memory.counter &* 0x9E37_79B9))
+        if session.hasLargeUpdates, generator.chance(in: 2) {
+            return updates(session, &generator)
+        }
         guard let entity = generator.choice(entities(session.model)),
             session.count(entity) < crowd
         else { return [] }
@@ -27,6 +30,59 @@ enum LargeInCompany {
             requests.append(small(large.operations, session, &generator))
         }
         return requests
+    }
+
+    /// Updates of all that a client sees of an entity, and saves behind them that write, delete or
+    /// lead to what they change.
+    private static func updates(
+        _ session: WorkloadSession, _ generator: inout SeededGenerator
+    ) -> [SaveRequest] {
+        guard let entity = generator.choice(ModelStructure.concrete(session.model)) else {
+            return []
+        }
+        let rows = session.rows(entity, &generator)
+        guard rows.count > 1 else { return [] }
+        var large = SaveComposer(session)
+        for row in rows {
+            let values = plainValues(of: row, session, &generator)
+            if !values.isEmpty, !generator.chance(in: 12) {
+                large.update(row, values: values, &generator)
+            } else {
+                large.update(row, &generator)
+            }
+        }
+        var requests = [large.request(&generator)]
+        for _ in 0..<rows.count + generator.number(below: rows.count) {
+            var composer = SaveComposer(session)
+            switch generator.number(below: 6) {
+            case 0: composer.insert(entity, &generator)
+            case 1:
+                if let row = generator.choice(rows) { composer.delete(row, &generator) }
+            case 2, 3:
+                if let row = generator.choice(rows) {
+                    composer.update(row, basis: .blind, resolves: true, &generator)
+                }
+            default:
+                let others =
+                    generator.choice(ModelStructure.concrete(session.model))
+                    .map { session.rows($0, &generator) } ?? []
+                if let row = generator.hot(others) { composer.update(row, &generator) }
+            }
+            requests.append(composer.request(&generator))
+        }
+        return requests
+    }
+
+    /// New values of attributes that no unique key is of.
+    private static func plainValues(
+        of row: RowSnapshot, _ session: WorkloadSession, _ generator: inout SeededGenerator
+    ) -> [(position: Int, value: PropertyValue)] {
+        guard let entity = session.model.entity(named: row.objectID.entityName) else { return [] }
+        let keys = Set(entity.uniquenessConstraints.flatMap { $0 })
+        let plain = ModelStructure.attributes(entity).filter { !keys.contains($0) }
+        return generator.some(plain, most: 2).map {
+            ($0, session.nextValues().value(of: entity.properties[$0], &generator))
+        }
     }
 
     /// What can be staged, mostly: it refers to others or has keys, and demands nothing.

@@ -60,6 +60,9 @@ final class WorkloadSession {
     /// Whether every save is a group of its own here.
     var hasGroupsOfOne: Bool { process.machine.settings.hasGroupsOfOne }
 
+    /// Whether large saves may change what is there, with others between their parts.
+    var hasLargeUpdates: Bool { process.machine.settings.hasLargeUpdates }
+
     /// Counts a rare path.
     func met(_ beacon: Beacon) { process.met(beacon) }
 }

@@ -810,6 +810,7 @@ final class SimulatedProcess {
         if gauges.piecesBytes > 0 { met(.sentInPieces) }
         if coordinator.stagedTransactions > 0 { met(.transactionStaged) }
         if coordinator.overtakenTransactions > 0 { met(.stagedOvertaken) }
+        if coordinator.rewrittenParts > 0 { met(.stagedRewritten) }
         if !replicator.status.orphaned.isEmpty { met(.orphanFound) }
         if world.plan.succession != nil { noteHeldForModel() }
         let sizes = coordinator.storeSizes()

@@ -17,6 +17,8 @@ struct RegressionTests {
         var hasGroupsOfOne = false
         /// Whether some joined stores by their rows where logs would have done.
         var hasJoins = false
+        /// Whether something came between the parts of large updates.
+        var hasLargeUpdates = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -567,6 +569,13 @@ struct RegressionTests {
                 Law 12, by the judge. A delete said that it resolves an eclipsed row; what the row that \
                 readers see in its place took along was held to be unspoken of. UnresolvedSaveCheckerTests.
                 """),
+        Case(
+            seed: 290_001_551, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeUpdates: true,
+            lesson: """
+                Law 1. A staged update of a row that is one register made its claim to a one-to-one newer \
+                than another row's, and nobody settled the claims anew. StagedUpdatesTests.claims.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
@@ -577,6 +586,7 @@ struct RegressionTests {
         options.hasModelChanges = regression.hasChanges
         options.hasGroupsOfOne = regression.hasGroupsOfOne
         options.hasJoins = regression.hasJoins
+        options.hasLargeUpdates = regression.hasLargeUpdates
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }

@@ -1,0 +1,359 @@
+import Merge
+
+/// A transaction of very many updates, staged.
+///
+/// What it leaves of each row is written beside the row, see ``SuccessorTable``. That is known early of
+/// rows whose outcome hangs on nothing but themselves: updates of attributes that no unique key is of,
+/// which overwrite all that the row has. What else the transaction changes, a few things, is applied by
+/// the commit that shows it, as if it were alone.
+///
+/// Invariants
+/// 1. A row with a successor is as it was when that was written. Where something writes the row in
+///    between, the part of the transaction that changes it is written anew; where that happens
+///    again and again it is given up.
+/// 2. References and unique keys of a successor are those of its row, and so is the age of its claims to
+///    one-to-ones, so that nothing else changes with it: no other row's projection, no group, no claim.
+/// 3. A successor has no siblings, and its row had none, so the journal stays as it is.
+final class StagedUpdates: StagedTransaction {
+    enum Limits {
+        /// Changes that are applied by the commit that shows the transaction: some milliseconds.
+        static let rest = 200
+        /// How often parts may be written anew, for each part that there is.
+        static let rewrites = 2
+    }
+
+    /// A row that has a successor.
+    private struct Row {
+        let object: ManagedObjectID
+        let root: String
+        let old: (UInt64, UInt64)
+        let new: RowDigest.Staged
+    }
+
+    /// So many operations or changes as are done at once.
+    private struct Part {
+        let range: Range<Int>
+        /// All rows that it names.
+        var owned: [RowID] = []
+        var rows: [Row] = []
+        /// What is to be applied when all is shown.
+        var rest: [Change] = []
+        /// Of a save, what it changes, also as the log holds it.
+        var changes: [Change] = []
+        var encoded = CBORWriter()
+        /// Of a save, every object that it names, with its version where it does not change that.
+        var saved: [(object: ManagedObjectID, version: RowVersion?)] = []
+    }
+
+    private var parts: [Part] = []
+    /// The part that each row belongs to.
+    private var owners: [RowID: Int] = [:]
+    /// Parts of which something was written in between.
+    private var overtaken: Set<Int> = []
+    /// The tables of successors, by root.
+    private var tables: [String: SuccessorTable] = [:]
+    private var isBegun = false
+    private var isShowing = false
+    private var shapes = ShapeTable()
+    private var resolved: [ResolvedShape] = []
+    /// The rows to be folded or discarded, once it is shown or given up.
+    private var written: [(row: RowID, root: String)] = []
+
+    override var hasBegun: Bool { isBegun }
+
+    /// Begins with a save or a foreign transaction.
+    ///
+    /// - Returns: nil where it is of no kind that can be staged.
+    init?(_ origin: Origin, _ engine: StoreEngine) {
+        switch origin {
+        case .save(let request):
+            guard request.membership.isEmpty,
+                request.operations.allSatisfy({ $0.kind == .update && $0.relationships.isEmpty })
+            else { return nil }
+        case .foreign(let encoded):
+            let transaction = encoded.transaction
+            let others = transaction.changes.lazy.filter { $0.kind != .update }
+            guard transaction.modelHash == engine.model.versionHash,
+                transaction.dot.actor != engine.actor,
+                others.prefix(Limits.rest + 1).count <= Limits.rest,
+                let shapes = try? engine.resolve(transaction),
+                !shapes.contains(where: \.isMembership)
+            else { return nil }
+            resolved = shapes
+        }
+        super.init(origin, phase: .writing)
+    }
+
+    private var count: Int {
+        switch origin {
+        case .save(let request): request.operations.count
+        case .foreign(let encoded): encoded.transaction.changes.count
+        }
+    }
+
+    override func noteWritten(_ row: RowID, isShown: Bool) {
+        guard !isShowing, let part = owners[row] else { return }
+        overtaken.insert(part)
+        if phase == .complete { phase = .writing }
+    }
+
+    override func advance(_ engine: StoreEngine, atMost count: Int) throws {
+        switch phase {
+        case .writing:
+            // An update costs some times what an insert does.
+            let size = max(1, count / 4)
+            if let place = overtaken.min() {
+                rewrites += 1
+                guard rewrites <= Limits.rewrites * (2 + self.count / size) else {
+                    throw NotStageable()
+                }
+                parts[place] = try write(parts[place].range, at: place, engine)
+                overtaken.remove(place)
+            } else if position < self.count {
+                let range = position..<min(position + size, self.count)
+                parts.append(try write(range, at: parts.count, engine))
+                position = range.upperBound
+            }
+            if position == self.count, overtaken.isEmpty { phase = .complete }
+        case .folding, .discarding:
+            if position == 0 {
+                written = parts.flatMap { $0.rows.map { ($0.object.row, $0.root) } }
+            }
+            let range = position..<min(position + max(1, count / 2), written.count)
+            try engine.unseen {
+                try finish(written[range], engine)
+                if range.upperBound == written.count { try end(engine) }
+            }
+            position = range.upperBound
+            if position == written.count { phase = .done }
+        case .checking, .complete, .done: return
+        }
+    }
+
+    // MARK: Writing
+
+    private func write(_ range: Range<Int>, at place: Int, _ engine: StoreEngine) throws -> Part {
+        let before = tables
+        var part = Part(range: range)
+        do {
+            try engine.unseen {
+                if !isBegun { try engine.beginStaging() }
+                if parts.indices.contains(place) {
+                    for row in parts[place].rows {
+                        try tables[row.root]?.remove(row.object.row, in: engine.database)
+                    }
+                    for row in parts[place].owned { owners[row] = nil }
+                }
+                switch origin {
+                case .save(let request): try plan(request, &part, at: place, engine)
+                case .foreign(let encoded):
+                    let transaction = encoded.transaction
+                    try engine.checkForeign(transaction.changes[range], of: transaction, resolved)
+                    engine.avoidIdentities(transaction.changes[range], of: transaction.dot.actor)
+                    for change in transaction.changes[range] {
+                        if case .rows = resolved[change.shape] {
+                            try own(change.row, &part, at: place)
+                        }
+                        try stage(change, of: transaction.shapes, transaction.seen, &part, engine)
+                    }
+                }
+            }
+        } catch {
+            // A table that is made with the part is gone with it. What else is noted of the part does
+            // not matter, for no other is written then.
+            tables = before
+            throw error
+        }
+        isBegun = true
+        let rest = parts.indices.filter { $0 != place }.reduce(part.rest.count) {
+            $0 + parts[$1].rest.count
+        }
+        guard rest <= Limits.rest else {
+            // What is written of it is to be removed as well.
+            parts.append(part)
+            throw NotStageable()
+        }
+        return part
+    }
+
+    /// Notes whose a row is; what is changed twice is not known from the row alone.
+    private func own(_ row: RowID, _ part: inout Part, at place: Int) throws {
+        guard owners.updateValue(place, forKey: row) == nil else { throw NotStageable() }
+        part.owned.append(row)
+    }
+
+    /// Works a part of a save out as if it were all of it.
+    private func plan(
+        _ request: SaveRequest, _ part: inout Part, at place: Int, _ engine: StoreEngine
+    ) throws {
+        var request = request
+        request.operations = Array(request.operations[part.range])
+        var plan = SavePlan()
+        do {
+            try engine.work(out: request, into: &plan)
+        } catch is CoordinatorError {
+            // In one piece it says of all of it what is wrong.
+            throw NotStageable()
+        }
+        guard plan.journal.isEmpty, plan.droppedIDs.isEmpty, plan.links.isEmpty else {
+            throw NotStageable()
+        }
+        for row in plan.order {
+            guard let planned = plan.rows[row], planned.kind == .update, !planned.isSettled,
+                !planned.resolves, let loaded = planned.loaded, loaded.isVisible,
+                loaded.eclipsed.isEmpty,
+                planned.values.allSatisfy({ isPlain($0.position, of: planned.table) })
+            else { throw NotStageable() }
+            try own(row, &part, at: place)
+            let change = engine.change(planned, row, &shapes)
+            part.saved.append((loaded.objectID, change == nil ? loaded.version : nil))
+            guard let change else { continue }
+            resolved += try shapes.shapes[resolved.count...].map(engine.resolve)
+            part.changes.append(change)
+            part.encoded.write(change)
+            try stage(change, of: shapes.shapes, engine.state.versionVector, &part, engine, loaded)
+        }
+    }
+
+    /// Whether a property is nothing that other rows hang on.
+    private func isPlain(_ position: Int, of table: EntityTable) -> Bool {
+        !table.constrained.contains(position)
+            && !table.references.contains { $0.position == position }
+    }
+
+    /// Writes what a change leaves of its row; or keeps it for later.
+    private func stage(
+        _ change: Change, of shapes: [ChangeShape], _ seen: VersionVector, _ part: inout Part,
+        _ engine: StoreEngine, _ known: LoadedRow? = nil
+    ) throws {
+        guard let (old, new) = try successor(change, of: shapes, seen, engine, known) else {
+            part.rest.append(change)
+            return
+        }
+        let root = new.table.entity.root
+        let table =
+            try tables[root] ?? SuccessorTable.create(root: root, in: engine.database)
+        tables[root] = table
+        try table.insert(
+            new, registers: engine.coding(new.table).encode(new.state, columns: new.columns),
+            in: engine.database)
+        part.rows.append(
+            Row(
+                object: new.objectID, root: root, old: RowDigest.hash(old),
+                new: RowDigest.staged(new)))
+    }
+
+    /// A row before and after a change, where nothing else changes with it.
+    private func successor(
+        _ change: Change, of shapes: [ChangeShape], _ seen: VersionVector, _ engine: StoreEngine,
+        _ known: LoadedRow?
+    ) throws -> (old: LoadedRow, new: LoadedRow)? {
+        guard change.kind == .update, case .rows(let table, let positions) = resolved[change.shape],
+            let old = try known ?? engine.load(table, change.row), old.table === table,
+            old.isVisible, old.eclipsed.isEmpty, !old.state.hasSiblings
+        else { return nil }
+        // A reference that shows nothing, or is kept for later, is journalled.
+        func shows(_ row: LoadedRow, _ position: Int) -> PropertyValue {
+            row.shown(position)?.value ?? .null
+        }
+        let bound = table.references.map(\.position) + table.constrained.sorted()
+        guard bound.allSatisfy({ shows(old, $0) == old.columns[$0] }) else { return nil }
+        var state = old.state
+        let write = engine.rowWrite(
+            .update, table, positions, change.values,
+            assignedCount: shapes[change.shape].assigned.count)
+        do {
+            try state.apply(
+                write, stamp: ActorTable.stagedStamp, seen: seen, policies: table.entity.policies)
+        } catch { return nil }
+        if state.hasSiblings { return nil }
+        let new = LoadedRow(
+            table: table, row: change.row, state: state, isAlive: true, columns: [])
+        let columns = table.entity.properties.indices.map { shows(new, $0) }
+        guard bound.allSatisfy({ columns[$0] == old.columns[$0] }) else { return nil }
+        // Where the row is one register its claims are as old as its newest write.
+        if table.entity.policies.isRowGrained,
+            !table.exclusive.allSatisfy({ columns[$0.position].isNull })
+        {
+            return nil
+        }
+        return (old, new.showing(columns))
+    }
+
+    // MARK: Showing
+
+    override func save(_ request: SaveRequest, _ engine: StoreEngine) throws -> SaveResult {
+        let seen = engine.state.versionVector
+        let closedBefore = engine.group.closedConflicts.count
+        var stamp: Stamp?
+        let changes = parts.flatMap(\.changes)
+        if !changes.isEmpty {
+            let next = Stamp(
+                timestamp: engine.state.clock.now(
+                    wallMilliseconds: engine.environment.wallMilliseconds()),
+                dot: Dot(actor: engine.actor, sequence: seen[engine.actor] + 1))
+            let transaction = Transaction(
+                dot: next.dot, timestamp: next.timestamp, seen: seen, author: request.author,
+                contextName: request.contextName, saveID: request.saveID,
+                modelHash: engine.model.versionHash, shapes: shapes.shapes, changes: changes)
+            var encoded = CBORWriter(capacity: parts.reduce(0) { $0 + $1.encoded.bytes.count })
+            for part in parts { encoded.append(part.encoded) }
+            try engine.apply(
+                try engine.checkSize(EncodedTransaction(transaction, changes: encoded)),
+                isLocal: true)
+            stamp = next
+        }
+        let version = stamp.map { RowVersion(dots: [$0.dot]) }
+        let result = SaveResult(
+            transaction: stamp?.dot, timestamp: stamp?.timestamp, seen: seen, token: engine.token,
+            insertedRows: [], conflicts: Array(engine.group.closedConflicts[closedBefore...]),
+            rows: parts.flatMap(\.saved).map {
+                SaveResult.SavedRow(
+                    objectID: $0.object, version: $0.version ?? version, values: nil)
+            })
+        if let saveID = request.saveID { try engine.remember(result, under: saveID) }
+        return result
+    }
+
+    override func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change] {
+        isShowing = true
+        try engine.markShown(as: stamp)
+        for root in tables.keys.sorted() { try tables[root]?.show(in: engine.database) }
+        var digest = engine.state.digest
+        for part in parts {
+            for row in part.rows {
+                digest.subtract(row.old)
+                digest.add(row.new.finalize(stamp.dot))
+                engine.group.updated.append(row.object)
+            }
+        }
+        engine.state.digest = digest
+        return parts.flatMap(\.rest)
+    }
+
+    // MARK: Afterwards
+
+    private func finish(
+        _ rows: ArraySlice<(row: RowID, root: String)>, _ engine: StoreEngine
+    ) throws {
+        let shown = engine.state.actors.staged
+        for (row, root) in rows {
+            guard let table = tables[root] else { continue }
+            if let shown {
+                try table.fold(
+                    row, version: engine.state.actors.integer(shown.dot),
+                    timestamp: Int64(bitPattern: shown.timestamp.rawValue), in: engine.database)
+            } else {
+                try table.remove(row, in: engine.database)
+            }
+        }
+    }
+
+    private func end(_ engine: StoreEngine) throws {
+        for root in tables.keys.sorted() {
+            try tables[root]?.drop(
+                in: engine.database, isShown: engine.state.actors.staged != nil)
+        }
+        try engine.endStaging()
+    }
+}

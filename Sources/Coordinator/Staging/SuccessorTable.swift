@@ -1,0 +1,173 @@
+import Foundation
+import GRDB
+import Merge
+
+/// The successors of rows that a staged transaction changes, in a table beside that of their hierarchy.
+///
+/// Until they are shown nobody reads them. To show them the hierarchy's table makes way for a view of
+/// the same name: a row that has a successor is read as that. Whoever writes to the view writes the
+/// row itself, which has no successor then. Once no row has one, the table has its name again. So
+/// neither readers nor writers need to know of any of this.
+///
+///     hidden   "Product"                   "_successor.Product"
+///     shown    "_former.Product"  ◄─ view "Product" ─►  "_successor.Product"
+///     folded   "Product"
+///
+/// Whether it is shown is the same for all tables of a staged transaction, see `_staged`.
+struct SuccessorTable {
+    private static let prefix = "_successor."
+    private static let formerPrefix = "_former."
+
+    /// The root of the hierarchy.
+    let root: String
+    /// The columns of its table, quoted, in their order.
+    private let columns: [String]
+
+    private var shown: String { EntityTable.quote(root) }
+    private var successors: String { EntityTable.quote(Self.prefix + root) }
+    private var former: String { EntityTable.quote(Self.formerPrefix + root) }
+
+    /// The tables that a store has.
+    static func all(in database: Database) throws -> [SuccessorTable] {
+        try String.fetchAll(
+            database,
+            sql: """
+                SELECT substr(name, ?1) FROM sqlite_master
+                WHERE type = 'table' AND substr(name, 1, ?1 - 1) = ?2 ORDER BY name
+                """, arguments: [prefix.count + 1, prefix]
+        ).map { root in
+            SuccessorTable(
+                root: root, columns: try Self.columns(of: prefix + root, database).map(\.name))
+        }
+    }
+
+    /// Makes the table of a hierarchy, without rows.
+    static func create(root: String, in database: Database) throws -> SuccessorTable {
+        let columns = try columns(of: root, database)
+        let table = SuccessorTable(root: root, columns: columns.map(\.name))
+        let list = columns.map { name, type in
+            "\(name) \(type)" + (name == "\"_id\"" ? " PRIMARY KEY" : "")
+        }
+        try database.execute(
+            sql: "CREATE TABLE \(table.successors) (\(list.joined(separator: ", ")))")
+        return table
+    }
+
+    private static func columns(
+        of table: String, _ database: Database
+    ) throws -> [(name: String, type: String)] {
+        try Row.fetchAll(
+            database, sql: "SELECT name, type FROM pragma_table_info(?) ORDER BY cid",
+            arguments: [table]
+        ).map { (EntityTable.quote($0[0]), $0[1]) }
+    }
+
+    /// Has the successors read in the place of their rows.
+    func show(in database: Database) throws {
+        let list = columns.joined(separator: ", ")
+        let values = columns.map { "NEW.\($0)" }.joined(separator: ", ")
+        let assigned = columns.filter { $0 != "\"_id\"" }.map { "\($0) = NEW.\($0)" }
+            .joined(separator: ", ")
+        func trigger(_ event: String, _ body: String) -> String {
+            "CREATE TRIGGER \(EntityTable.quote(Self.prefix + root + "." + event)) "
+                + "INSTEAD OF \(event) ON \(shown) BEGIN \(body) END;"
+        }
+        try database.execute(
+            sql: """
+                ALTER TABLE \(shown) RENAME TO \(former);
+                CREATE VIEW \(shown) AS
+                    SELECT \(list) FROM \(former) AS f
+                    WHERE NOT EXISTS (SELECT 1 FROM \(successors) AS s WHERE s._id = f._id)
+                    UNION ALL SELECT \(list) FROM \(successors);
+                \(trigger("INSERT", "INSERT INTO \(former) (\(list)) VALUES (\(values));"))
+                \(trigger(
+                    "UPDATE",
+                    "DELETE FROM \(successors) WHERE _id = OLD._id; "
+                        + "UPDATE \(former) SET \(assigned) WHERE _id = OLD._id;"))
+                \(trigger(
+                    "DELETE",
+                    "DELETE FROM \(successors) WHERE _id = OLD._id; "
+                        + "DELETE FROM \(former) WHERE _id = OLD._id;"))
+                """)
+    }
+
+    /// Gives the table its name back, once no row has a successor, or none is to be shown.
+    func drop(in database: Database, isShown: Bool) throws {
+        if isShown {
+            try database.execute(
+                sql: "DROP VIEW \(shown); ALTER TABLE \(former) RENAME TO \(shown)")
+        }
+        try database.execute(sql: "DROP TABLE \(successors)")
+    }
+
+    /// Writes a successor.
+    func insert(
+        _ loaded: LoadedRow, registers: [UInt8]?, in database: Database
+    ) throws {
+        let table = loaded.table
+        let columns = table.selectedColumns + (table.entity.sharesTable ? ["_entity"] : [])
+        let statement = try database.prepared(
+            "INSERT INTO \(successors) (\(columns.joined(separator: ", "))) VALUES ("
+                + (1...columns.count).map { "?\($0)" }.joined(separator: ", ") + ")")
+        statement.bind(1, loaded.row.rawValue)
+        statement.bind(2, ActorTable.stagedVersion)
+        statement.bind(3, Int64(0))
+        if let registers {
+            statement.bind(4, registers)
+        } else {
+            statement.bindNull(4)
+        }
+        var index: Int32 = 5
+        for value in loaded.columns {
+            statement.bind(index, value)
+            index += 1
+        }
+        if table.entity.sharesTable { statement.bind(index, table.code) }
+        try statement.run()
+    }
+
+    /// Removes a row's successor, if it has one.
+    func remove(_ row: RowID, in database: Database) throws {
+        let statement = try database.prepared("DELETE FROM \(successors) WHERE _id = ?1")
+        statement.bind(1, row.rawValue)
+        try statement.run()
+    }
+
+    /// Puts a shown successor in the place of its row; nothing where the row has been written since.
+    ///
+    /// - Parameters:
+    ///   - version: the integer of the transaction's dot.
+    ///   - timestamp: its raw value.
+    func fold(
+        _ row: RowID, version: Int64, timestamp: Int64, in database: Database
+    ) throws {
+        let look = try database.prepared("SELECT _registers FROM \(successors) WHERE _id = ?1")
+        look.bind(1, row.rawValue)
+        guard try look.step() else { return }
+        let registers = look.isNull(0) ? nil : look.bytes(0)
+        look.reset()
+        let system = ["\"_id\"", "\"_version\"", "\"_timestamp\"", "\"_registers\""]
+        let assigned = columns.filter { !system.contains($0) }.map { ", \($0) = s.\($0)" }.joined()
+        let statement = try database.prepared(
+            "UPDATE \(former) AS f SET _version = ?2, _timestamp = ?3, _registers = ?4\(assigned) "
+                + "FROM \(successors) AS s WHERE s._id = ?1 AND f._id = ?1")
+        statement.bind(1, row.rawValue)
+        statement.bind(2, version)
+        statement.bind(3, timestamp)
+        if let registers {
+            statement.bind(
+                4,
+                try StoreEngine.restamped(registers, version, UInt64(bitPattern: timestamp)))
+        } else {
+            statement.bindNull(4)
+        }
+        try statement.run()
+        try remove(row, in: database)
+    }
+
+    /// The rows that have a successor.
+    func rows(in database: Database) throws -> [RowID] {
+        try Int64.fetchAll(database, sql: "SELECT _id FROM \(successors) ORDER BY _id")
+            .map { RowID($0) }
+    }
+}
