@@ -55,6 +55,10 @@ extension StoreEngine {
         guard state.versionVector[transaction.dot.actor] == transaction.dot.sequence - 1,
             state.versionVector.covers(transaction.seen)
         else { throw ApplyRejection(dot: transaction.dot, reason: "It is not causally ready.") }
+        guard transaction.dot.actor.incarnation > 0 else {
+            throw ApplyRejection(
+                dot: transaction.dot, reason: "No opening of a store has the incarnation 0.")
+        }
         let shapes = try resolve(transaction)
         if !isLocal, showing == nil { try checkForeign(transaction, shapes: shapes) }
 

@@ -235,6 +235,7 @@ extension StoreEngine {
             } else {
                 statement.bind(4, RowCoding.inserted(table, exceptions: exceptions))
             }
+            staging?.noteReferences(of: change.values)
             let names = table.entity.digestNames
             var hasher = RowHasher(entity: names.entity, row: change.row, insertion: dot)
             for (position, place) in places.enumerated() {

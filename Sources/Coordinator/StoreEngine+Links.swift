@@ -15,6 +15,7 @@ extension StoreEngine {
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID, isAlive: Bool,
         stamp: Stamp, seen: VersionVector
     ) throws {
+        for end in [source, target] { staging?.noteReferred(end) }
         let old = try loadLink(link, source: source, target: target)
         var new = old
         new.apply(Sibling(stamp: stamp, value: isAlive), seen: seen)

@@ -186,6 +186,7 @@ extension StoreEngine {
         }
         if table.entity.sharesTable { statement.bind(index, table.code) }
         try statement.run()
+        staging?.noteReferences(of: values)
 
         state.digest.add(
             RowDigest.hashPristine(table, row: row, dot: stamp.dot, values: values))
@@ -305,6 +306,7 @@ extension StoreEngine {
     }
 
     func writeColumns(_ sql: String, _ new: LoadedRow) throws {
+        staging?.noteReferences(of: new.columns)
         let statement = try database.prepared(sql)
         guard let latest = new.state.existence.siblings.last else {
             preconditionFailure("Row \(new.row) has no existence.")
@@ -362,6 +364,7 @@ extension StoreEngine {
             try statement.run()
         }
         for target in after.subtracting(before).sorted() {
+            staging?.noteReferred(target)
             let statement = try database.prepared(
                 "INSERT OR IGNORE INTO _dangling (target, row, entity) VALUES (?1, ?2, ?3)")
             statement.bind(1, target.rawValue)

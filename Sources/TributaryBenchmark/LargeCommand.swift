@@ -15,7 +15,7 @@ struct LargeCommand: AsyncParsableCommand {
     @Option(help: "How many objects the transaction has.")
     var objects = 100_000
 
-    @Option(help: "What they are: plain, references, keys or updates; without, all of these.")
+    @Option(help: "What they are: plain, references, keys, updates or deletes; without, all.")
     var kind: Kind?
 
     func run() async throws {
@@ -32,13 +32,16 @@ struct LargeCommand: AsyncParsableCommand {
         case keys
         /// They are there, and get another value.
         case updates
+        /// They are there, and are deleted.
+        case deletes
 
         fileprivate var title: String {
             switch self {
             case .plain: ""
             case .references: "with references "
             case .keys: "with unique keys "
-            case .updates: "that are there "
+            case .updates: "that are there and get another value "
+            case .deletes: "that are there and are deleted "
             }
         }
     }
@@ -80,7 +83,7 @@ struct LargeCommand: AsyncParsableCommand {
     }
 
     /// The large transaction; before one with references the products are saved, before one of updates
-    /// the objects.
+    /// or deletes the objects.
     private func request(_ store: SampleData.Store, _ kind: Kind) throws -> SaveRequest {
         let model = store.coordinator.model
         func insertion(
@@ -106,14 +109,16 @@ struct LargeCommand: AsyncParsableCommand {
                             "code": .string("code \(number)"), "name": .string("name \(number)"),
                         ])
                 })
-        case .updates:
+        case .updates, .deletes:
             let saved: SaveResult = try store.coordinator.save(
                 SampleData.insert((0..<objects).map(SampleData.Item.init), store.entity))
             return SaveRequest(
                 operations: saved.insertedRows.enumerated().map { number, inserted in
-                    SaveOperation(
-                        kind: .update, entity: store.entity, row: inserted.row,
-                        values: [(2, .string("another note, \(number)"))])
+                    kind == .deletes
+                        ? SaveOperation(kind: .delete, entity: store.entity, row: inserted.row)
+                        : SaveOperation(
+                            kind: .update, entity: store.entity, row: inserted.row,
+                            values: [(2, .string("another note, \(number)"))])
                 })
         case .references: break
         }
@@ -152,8 +157,8 @@ struct LargeCommand: AsyncParsableCommand {
         var bytes = 0
         for _ in 0..<common.rounds {
             try await Workspace.with(common.directory, "large") { workspace in
-                let model =
-                    [.plain, .updates].contains(kind) ? try SampleData.model() : try Self.model()
+                let isPlain = [.plain, .updates, .deletes].contains(kind)
+                let model = isPlain ? try SampleData.model() : try Self.model()
                 let stores = try (1...2).map {
                     try SampleData.openStore(
                         at: workspace.file("n\($0).sqlite"), node: $0, model: model)
@@ -167,7 +172,7 @@ struct LargeCommand: AsyncParsableCommand {
                     try $0.transactions(notCoveredBy: VersionVector(), byteLimit: .max).transactions
                 }
                 let transactions = try log.map { try EncodedTransaction(decoding: $0) }
-                guard let large = transactions.lastIndex(where: { $0.bytes.count > 10 * objects })
+                guard let large = transactions.lastIndex(where: { $0.bytes.count > 5 * objects })
                 else { throw BenchmarkError("The large transaction is not in the log.") }
                 bytes = transactions[large].bytes.count
                 _ = try two.coordinator.apply(Array(transactions[..<large]))

@@ -21,7 +21,7 @@ import Merge
 ///    depends on has had that part written anew, or all of it given up.
 /// 4. An opening finds what a crash has left, by `_staged`: it folds or removes it.
 ///
-/// Inserts are staged by ``StagedInserts``, updates by ``StagedUpdates``; other kinds of transaction, and
+/// Inserts are staged by ``StagedInserts``, updates and deletes by ``StagedChanges``; other kinds of transaction, and
 /// those of another model, are written in one piece, however large.
 class StagedTransaction {
     /// Where the transaction comes from.
@@ -52,7 +52,7 @@ class StagedTransaction {
 
     /// The transaction in the form that suits it; nil where it is of no kind that can be staged.
     static func of(_ origin: Origin, _ engine: StoreEngine) -> StagedTransaction? {
-        StagedInserts(origin, engine) ?? StagedUpdates(origin, engine)
+        StagedInserts(origin, engine) ?? StagedChanges(origin, engine)
     }
 
     /// Whether whoever asked for it has heard what came of it.
@@ -108,6 +108,14 @@ class StagedTransaction {
 
     /// Takes note that a row is written that is there, or is shown no more.
     func noteWritten(_ row: RowID, isShown: Bool) {}
+
+    /// Takes note that a row, or a link, comes to refer to another row.
+    func noteReferred(_ row: RowID) {}
+
+    /// Takes note of what a row refers to.
+    final func noteReferences(of values: some Sequence<PropertyValue>) {
+        for case .reference(let row) in values { noteReferred(row) }
+    }
 
     /// Takes note that a save takes a key of a row that nobody sees yet.
     func noteKeyTaken() {}

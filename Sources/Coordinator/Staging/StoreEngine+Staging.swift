@@ -109,14 +109,16 @@ extension StoreEngine {
         let staged = try StoreLayout.readStaged(in: database)
         if case .none = staged { return false }
         for table in try SuccessorTable.all(in: database) {
-            guard case .shown(let dot, let timestamp) = staged else {
+            let rows = try table.rows(in: database)
+            if case .shown(let dot, let timestamp) = staged {
+                for row in rows {
+                    try table.fold(row, version: dot, timestamp: timestamp, in: database)
+                }
+                try table.drop(in: database, isShown: true)
+            } else {
+                for row in rows { try table.remove(row, in: database) }
                 try table.drop(in: database, isShown: false)
-                continue
             }
-            for row in try table.rows(in: database) {
-                try table.fold(row, version: dot, timestamp: timestamp, in: database)
-            }
-            try table.drop(in: database, isShown: true)
         }
         let tables = try String.fetchAll(
             database,

@@ -9,6 +9,9 @@ import Merge
 /// row itself, which has no successor then. Once no row has one, the table has its name again. So
 /// neither readers nor writers need to know of any of this.
 ///
+/// A row that is deleted has a successor without a version, which is read as no row; its tombstone is
+/// there from the beginning, for a tombstone counts only where its row is in no table.
+///
 ///     hidden   "Product"                   "_successor.Product"
 ///     shown    "_former.Product"  ◄─ view "Product" ─►  "_successor.Product"
 ///     folded   "Product"
@@ -49,7 +52,25 @@ struct SuccessorTable {
             "\(name) \(type)" + (name == "\"_id\"" ? " PRIMARY KEY" : "")
         }
         try database.execute(
-            sql: "CREATE TABLE \(table.successors) (\(list.joined(separator: ", ")))")
+            sql: """
+                DROP TABLE IF EXISTS \(table.successors);
+                CREATE TABLE \(table.successors) (\(list.joined(separator: ", ")))
+                """)
+        // What is looked up in one is looked up in the other: without these a save would read all
+        // successors for each reference and each key, and a fetch for each row.
+        let indexes = try String.fetchAll(
+            database, sql: "SELECT name FROM pragma_index_list(?) WHERE origin = 'c' ORDER BY name",
+            arguments: [root])
+        for index in indexes {
+            let elements = try String?.fetchAll(
+                database, sql: "SELECT name FROM pragma_index_info(?) ORDER BY seqno",
+                arguments: [index]
+            ).compactMap { $0.map(EntityTable.quote) }
+            if elements.isEmpty { continue }
+            try database.execute(
+                sql: "CREATE INDEX \(EntityTable.quote(prefix + index)) "
+                    + "ON \(table.successors) (\(elements.joined(separator: ", ")))")
+        }
         return table
     }
 
@@ -78,8 +99,13 @@ struct SuccessorTable {
                 CREATE VIEW \(shown) AS
                     SELECT \(list) FROM \(former) AS f
                     WHERE NOT EXISTS (SELECT 1 FROM \(successors) AS s WHERE s._id = f._id)
-                    UNION ALL SELECT \(list) FROM \(successors);
-                \(trigger("INSERT", "INSERT INTO \(former) (\(list)) VALUES (\(values));"))
+                    UNION ALL SELECT \(list) FROM \(successors) WHERE _version IS NOT NULL;
+                \(trigger(
+                    "INSERT",
+                    "DELETE FROM \(former) WHERE _id = NEW._id AND EXISTS (SELECT 1 "
+                        + "FROM \(successors) AS s WHERE s._id = NEW._id AND s._version IS NULL); "
+                        + "DELETE FROM \(successors) WHERE _id = NEW._id AND _version IS NULL; "
+                        + "INSERT INTO \(former) (\(list)) VALUES (\(values));"))
                 \(trigger(
                     "UPDATE",
                     "DELETE FROM \(successors) WHERE _id = OLD._id; "
@@ -100,7 +126,22 @@ struct SuccessorTable {
         try database.execute(sql: "DROP TABLE \(successors)")
     }
 
-    /// Writes a successor.
+    /// Writes the successor of a row that is deleted.
+    ///
+    /// - Parameter registers: the tombstone's.
+    func insertDead(_ dead: LoadedRow, registers: [UInt8], in database: Database) throws {
+        let statement = try database.prepared("INSERT INTO \(successors) (_id) VALUES (?1)")
+        statement.bind(1, dead.row.rawValue)
+        try statement.run()
+        let tombstone = try database.prepared(
+            "INSERT INTO _tombstone (row, entity, registers) VALUES (?1, ?2, ?3)")
+        tombstone.bind(1, dead.row.rawValue)
+        tombstone.bind(2, dead.table.code)
+        tombstone.bind(3, registers)
+        try tombstone.run()
+    }
+
+    /// Writes the successor of a row that stays.
     func insert(
         _ loaded: LoadedRow, registers: [UInt8]?, in database: Database
     ) throws {
@@ -126,8 +167,18 @@ struct SuccessorTable {
         try statement.run()
     }
 
-    /// Removes a row's successor, if it has one.
+    /// Removes a row's successor, if it has one, before it is shown.
     func remove(_ row: RowID, in database: Database) throws {
+        // Where the row is gone the tombstone is not ours.
+        let tombstone = try database.prepared(
+            "DELETE FROM _tombstone WHERE row = ?1 "
+                + "AND EXISTS (SELECT 1 FROM \(shown) WHERE _id = ?1)")
+        tombstone.bind(1, row.rawValue)
+        try tombstone.run()
+        try forget(row, database)
+    }
+
+    private func forget(_ row: RowID, _ database: Database) throws {
         let statement = try database.prepared("DELETE FROM \(successors) WHERE _id = ?1")
         statement.bind(1, row.rawValue)
         try statement.run()
@@ -141,11 +192,14 @@ struct SuccessorTable {
     func fold(
         _ row: RowID, version: Int64, timestamp: Int64, in database: Database
     ) throws {
-        let look = try database.prepared("SELECT _registers FROM \(successors) WHERE _id = ?1")
+        let look = try database.prepared(
+            "SELECT _registers, _version FROM \(successors) WHERE _id = ?1")
         look.bind(1, row.rawValue)
         guard try look.step() else { return }
         let registers = look.isNull(0) ? nil : look.bytes(0)
+        let isDead = look.isNull(1)
         look.reset()
+        if isDead { return try bury(row, version, timestamp, database) }
         let system = ["\"_id\"", "\"_version\"", "\"_timestamp\"", "\"_registers\""]
         let assigned = columns.filter { !system.contains($0) }.map { ", \($0) = s.\($0)" }.joined()
         let statement = try database.prepared(
@@ -162,7 +216,36 @@ struct SuccessorTable {
             statement.bindNull(4)
         }
         try statement.run()
-        try remove(row, in: database)
+        try forget(row, database)
+    }
+
+    /// Takes a row away that is shown as deleted, and lets its tombstone be collected in time.
+    private func bury(
+        _ row: RowID, _ version: Int64, _ timestamp: Int64, _ database: Database
+    ) throws {
+        let removal = try database.prepared("DELETE FROM \(former) WHERE _id = ?1")
+        removal.bind(1, row.rawValue)
+        try removal.run()
+        try forget(row, database)
+        let look = try database.prepared("SELECT registers FROM _tombstone WHERE row = ?1")
+        look.bind(1, row.rawValue)
+        guard try look.step() else { return }
+        let registers = look.bytes(0)
+        look.reset()
+        let update = try database.prepared("UPDATE _tombstone SET registers = ?2 WHERE row = ?1")
+        update.bind(1, row.rawValue)
+        update.bind(
+            2, try StoreEngine.restamped(registers, version, UInt64(bitPattern: timestamp)))
+        try update.run()
+        let uncollected = try database.prepared(
+            """
+            INSERT OR IGNORE INTO _uncollected (row, target, name, waitsFor)
+            SELECT t.row, 0, n.entity, ?2 FROM _tombstone AS t
+                JOIN _name AS n ON n.code = t.entity WHERE t.row = ?1
+            """)
+        uncollected.bind(1, row.rawValue)
+        uncollected.bind(2, version)
+        try uncollected.run()
     }
 
     /// The rows that have a successor.

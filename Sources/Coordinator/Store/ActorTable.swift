@@ -19,7 +19,7 @@ struct ActorTable: Sendable {
     static let stagedVersion: Int64 = 1 << 62 | 1
 
     /// Stands in registers for the dot of such a transaction, likewise: of an incarnation that no
-    /// opening gives.
+    /// opening gives, and that is not let in from elsewhere.
     static let stagedStamp: Stamp = {
         guard let node = NodeID(1) else { preconditionFailure("There is a node 1.") }
         let dot = Dot(actor: ActorID(node: node, incarnation: 0), sequence: 1)

@@ -87,7 +87,13 @@ extension StoreReader {
                 + "WHERE _id > ?1\(own)\(shown) ORDER BY _id LIMIT ?2"
         case .eclipsed: sql = "SELECT \(list) FROM _eclipsed WHERE row > ?1 ORDER BY row LIMIT ?2"
         case .tombstones:
-            sql = "SELECT \(list) FROM _tombstone WHERE row > ?1 ORDER BY row LIMIT ?2"
+            // Rows that a staged transaction is going to delete have theirs already.
+            let staged = try hidesRows() ? SuccessorTable.all(in: database) : []
+            let alive = staged.map {
+                " AND NOT EXISTS (SELECT 1 FROM \(EntityTable.quote($0.root)) WHERE _id = row)"
+            }
+            sql =
+                "SELECT \(list) FROM _tombstone WHERE row > ?1\(alive.joined()) ORDER BY row LIMIT ?2"
         }
         let statement = try database.prepared(sql)
         statement.bind(1, last?.rawValue ?? .min)

@@ -32,8 +32,8 @@ enum LargeInCompany {
         return requests
     }
 
-    /// Updates of all that a client sees of an entity, and saves behind them that write, delete or
-    /// lead to what they change.
+    /// Updates or deletes of all that a client sees of an entity, and saves behind them that write,
+    /// delete or lead to what they change.
     private static func updates(
         _ session: WorkloadSession, _ generator: inout SeededGenerator
     ) -> [SaveRequest] {
@@ -43,7 +43,13 @@ enum LargeInCompany {
         let rows = session.rows(entity, &generator)
         guard rows.count > 1 else { return [] }
         var large = SaveComposer(session)
+        // All are updated, nearly all deleted, or one here and there.
+        let deletes = [0, 5, 2][generator.number(below: 3)]
         for row in rows {
+            if generator.number(below: 6) < deletes {
+                large.delete(row, &generator)
+                continue
+            }
             let values = plainValues(of: row, session, &generator)
             if !values.isEmpty, !generator.chance(in: 12) {
                 large.update(row, values: values, &generator)

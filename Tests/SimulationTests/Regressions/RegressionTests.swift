@@ -574,7 +574,7 @@ struct RegressionTests {
             hasJoins: true, hasLargeUpdates: true,
             lesson: """
                 Law 1. A staged update of a row that is one register made its claim to a one-to-one newer \
-                than another row's, and nobody settled the claims anew. StagedUpdatesTests.claims.
+                than another row's, and nobody settled the claims anew. StagedChangesTests.claims.
                 """),
     ]
 

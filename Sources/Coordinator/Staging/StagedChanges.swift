@@ -1,20 +1,22 @@
 import Merge
 
-/// A transaction of very many updates, staged.
+/// A transaction of very many updates and deletes, staged.
 ///
 /// What it leaves of each row is written beside the row, see ``SuccessorTable``. That is known early of
 /// rows whose outcome hangs on nothing but themselves: updates of attributes that no unique key is of,
-/// which overwrite all that the row has. What else the transaction changes, a few things, is applied by
-/// the commit that shows it, as if it were alone.
+/// which overwrite all that the row has, and deletes of rows without unique keys that nothing refers to.
+/// What else the transaction changes, a few things, is applied by the commit that shows it, as if it
+/// were alone.
 ///
 /// Invariants
-/// 1. A row with a successor is as it was when that was written. Where something writes the row in
-///    between, the part of the transaction that changes it is written anew; where that happens
-///    again and again it is given up.
+/// 1. A row with a successor is as it was when that was written, and a row that is to be deleted is
+///    referred to by none. Where something writes the row in between, or comes to refer to it, the
+///    part of the transaction that changes it is written anew; where that happens again and again
+///    it is given up.
 /// 2. References and unique keys of a successor are those of its row, and so is the age of its claims to
 ///    one-to-ones, so that nothing else changes with it: no other row's projection, no group, no claim.
 /// 3. A successor has no siblings, and its row had none, so the journal stays as it is.
-final class StagedUpdates: StagedTransaction {
+final class StagedChanges: StagedTransaction {
     enum Limits {
         /// Changes that are applied by the commit that shows the transaction: some milliseconds.
         static let rest = 200
@@ -27,7 +29,14 @@ final class StagedUpdates: StagedTransaction {
         let object: ManagedObjectID
         let root: String
         let old: (UInt64, UInt64)
-        let new: RowDigest.Staged
+        /// Nil of one that is deleted.
+        let new: RowDigest.Staged?
+    }
+
+    /// What a save's answer says of an object that it names.
+    private enum Saved {
+        case written, deleted
+        case asItWas(RowVersion)
     }
 
     /// So many operations or changes as are done at once.
@@ -41,19 +50,22 @@ final class StagedUpdates: StagedTransaction {
         /// Of a save, what it changes, also as the log holds it.
         var changes: [Change] = []
         var encoded = CBORWriter()
-        /// Of a save, every object that it names, with its version where it does not change that.
-        var saved: [(object: ManagedObjectID, version: RowVersion?)] = []
+        /// Of a save, every object that it names.
+        var saved: [(object: ManagedObjectID, outcome: Saved)] = []
     }
 
     private var parts: [Part] = []
     /// The part that each row belongs to.
     private var owners: [RowID: Int] = [:]
+    /// Rows that are deleted, with a successor.
+    private var dead: Set<RowID> = []
     /// Parts of which something was written in between.
     private var overtaken: Set<Int> = []
     /// The tables of successors, by root.
     private var tables: [String: SuccessorTable] = [:]
     private var isBegun = false
     private var isShowing = false
+    private var lookupsByRoot: [String: [String]] = [:]
     private var shapes = ShapeTable()
     private var resolved: [ResolvedShape] = []
     /// The rows to be folded or discarded, once it is shown or given up.
@@ -67,12 +79,17 @@ final class StagedUpdates: StagedTransaction {
     init?(_ origin: Origin, _ engine: StoreEngine) {
         switch origin {
         case .save(let request):
-            guard request.membership.isEmpty,
-                request.operations.allSatisfy({ $0.kind == .update && $0.relationships.isEmpty })
+            let kinds = Set(request.operations.lazy.map(\.kind))
+            guard request.membership.isEmpty, kinds.isSubset(of: [.update, .delete]),
+                request.operations.allSatisfy({ $0.relationships.isEmpty })
             else { return nil }
+            // Whether an object has as many others as it must hangs on what those lead to.
+            if request.operations.contains(where: { Self.hasCounts($0, engine) }) { return nil }
         case .foreign(let encoded):
             let transaction = encoded.transaction
-            let others = transaction.changes.lazy.filter { $0.kind != .update }
+            let others = transaction.changes.lazy.filter {
+                $0.kind != .update && $0.kind != .delete
+            }
             guard transaction.modelHash == engine.model.versionHash,
                 transaction.dot.actor != engine.actor,
                 others.prefix(Limits.rest + 1).count <= Limits.rest,
@@ -82,6 +99,10 @@ final class StagedUpdates: StagedTransaction {
             resolved = shapes
         }
         super.init(origin, phase: .writing)
+    }
+
+    private static func hasCounts(_ operation: SaveOperation, _ engine: StoreEngine) -> Bool {
+        operation.entity.familyNames.contains { engine.table($0).hasCounts }
     }
 
     private var count: Int {
@@ -95,6 +116,10 @@ final class StagedUpdates: StagedTransaction {
         guard !isShowing, let part = owners[row] else { return }
         overtaken.insert(part)
         if phase == .complete { phase = .writing }
+    }
+
+    override func noteReferred(_ row: RowID) {
+        if dead.contains(row) { noteWritten(row, isShown: true) }
     }
 
     override func advance(_ engine: StoreEngine, atMost count: Int) throws {
@@ -141,6 +166,7 @@ final class StagedUpdates: StagedTransaction {
                 if parts.indices.contains(place) {
                     for row in parts[place].rows {
                         try tables[row.root]?.remove(row.object.row, in: engine.database)
+                        dead.remove(row.object.row)
                     }
                     for row in parts[place].owned { owners[row] = nil }
                 }
@@ -199,14 +225,16 @@ final class StagedUpdates: StagedTransaction {
             throw NotStageable()
         }
         for row in plan.order {
-            guard let planned = plan.rows[row], planned.kind == .update, !planned.isSettled,
+            guard let planned = plan.rows[row],
+                planned.kind == .update || planned.kind == .delete, !planned.isSettled,
                 !planned.resolves, let loaded = planned.loaded, loaded.isVisible,
                 loaded.eclipsed.isEmpty,
                 planned.values.allSatisfy({ isPlain($0.position, of: planned.table) })
             else { throw NotStageable() }
             try own(row, &part, at: place)
             let change = engine.change(planned, row, &shapes)
-            part.saved.append((loaded.objectID, change == nil ? loaded.version : nil))
+            let unchanged = change == nil ? Saved.asItWas(loaded.version) : .written
+            part.saved.append((loaded.objectID, planned.kind == .delete ? .deleted : unchanged))
             guard let change else { continue }
             resolved += try shapes.shapes[resolved.count...].map(engine.resolve)
             part.changes.append(change)
@@ -227,6 +255,8 @@ final class StagedUpdates: StagedTransaction {
         _ engine: StoreEngine, _ known: LoadedRow? = nil
     ) throws {
         guard let (old, new) = try successor(change, of: shapes, seen, engine, known) else {
+            // What the delete rules of a save's deletes say hangs on what refers to their rows.
+            if change.kind == .delete, !isForeign { throw NotStageable() }
             part.rest.append(change)
             return
         }
@@ -234,13 +264,20 @@ final class StagedUpdates: StagedTransaction {
         let table =
             try tables[root] ?? SuccessorTable.create(root: root, in: engine.database)
         tables[root] = table
-        try table.insert(
-            new, registers: engine.coding(new.table).encode(new.state, columns: new.columns),
-            in: engine.database)
+        let coding = engine.coding(new.table)
+        if new.isAlive {
+            try table.insert(
+                new, registers: coding.encode(new.state, columns: new.columns),
+                in: engine.database)
+        } else {
+            try table.insertDead(
+                new, registers: coding.encode(new.state, columns: nil) ?? [], in: engine.database)
+            dead.insert(new.row)
+        }
         part.rows.append(
             Row(
                 object: new.objectID, root: root, old: RowDigest.hash(old),
-                new: RowDigest.staged(new)))
+                new: new.isAlive ? RowDigest.staged(new) : nil))
     }
 
     /// A row before and after a change, where nothing else changes with it.
@@ -248,7 +285,8 @@ final class StagedUpdates: StagedTransaction {
         _ change: Change, of shapes: [ChangeShape], _ seen: VersionVector, _ engine: StoreEngine,
         _ known: LoadedRow?
     ) throws -> (old: LoadedRow, new: LoadedRow)? {
-        guard change.kind == .update, case .rows(let table, let positions) = resolved[change.shape],
+        guard change.kind == .update || change.kind == .delete,
+            case .rows(let table, let positions) = resolved[change.shape],
             let old = try known ?? engine.load(table, change.row), old.table === table,
             old.isVisible, old.eclipsed.isEmpty, !old.state.hasSiblings
         else { return nil }
@@ -258,9 +296,11 @@ final class StagedUpdates: StagedTransaction {
         }
         let bound = table.references.map(\.position) + table.constrained.sorted()
         guard bound.allSatisfy({ shows(old, $0) == old.columns[$0] }) else { return nil }
+        let isDelete = change.kind == .delete
+        if isDelete, try !isFree(old, engine) { return nil }
         var state = old.state
         let write = engine.rowWrite(
-            .update, table, positions, change.values,
+            isDelete ? .delete : .update, table, positions, change.values,
             assignedCount: shapes[change.shape].assigned.count)
         do {
             try state.apply(
@@ -268,16 +308,57 @@ final class StagedUpdates: StagedTransaction {
         } catch { return nil }
         if state.hasSiblings { return nil }
         let new = LoadedRow(
-            table: table, row: change.row, state: state, isAlive: true, columns: [])
+            table: table, row: change.row, state: state, isAlive: !isDelete, columns: [])
+        if isDelete { return (old, new) }
         let columns = table.entity.properties.indices.map { shows(new, $0) }
         guard bound.allSatisfy({ columns[$0] == old.columns[$0] }) else { return nil }
-        // Where the row is one register its claims are as old as its newest write.
-        if table.entity.policies.isRowGrained,
-            !table.exclusive.allSatisfy({ columns[$0.position].isNull })
-        {
-            return nil
+        // A claim is as old as the newest write of its reference; where the row is one register, of
+        // anything.
+        let isRowGrained = table.entity.policies.isRowGrained
+        let renewed = table.exclusive.filter {
+            !columns[$0.position].isNull && (isRowGrained || positions.contains($0.position))
         }
+        if !renewed.isEmpty { return nil }
         return (old, new.showing(columns))
+    }
+
+    /// Whether nothing hangs on a row's being there: it has no unique key and no claim, and nothing
+    /// refers to it, be it unheard.
+    private func isFree(_ row: LoadedRow, _ engine: StoreEngine) throws -> Bool {
+        guard !row.table.isGrouped,
+            row.table.exclusive.allSatisfy({ row.columns[$0.position].isNull })
+        else { return false }
+        for sql in lookups(row.table.entity.root, engine) {
+            let statement = try engine.database.prepared(sql)
+            statement.bind(1, row.row.rawValue)
+            defer { statement.reset() }
+            if try statement.step() { return false }
+        }
+        return true
+    }
+
+    /// The statements that find what refers to a row of a hierarchy.
+    private func lookups(_ root: String, _ engine: StoreEngine) -> [String] {
+        if let known = lookupsByRoot[root] { return known }
+        var found: Set = ["SELECT 1 FROM _dangling WHERE target = ?1 LIMIT 1"]
+        for table in engine.tables.values {
+            for (position, target) in table.references where target == root {
+                let column = EntityTable.quote(table.entity.properties[position].name)
+                found.insert(
+                    "SELECT 1 FROM \(EntityTable.quote(table.entity.root)) "
+                        + "WHERE \(column) = ?1 LIMIT 1")
+            }
+        }
+        for link in engine.model.links {
+            for (end, entity) in [("source", link.source), ("target", link.target)]
+            where engine.table(entity).entity.root == root {
+                found.insert(
+                    "SELECT 1 FROM \(EntityTable.quote(link.name)) WHERE \(end) = ?1 LIMIT 1")
+            }
+        }
+        let sorted = found.sorted()
+        lookupsByRoot[root] = sorted
+        return sorted
     }
 
     // MARK: Showing
@@ -308,8 +389,12 @@ final class StagedUpdates: StagedTransaction {
             transaction: stamp?.dot, timestamp: stamp?.timestamp, seen: seen, token: engine.token,
             insertedRows: [], conflicts: Array(engine.group.closedConflicts[closedBefore...]),
             rows: parts.flatMap(\.saved).map {
-                SaveResult.SavedRow(
-                    objectID: $0.object, version: $0.version ?? version, values: nil)
+                switch $0.outcome {
+                case .written: .init(objectID: $0.object, version: version, values: nil)
+                case .deleted: .init(objectID: $0.object, version: nil, values: nil)
+                case .asItWas(let version):
+                    .init(objectID: $0.object, version: version, values: nil)
+                }
             })
         if let saveID = request.saveID { try engine.remember(result, under: saveID) }
         return result
@@ -323,10 +408,16 @@ final class StagedUpdates: StagedTransaction {
         for part in parts {
             for row in part.rows {
                 digest.subtract(row.old)
-                digest.add(row.new.finalize(stamp.dot))
-                engine.group.updated.append(row.object)
+                if let new = row.new {
+                    digest.add(new.finalize(stamp.dot))
+                    engine.group.updated.append(row.object)
+                } else {
+                    engine.group.deleted.append(row.object)
+                    engine.knownAlive[row.object.row] = nil
+                }
             }
         }
+        engine.state.tombstones += dead.count
         engine.state.digest = digest
         return parts.flatMap(\.rest)
     }
