@@ -26,6 +26,22 @@ import Testing
         }
     }
 
+    @Test("The copy that mutants are built in has all that the package names")
+    func everyTargetIsCopied() throws {
+        func text(_ path: String) throws -> String {
+            try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+        }
+        let runner = try text("Tests/Mutants/Runner/Planting.swift")
+        let package = try text("Package.swift")
+        let paths = package.matches(of: /path: "([^"]+)"/).map { String($0.output.1) }
+        #expect(!paths.isEmpty)
+        for path in paths {
+            let folders = [String(path.prefix { $0 != "/" }), path]
+            #expect(
+                folders.contains { runner.contains("\"\($0)\"") }, "\(path) is not copied")
+        }
+    }
+
     @Test("No two mutants change the same lines, so that all go into one build")
     func noTwoMutantsOverlap() throws {
         for (file, edits) in Dictionary(grouping: try allEdits(), by: \.file) {

@@ -31,6 +31,7 @@ public struct FetchCompiler: Sendable {
     let codes: EntityCodes
     let cluster: String?
     let hiddenVersion: Int64?
+    let hasViews: Bool
 
     /// Makes a compiler.
     ///
@@ -39,14 +40,16 @@ public struct FetchCompiler: Sendable {
     ///   - codes: what column `_entity` holds.
     ///   - cluster: whose object URIs are taken; nil for any.
     ///   - hiddenVersion: the `_version` of rows that are not to be seen; nil where there are none.
+    ///   - hasViews: whether tables may be views of rows and their successors.
     public init(
         model: ManagedObjectModel, codes: EntityCodes, cluster: String? = nil,
-        hiding hiddenVersion: Int64? = nil
+        hiding hiddenVersion: Int64? = nil, hasViews: Bool = false
     ) {
         self.model = model
         self.codes = codes
         self.cluster = cluster
         self.hiddenVersion = hiddenVersion
+        self.hasViews = hasViews
     }
 
     /// Compiles a request.
@@ -68,7 +71,8 @@ public struct FetchCompiler: Sendable {
         var resolver = PredicateResolver(paths: paths, cluster: cluster)
         let predicate = try resolver.resolve(request.predicate ?? .constant(true))
 
-        var builder = SQLBuilder(model: model, codes: codes, hiding: hiddenVersion)
+        var builder = SQLBuilder(
+            model: model, codes: codes, hiding: hiddenVersion, hasViews: hasViews)
         var conditions = builder.entityCondition(
             entity, includesSubentities: request.includesSubentities, alias: "t0")
         if predicate != .constant(true) {

@@ -13,6 +13,9 @@ struct SQLBuilder {
     let codes: EntityCodes
     /// What marks the rows of tables that readers are not to see; nil where there are none.
     let hiddenVersion: Int64?
+    /// Whether tables may be views of two. SQLite joins such a one by copying all of it into memory, so
+    /// what a to-one leads to is looked up where it is asked for.
+    let hasViews: Bool
     var bindings: [PropertyValue] = []
     /// Of a grouped fetch, what names in having and order stand for.
     var columnExpressions: [String] = []
@@ -28,10 +31,39 @@ struct SQLBuilder {
     private var outer = Scope(base: "t0")
     private var aliasCount = 0
 
-    init(model: ManagedObjectModel, codes: EntityCodes, hiding hiddenVersion: Int64?) {
+    init(
+        model: ManagedObjectModel, codes: EntityCodes, hiding hiddenVersion: Int64?,
+        hasViews: Bool
+    ) {
         self.model = model
         self.codes = codes
         self.hiddenVersion = hiddenVersion
+        self.hasViews = hasViews
+    }
+
+    /// An object that a path has come to.
+    private enum Owner {
+        /// The row of a table in FROM.
+        case alias(String)
+        /// The row of a hierarchy that has this identity.
+        case row(identity: String, entity: String)
+
+        var identity: String {
+            switch self {
+            case .alias(let alias): "\(alias)._id"
+            case .row(let identity, _): identity
+            }
+        }
+    }
+
+    private mutating func column(_ name: String, of owner: Owner) -> String {
+        switch owner {
+        case .alias(let alias): return "\(alias).\(Self.quote(name))"
+        case .row(let identity, let entity):
+            let row = alias("r")
+            return "(SELECT \(row).\(Self.quote(name)) FROM \(table(entity)) AS \(row) "
+                + "WHERE \(row)._id = \(identity))"
+        }
     }
 
     /// An identifier in quotes. Names of the model are letters, digits and underscores; link
@@ -96,48 +128,52 @@ struct SQLBuilder {
     ) -> String {
         switch terminal {
         case .column(let position, _): return columnExpressions[position]
-        case .attribute(let name, _): return "\(join(steps, &scope)).\(Self.quote(name))"
+        case .attribute(let name, _): return column(name, of: join(steps, &scope))
         case .object:
             // The column holds the identity already; the row it leads to need not be read.
             if let last = steps.last, case .column = last.storage {
-                return "\(join(steps.dropLast(), &scope)).\(Self.quote(last.name))"
+                return column(last.name, of: join(steps.dropLast(), &scope))
             }
-            return "\(join(steps, &scope))._id"
+            return join(steps, &scope).identity
         case .count(let relationship):
             let tables = tables(of: relationship, owner: join(steps, &scope))
             return "(SELECT count(*) FROM \(Self.from(tables)))"
         }
     }
 
-    /// Joins to-ones, each path once, and gives the alias of the last.
+    /// Joins to-ones, each path once, and gives what the last leads to.
     private mutating func join(
         _ steps: ArraySlice<ManagedObjectModel.Relationship>, _ scope: inout Scope
-    ) -> String {
-        var owner = scope.base
+    ) -> Owner {
+        var owner = Owner.alias(scope.base)
         var key = ""
         for step in steps {
             key += ".\(step.name)"
             if let known = scope.aliases[key] {
-                owner = known
+                owner = .alias(known)
                 continue
             }
-            let joined = alias("j")
             let condition: String
             switch step.storage {
             case .inverseColumn(let entity, let property):
                 let other = alias("x")
                 condition =
                     "(SELECT min(\(other)._id) FROM \(table(entity)) AS \(other) WHERE "
-                    + "\(other).\(Self.quote(property)) = \(owner)._id"
+                    + "\(other).\(Self.quote(property)) = \(owner.identity)"
                     + "\(entityCondition(entity, alias: other)))"
-            case .column, .link: condition = "\(owner).\(Self.quote(step.name))"
+            case .column, .link: condition = column(step.name, of: owner)
             }
+            if hasViews {
+                owner = .row(identity: condition, entity: step.destination)
+                continue
+            }
+            let joined = alias("j")
             scope.text +=
                 " LEFT JOIN \(table(step.destination)) AS \(joined)"
                 + " ON \(joined)._id = \(condition)"
             scope.count += 1
             scope.aliases[key] = joined
-            owner = joined
+            owner = .alias(joined)
         }
         return owner
     }
@@ -150,7 +186,7 @@ struct SQLBuilder {
 
     /// The tables that lead from an owner to the objects of a to-many; the last has the objects.
     private mutating func tables(
-        of relationship: ManagedObjectModel.Relationship, owner: String
+        of relationship: ManagedObjectModel.Relationship, owner: Owner
     ) -> [Table] {
         let members = alias("m")
         switch relationship.storage {
@@ -159,7 +195,7 @@ struct SQLBuilder {
             return [
                 Table(
                     name: table(entity), alias: members,
-                    condition: "\(members).\(Self.quote(property)) = \(owner)._id"
+                    condition: "\(members).\(Self.quote(property)) = \(owner.identity)"
                         + entityCondition(entity, alias: members))
             ]
         case .link(let name, let isFirst):
@@ -168,7 +204,7 @@ struct SQLBuilder {
             return [
                 Table(
                     name: Self.quote(name), alias: link,
-                    condition: "\(link).\(near) = \(owner)._id AND \(link)._alive = 1"),
+                    condition: "\(link).\(near) = \(owner.identity) AND \(link)._alive = 1"),
                 Table(
                     name: table(relationship.destination), alias: members,
                     condition: "\(members)._id = \(link).\(far)"),
@@ -226,7 +262,7 @@ struct SQLBuilder {
         let owner = join(path.steps[..<first], &scope)
         outer = scope
         let tables = tables(of: path.steps[first], owner: owner)
-        var inner = Scope(base: tables.last?.alias ?? owner)
+        var inner = Scope(base: tables.last?.alias ?? outer.base)
         // Runs of to-ones share the scope; each further to-many begins a new one.
         var joins = ""
         var run = first + 1
@@ -237,7 +273,7 @@ struct SQLBuilder {
             for table in further {
                 joins += " JOIN \(table.name) AS \(table.alias) ON \(table.condition)"
             }
-            inner = Scope(base: further.last?.alias ?? owner)
+            inner = Scope(base: further.last?.alias ?? inner.base)
             run = index + 1
         }
         let value = value(path.terminal, path.steps[run...], &inner)

@@ -106,7 +106,7 @@ extension StoreReader {
         let compiler = FetchCompiler(
             model: catalog.model, codes: EntityCodes(catalog.names.entities),
             cluster: catalog.cluster,
-            hiding: try hidesRows() ? ActorTable.stagedVersion : nil)
+            hiding: try hidesRows() ? ActorTable.stagedVersion : nil, hasViews: try hasViews())
         do {
             return try compiler.compile(request, selecting: columns)
         } catch let error as PredicateError {

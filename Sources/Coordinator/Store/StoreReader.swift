@@ -126,6 +126,12 @@ public struct StoreReader {
         if case .hidden = try StoreLayout.readStaged(in: database) { true } else { false }
     }
 
+    /// Whether a hierarchy's table may be a view of its rows and their successors.
+    func hasViews() throws -> Bool {
+        guard case .shown = try StoreLayout.readStaged(in: database) else { return false }
+        return try !SuccessorTable.all(in: database).isEmpty
+    }
+
     /// Decodes the current row of a statement that selects ``EntityTable/selectedColumns``,
     /// from a column on.
     func decode(
