@@ -29,7 +29,7 @@ public struct SimulationOptions: Sendable {
     /// Whether at nodes where every save is a group of its own saves also come between the parts of
     /// large ones that change what is there; all else of a seed's plan is the same, though not what
     /// comes of it.
-    public var hasLargeUpdates = true
+    public var hasLargeChanges = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

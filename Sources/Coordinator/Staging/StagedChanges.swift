@@ -18,7 +18,7 @@ import Merge
 /// 3. A successor has no siblings, and its row had none, so the journal stays as it is.
 final class StagedChanges: StagedTransaction {
     enum Limits {
-        /// Changes that are applied by the commit that shows the transaction: some milliseconds.
+        /// Changes that are applied by the commit that shows the transaction, for which others wait.
         static let rest = 200
         /// How often parts may be written anew, for each part that there is.
         static let rewrites = 2

@@ -7,7 +7,8 @@ import Merge
 /// Until they are shown nobody reads them. To show them the hierarchy's table makes way for a view of
 /// the same name: a row that has a successor is read as that. Whoever writes to the view writes the
 /// row itself, which has no successor then. Once no row has one, the table has its name again. So
-/// neither readers nor writers need to know of any of this.
+/// neither reads nor writes of single rows need to know of any of this; fetches join no views
+/// (``SQLBuilder/hasViews``).
 ///
 /// A row that is deleted has a successor without a version, which is read as no row; its tombstone is
 /// there from the beginning, for a tombstone counts only where its row is in no table.

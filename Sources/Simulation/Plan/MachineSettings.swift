@@ -25,7 +25,7 @@ struct MachineSettings: Hashable, Sendable {
     /// Whether every save is a group of its own, so that others come between the parts of a large one.
     var hasGroupsOfOne = false
     /// Whether such large ones may also change what is there.
-    var hasLargeUpdates = false
+    var hasLargeChanges = false
     /// Whether its store is joined by rows with a copy that takes its place, though its log would do.
     var joinsAlways = false
     /// How far the machine's clock is off from the start, in milliseconds.

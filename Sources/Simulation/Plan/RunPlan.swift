@@ -73,7 +73,7 @@ struct RunPlan {
         guard generator.number(below: 3) == 0 else { return }
         for place in machines.indices {
             machines[place].hasGroupsOfOne = generator.number(below: 2) == 0
-            machines[place].hasLargeUpdates = options.hasLargeUpdates
+            machines[place].hasLargeChanges = options.hasLargeChanges
         }
     }
 

@@ -15,7 +15,7 @@ enum LargeInCompany {
         session.memory.counter += 1
         var generator = SeededGenerator(
             seed: UInt64(bitPattern: session.node << 40 ^ session.memory.counter &* 0x9E37_79B9))
-        if session.hasLargeUpdates, generator.chance(in: 2) {
+        if session.hasLargeChanges, generator.chance(in: 2) {
             return updates(session, &generator)
         }
         guard let entity = generator.choice(entities(session.model)),

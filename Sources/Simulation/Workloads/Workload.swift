@@ -61,7 +61,7 @@ final class WorkloadSession {
     var hasGroupsOfOne: Bool { process.machine.settings.hasGroupsOfOne }
 
     /// Whether large saves may change what is there, with others between their parts.
-    var hasLargeUpdates: Bool { process.machine.settings.hasLargeUpdates }
+    var hasLargeChanges: Bool { process.machine.settings.hasLargeChanges }
 
     /// Counts a rare path.
     func met(_ beacon: Beacon) { process.met(beacon) }

@@ -18,7 +18,7 @@ struct RegressionTests {
         /// Whether some joined stores by their rows where logs would have done.
         var hasJoins = false
         /// Whether something came between the parts of large updates.
-        var hasLargeUpdates = false
+        var hasLargeChanges = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -571,7 +571,7 @@ struct RegressionTests {
                 """),
         Case(
             seed: 290_001_551, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
-            hasJoins: true, hasLargeUpdates: true,
+            hasJoins: true, hasLargeChanges: true,
             lesson: """
                 Law 1. A staged update of a row that is one register made its claim to a one-to-one newer \
                 than another row's, and nobody settled the claims anew. StagedChangesTests.claims.
@@ -586,7 +586,7 @@ struct RegressionTests {
         options.hasModelChanges = regression.hasChanges
         options.hasGroupsOfOne = regression.hasGroupsOfOne
         options.hasJoins = regression.hasJoins
-        options.hasLargeUpdates = regression.hasLargeUpdates
+        options.hasLargeChanges = regression.hasLargeChanges
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
