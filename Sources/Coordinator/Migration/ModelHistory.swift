@@ -9,7 +9,9 @@ import Synchronization
 /// log has forgotten the transaction.
 ///
 /// Thread-safe. Readers of an older generation may look into a newer history: it only ever grows,
-/// and what it says of an actor never changes.
+/// and what it says of an actor never changes. So it keeps what was noted for a group of saves
+/// that was given up, and whoever notes something writes it into the file whether it is new here
+/// or not.
 final class ModelHistory: Sendable {
     /// A model that is not the store's own.
     struct Known: Sendable {
@@ -55,13 +57,9 @@ final class ModelHistory: Sendable {
     }
 
     /// Notes by which model an actor writes.
-    ///
-    /// - Returns: whether that is news.
-    func note(_ actor: ActorID, _ hash: [UInt8]) -> Bool {
+    func note(_ actor: ActorID, _ hash: [UInt8]) {
         state.withLock { state in
-            guard state.models[actor] == nil else { return false }
-            state.models[actor] = hash
-            return true
+            if state.models[actor] == nil { state.models[actor] = hash }
         }
     }
 }

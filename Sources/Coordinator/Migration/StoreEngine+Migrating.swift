@@ -175,9 +175,8 @@ extension StoreEngine {
     ///
     /// - Returns: whether it is known now; false where transactions of it could not be applied.
     func learn(_ other: ManagedObjectModel) throws -> Bool {
-        if other.versionHash == model.versionHash || history.mapping(other.versionHash) != nil {
-            return true
-        }
+        if other.versionHash == model.versionHash { return true }
+        if try StoreModels.isKept(other.versionHash, in: database) { return true }
         guard MigrationPlan.obstacles(from: other, to: model).isEmpty else { return false }
         let names = try StoreLayout.readNames(in: database)
         let standIns = try StoreModels.standIns(in: database, names: names)
@@ -190,10 +189,11 @@ extension StoreEngine {
     }
 
     /// Notes by which model an actor writes, where that is not the store's own.
+    ///
+    /// The file is told each time: what the history knows may be of a group that was given up.
     func noteModel(_ hash: [UInt8], of actor: ActorID) throws {
-        guard hash != model.versionHash, history.note(actor, hash),
-            let code = state.actors.code(of: actor)
-        else { return }
+        guard hash != model.versionHash, let code = state.actors.code(of: actor) else { return }
+        history.note(actor, hash)
         let statement = try database.prepared(
             "INSERT OR IGNORE INTO _actorModel (actor, hash) VALUES (?1, ?2)")
         statement.bind(1, code)

@@ -55,6 +55,14 @@ enum StoreModels {
         return result
     }
 
+    /// Whether a model is kept, as the store's own or another.
+    static func isKept(_ hash: [UInt8], in database: Database) throws -> Bool {
+        let statement = try database.prepared("SELECT 1 FROM _model WHERE hash = ?1")
+        statement.bind(1, hash)
+        defer { statement.reset() }
+        return try statement.step()
+    }
+
     /// Keeps a model, as the store's own or another; one of the same hash is replaced.
     static func keep(
         _ model: ManagedObjectModel, isCurrent: Bool, in database: Database
@@ -129,7 +137,7 @@ enum StoreModels {
         while try statement.step() {
             let code = Int(statement.integer(0))
             guard code >= 1, code <= actors.actors.count else { continue }
-            _ = history.note(actors.actors[code - 1], statement.bytes(1))
+            history.note(actors.actors[code - 1], statement.bytes(1))
         }
         return history
     }

@@ -96,6 +96,13 @@ final class EngineNode {
         try queue.close()
     }
 
+    /// Changes the file beside the open engine.
+    func meddle(_ sql: String) throws {
+        let queue = try DatabaseQueue(path: path)
+        try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+        try queue.close()
+    }
+
     /// The number that a query gives in the file; the node must be closed.
     func look(_ sql: String) throws -> Int64 {
         let queue = try DatabaseQueue(path: path)

@@ -206,4 +206,32 @@ import Testing
         let stranger = try MigrationModels.first(.overwrite)
         #expect(try new.coordinator.learn([stranger]).isEmpty)
     }
+
+    @Test("By which model an actor writes is in the file, though its first try was given up")
+    func givenUp() throws {
+        let (first, second) = (
+            try MigrationModels.first(.error), try MigrationModels.first(.objectTrump)
+        )
+        let (old, new) = (try EngineNode(first, node: 1), try EngineNode(first, node: 2))
+        let person = try old.insert("Person", ["name": .string("x")])
+        try exchange(old, new)
+        old.close()
+        try old.open()
+        try new.update(person, ["name": .string("y")])
+        try new.migrate(to: second)
+        try old.update(person, ["name": .string("z")])
+        // The row is away at the first try: that shows when the model has been noted.
+        try new.meddle("UPDATE Person SET _id = -_id")
+        let missing = Array(old.transactions.suffix(1))
+        #expect(try new.coordinator.apply(missing).rejected.count == 1)
+        try new.meddle("UPDATE Person SET _id = -_id")
+        try new.take(from: old)
+        let open = try new.conflicts(.unresolved).map(\.id)
+        #expect(open.count == 1)
+        #expect(try new.row(person)?.isConflicted == true)
+        new.close()
+        try new.open()
+        #expect(try new.row(person)?.isConflicted == true)
+        #expect(try new.conflicts(.unresolved).map(\.id) == open)
+    }
 }
