@@ -380,13 +380,7 @@ final class World {
         isHealed = true
         for machine in machines where machine.isCopy { remove(machine) }
         for frame in network.heal(&generator) { deliver(frame) }
-        var latest: UInt64 = 0
-        for transaction in context.archive.transactions {
-            latest = max(latest, transaction.timestamp.milliseconds)
-        }
-        // What clocks far ahead have stamped is applied when its time has come: so let it come.
-        let wall = SimulatedClock.beginning + milliseconds + wallAdvance
-        if latest > wall { wallAdvance += latest - wall + 1_000 }
+        letStampedTimesCome()
         for machine in machines where !machine.isCopy {
             if plan.succession != nil, machine.edition == 0 { takeUpNextModel(machine) }
             machine.clock.offset = 0
@@ -399,7 +393,17 @@ final class World {
         setTime(microseconds)
         trace { "all faults are over" }
         for machine in machines where !machine.isCopy { start(machine) }
+        // A save whose outcome nobody knew shows in the store only now.
+        letStampedTimesCome()
+        setTime(microseconds)
         enrolWhoJoined()
+    }
+
+    /// What clocks far ahead have stamped is applied when its time has come: so that comes.
+    private func letStampedTimesCome() {
+        let latest = context.archive.transactions.map(\.timestamp.milliseconds).max() ?? 0
+        let wall = SimulatedClock.beginning + milliseconds + wallAdvance
+        if latest > wall { wallAdvance += latest - wall + 1_000 }
     }
 
     /// Lives on until all nodes have the same, durably, and have collected what is stable.

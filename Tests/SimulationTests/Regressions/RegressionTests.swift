@@ -576,6 +576,21 @@ struct RegressionTests {
                 Law 1. A staged update of a row that is one register made its claim to a one-to-one newer \
                 than another row's, and nobody settled the claims anew. StagedChangesTests.claims.
                 """),
+        Case(
+            seed: 330_000_627, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: """
+                Law 1, by the simulation. A node whose clock was two years ahead did not know of its \
+                last save whether it was made; it was, and after healing nobody let its time come.
+                """),
+        Case(
+            seed: 330_005_715, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: """
+                Laws 1 and 3. The disk was full when the first transactions of an actor of a former \
+                model were applied; after a restart its writes were settled by the present model's \
+                policies. MixedModelTests.givenUp.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
