@@ -21,7 +21,8 @@ extension PersistentStoreCoordinator {
     /// Pins a generation, computes its digest anew from the rows without disturbing writers, and
     /// compares it with the one kept.
     ///
-    /// It finds damage that SQLite's own check cannot see, such as a flipped bit in a value.
+    /// It finds damage that SQLite's own check cannot see, such as a flipped bit in a value, or a
+    /// transaction that is missing from the middle of the log.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read at all.
     public func verify() throws -> VerificationReport {
@@ -36,8 +37,11 @@ extension PersistentStoreCoordinator {
             if recomputed != digest, logDamages.isEmpty {
                 differences += try reader.rowsUnlikeTheLog(limit: 100)
             }
+            let holes = try reader.holesOfTheLog(in: token.versionVector)
+            differences += holes
             return VerificationReport(
-                isOK: recomputed == digest && damages.isEmpty && logDamages.isEmpty,
+                isOK: recomputed == digest && damages.isEmpty && logDamages.isEmpty
+                    && holes.isEmpty,
                 versionVector: token.versionVector, generation: token.generation,
                 digest: digest, recomputed: recomputed, differences: differences)
         }
@@ -149,6 +153,29 @@ extension StoreReader {
             }
         }
         return damages
+    }
+
+    /// Where the log lacks transactions of an actor of which it has older ones: what was purged is
+    /// older than all that is left (invariant 1 of purging), and peers ask for what they lack
+    /// relying on that.
+    func holesOfTheLog(in vector: VersionVector) throws -> [String] {
+        var holes: [String] = []
+        let actors = try actors()
+        let statement = try database.prepared(
+            "SELECT min(dot), max(dot), count(*) FROM _transaction "
+                + "GROUP BY dot >> \(ActorTable.sequenceBits) ORDER BY 1")
+        while try statement.step() {
+            let oldest = try actors.dot(statement.integer(0))
+            let newest = try actors.dot(statement.integer(1))
+            let count = UInt64(statement.integer(2))
+            let applied = vector[oldest.actor]
+            if newest.sequence != applied || count != newest.sequence - oldest.sequence + 1 {
+                holes.append(
+                    "the log has \(count) of the transactions from \(oldest) to "
+                        + "\(oldest.actor)-\(applied)")
+            }
+        }
+        return holes
     }
 
     /// Rows whose values are not those of the log's last write to them, which narrows a

@@ -755,6 +755,15 @@ final class SimulatedProcess {
         return reading
     }
 
+    /// What is wrong with the store by itself; nil where it cannot be read.
+    func verify() -> [String]? {
+        let result = run { try $0.verify() }
+        noteReadFailure(result)
+        guard let report = try? result.get() else { return nil }
+        if report.isOK { return [] }
+        return report.differences.isEmpty ? ["its digest is not that of its rows"] : report.differences
+    }
+
     private func noteReadFailure(_ result: Result<some Any, any Error>) {
         guard isAlive, case .failure(let error) = result else { return }
         world.trace { "node \(self.name) cannot read: \(error)" }

@@ -55,6 +55,22 @@ struct HistoryTendingTests {
         #expect(report.isOK, "\(report.differences)")
     }
 
+    @Test("A verification finds that a transaction is missing from the middle of the log")
+    func hole() throws {
+        try write(9)
+        x.close()
+        try x.tamper("DELETE FROM _transaction WHERE position = 5")
+        try x.open()
+        let report = try x.coordinator.verify()
+        #expect(!report.isOK)
+        #expect(report.recomputed == report.digest)
+        let first = try #require(x.transactions.first?.transaction.dot)
+        #expect(
+            report.differences == [
+                "the log has 9 of the transactions from \(first) to \(first.actor)-10"
+            ])
+    }
+
     @Test("What is old and stable goes, the newest transaction stays, and the rest goes on")
     func age() throws {
         try write(9)
