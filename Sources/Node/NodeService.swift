@@ -170,7 +170,7 @@ public final class NodeService: Sendable {
     private func runLoop(
         _ state: StoreState, _ started: CheckedContinuation<Void, any Error>
     ) {
-        let loop: NodeLoop
+        var loop: NodeLoop?
         do {
             let transport = try makeTransport()
             for peer in settings.peers where !settings.withdrawn.contains(peer.node) {
@@ -195,16 +195,15 @@ public final class NodeService: Sendable {
                 LogKeys.actor: "\(actor)",
             ])
         started.resume()
-        do {
-            try loop.run()
-            end(.success(()))
-        } catch {
-            if (error as? NodeError)?.asksForAnotherRun != true {
-                settings.logger.critical(
-                    "The node cannot go on", metadata: [LogKeys.error: "\(error)"])
-            }
-            end(.failure(error))
+        let result = Result<Void, any Error> { try loop?.run() }
+        // The ports are free before anybody hears that it has ended: who waits for that may start
+        // the node again.
+        loop = nil
+        if case .failure(let error) = result, (error as? NodeError)?.asksForAnotherRun != true {
+            settings.logger.critical(
+                "The node cannot go on", metadata: [LogKeys.error: "\(error)"])
         }
+        end(result)
     }
 
     private func end(_ result: Result<Void, any Error>) {

@@ -59,7 +59,18 @@ extension EndToEnd.CrashTests {
             let victim = cluster.node(3)
             await cluster.partition([[1, 2], [3]])
             let loads = try [1, 2].map {
-                try Load(on: cluster.node($0), prefix: "flood\($0)", clients: 4, limit: 150)
+                try Load(
+                    on: cluster.node($0), prefix: "flood\($0)", clients: 4, limit: 150
+                ) { saveID, index in
+                    (0..<12).map { number in
+                        TestModel.insert(
+                            "Latest",
+                            [
+                                "name": .string("\(saveID)-\(number)"), "a": .string(saveID),
+                                "number": .integer(Int64(index)),
+                            ])
+                    }
+                }
             }
             var acknowledged: [String] = []
             for load in loads {
@@ -69,10 +80,11 @@ extension EndToEnd.CrashTests {
             }
             #expect(acknowledged.count == 1200)
             let before = try await victim.count("Latest")
-            // So slow that it cannot have all between two looks, on whatever machine.
-            await cluster.heal()
+            // So slow, from the first byte on, and so much in batches of 5,000 changes at the most,
+            // that it cannot have all between two looks, on whatever machine.
             for proxy in cluster.links.filter({ $0.to == 3 || $0.from == 3 }).flatMap(\.proxies) {
-                await proxy.set(LinkFault(trickle: .init(bytes: 4096, everyMilliseconds: 40)))
+                await proxy.stall()
+                await proxy.set(LinkFault(trickle: .init(bytes: 16_384, everyMilliseconds: 40)))
             }
             var killedHalfway = 0
             for _ in 1...4 {
@@ -81,20 +93,20 @@ extension EndToEnd.CrashTests {
                     "node 3 applied something"
                 } _: {
                     let count = try await victim.count("Latest")
-                    return count > start || count == 3600
+                    return count > start || count == 14_400
                 }
                 let count = try await victim.count("Latest")
-                if (before + 1..<3600).contains(count) { killedHalfway += 1 }
+                if (before + 1..<14_400).contains(count) { killedHalfway += 1 }
                 try await victim.kill()
                 try await victim.start()
                 // A half-applied save never is: all objects of a save are there, or none.
                 let counts = try await objectsBySave(victim)
-                #expect(counts.allSatisfy { $0.value == 3 })
+                #expect(counts.allSatisfy { $0.value == 12 })
             }
             #expect(killedHalfway > 0, "The node was never killed while it applied")
             await cluster.heal()
             try await cluster.waitForConvergence()
-            #expect(try await victim.count("Latest") == 3600)
+            #expect(try await victim.count("Latest") == 14_400)
             try await expectVerified(cluster)
         }
     }

@@ -77,6 +77,7 @@ extension EndToEnd.HistoryLimitTests {
             #expect(gone.status == 410)
             let consumer = try await node.expect("GET", "/v1/consumers/audit")
             #expect(consumer["expired"] == .boolean(true))
+            try await cluster.waitForConvergence(among: [1, 2])
             #expect(try await cluster.node(2).count("Latest") == 40)
             // A restart counts the same, and goes on.
             #expect(try await node.terminate() == 0)

@@ -19,6 +19,11 @@ extension EndToEnd.LoadTests {
                 }
             }
             try await Task.sleep(for: .seconds(10))
+            try await waitUntil {
+                "enough was saved"
+            } _: {
+                loads.reduce(0) { $0 + $1.outcome.acknowledged.count } > 100
+            }
             var saved = 0
             for load in loads {
                 let outcome = await load.stop()

@@ -65,10 +65,21 @@ extension EndToEnd.PinTests {
             let unpinned = try await node.status().text("token")
             try await node.save([TestModel.insert("Latest", ["name": "two"])])
             try await expectExpired(unpinned, on: node)
-            let pin = try await node.expect(
-                "POST", "/v1/generations", .object(["leaseSeconds": 1]))
-            let token = pin.text("token")
-            #expect(try await node.count("Latest", generation: token) == 2)
+            var token = ""
+            try await waitUntil {
+                "a pin was read within its lease"
+            } _: {
+                token = try await node.expect(
+                    "POST", "/v1/generations", .object(["leaseSeconds": 1])
+                ).text("token")
+                let (status, body) = try await node.ask(
+                    "POST", "/v1/fetch",
+                    .object([
+                        "entity": "Latest", "generation": .string(token), "resultType": "count",
+                    ]))
+                if status == 200 { #expect(body["count"]?.integer == 2) }
+                return status == 200
+            }
             try await node.save([TestModel.insert("Latest", ["name": "three"])])
             try await Task.sleep(for: .milliseconds(2500))
             try await expectExpired(token, on: node)
@@ -94,7 +105,7 @@ extension EndToEnd.PinTests {
                     "POST", "/v1/fetch",
                     .object([
                         "entity": "Latest", "predicate": .string("name == 'o\(index)'"),
-                        "after": .string(saved.body.text("token")),
+                        "after": .string(saved.body.text("token")), "timeoutSeconds": 60,
                     ]))
                 #expect(answer["objects"]?.array?.count == 1)
             }

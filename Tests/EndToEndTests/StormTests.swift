@@ -91,7 +91,7 @@ extension EndToEnd.StormTests {
 
     private func expectBoundedJournal(_ cluster: TestCluster) async throws {
         for node in cluster.nodes {
-            try await waitUntil(timeout: .seconds(20), every: .milliseconds(200)) {
+            try await waitUntil(timeout: .seconds(60), every: .milliseconds(200)) {
                 "the journal of node \(node.number) was within its limit"
             } _: {
                 let path = "/v1/conflicts?state=all&open=false&limit=10000"

@@ -53,7 +53,7 @@ extension EndToEnd {
         func load(_ node: NodeHandle, until isOver: Flag) async -> [String] {
             var names: [String] = []
             var number = 0
-            while !isOver.value.load(ordering: .acquiring) {
+            while !isOver.value.load(ordering: .acquiring), !Task.isCancelled {
                 number += 1
                 let name = "n\(node.number)-\(number)"
                 let operation: JSONValue = ["insert": "Person", "values": ["name": .string(name)]]

@@ -199,10 +199,11 @@ private final class TinyServer: Sendable {
     func cut() async throws {
         let server = try await TinyServer()
         let client = try NodeClient(url: server.url)
-        for (path, expected) in [
-            ("/cut", NodeError.Code.connectionReset), ("/hang", .timedOut),
+        for (path, expected, idle) in [
+            ("/cut", NodeError.Code.connectionReset, Duration.seconds(60)),
+            ("/hang", .timedOut, .milliseconds(100)),
         ] {
-            let stream = try await client.stream("GET", path, idleTimeout: .milliseconds(100))
+            let stream = try await client.stream("GET", path, idleTimeout: idle)
             var lines: [String] = []
             let code = await Self.code { for try await line in stream { lines.append(line) } }
             #expect(lines == ["one"])

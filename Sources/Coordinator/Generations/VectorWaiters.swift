@@ -36,11 +36,8 @@ final class VectorWaiters: Sendable {
             state.next += 1
             return state.next
         }
-        let timer = Task { [self] in
-            try? await Task.sleep(for: timeout)
-            finish(id, reached: false)
-        }
-        defer { timer.cancel() }
+        let timer = Mutex<Task<Void, Never>?>(nil)
+        defer { timer.withLock { $0?.cancel() } }
         return await withCheckedContinuation { continuation in
             let isFull = state.withLock { state in
                 if state.waiters.count >= Limits.waiters { return true }
@@ -48,6 +45,13 @@ final class VectorWaiters: Sendable {
                 return false
             }
             if isFull { return continuation.resume(returning: false) }
+            // From now on only: a timer that ends before there is somebody to tell tells nobody.
+            timer.withLock { timer in
+                timer = Task { [self] in
+                    try? await Task.sleep(for: timeout)
+                    finish(id, reached: false)
+                }
+            }
             // A commit between the first look and the registration would be missed otherwise.
             if isCovered() { finish(id, reached: true) }
         }

@@ -15,6 +15,11 @@ enum LargeInCompany {
         session.memory.counter += 1
         var generator = SeededGenerator(
             seed: UInt64(bitPattern: session.node << 40 ^ session.memory.counter &* 0x9E37_79B9))
+        if session.hasLargeChanges, generator.chance(in: 3),
+            let entity = generator.choice(keyed(session.model)), session.count(entity) < crowd
+        {
+            return keys(of: entity, session, &generator)
+        }
         if session.hasLargeChanges, generator.chance(in: 2) {
             return updates(session, &generator)
         }
@@ -77,6 +82,46 @@ enum LargeInCompany {
             requests.append(composer.request(&generator))
         }
         return requests
+    }
+
+    /// Inserts with unique keys of their own, and saves behind them of which some take one of these.
+    private static func keys(
+        of entity: ManagedObjectModel.Entity, _ session: WorkloadSession,
+        _ generator: inout SeededGenerator
+    ) -> [SaveRequest] {
+        var large = SaveComposer(session)
+        let count = 3 + generator.number(below: 4)
+        let taken = Set(entity.uniquenessConstraints.flatMap { $0 })
+        for number in 0..<count {
+            let text = "k\(session.node)-\(session.memory.counter)-\(number)"
+            large.insert(
+                entity, set: Dictionary(uniqueKeysWithValues: taken.map { ($0, .string(text)) }),
+                &generator)
+        }
+        var requests = [large.request(&generator)]
+        // A part is checked, and later written, after each: only what is written can be taken.
+        for _ in 0..<2 * count + generator.number(below: count) {
+            var composer = SaveComposer(session)
+            if generator.chance(in: 3), let other = generator.choice(large.operations) {
+                composer.insert(entity, set: keys(of: other), &generator)
+            } else if let row = generator.hot(session.rows(entity, &generator)) {
+                composer.update(row, &generator)
+            }
+            requests.append(composer.request(&generator))
+        }
+        return requests
+    }
+
+    /// What has keys and can be staged: its keys are texts, nothing leads from it to others, and it
+    /// claims nothing for itself alone.
+    private static func keyed(_ model: ManagedObjectModel) -> [ManagedObjectModel.Entity] {
+        ModelStructure.concrete(model).filter { entity in
+            let keys = Set(entity.uniquenessConstraints.flatMap { $0 })
+            return !keys.isEmpty && !entity.policies.isRowGrained
+                && keys.allSatisfy { entity.properties[$0].content == .attribute(.string) }
+                && entity.properties.allSatisfy { !$0.isReference }
+                && entity.relationships.allSatisfy { $0.description.minimumCount == 0 }
+        }
     }
 
     /// New values of attributes that no unique key is of.

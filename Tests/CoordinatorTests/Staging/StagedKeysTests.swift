@@ -1,4 +1,5 @@
 import Coordinator
+import Dispatch
 import Merge
 import Testing
 
@@ -178,9 +179,18 @@ struct StagedKeysTests {
     func finished() throws {
         Self.reopen(node, atOnce: 1, worksAlone: false)
         try node.open()
-        let result = try node.coordinator.save(try insertions(node, count: 1_000))
-        let digest = try node.coordinator.currentDigest
+        // Once it has shown them the writer stands still until the store is being closed.
+        let coordinator = node.coordinator
+        let observation = coordinator.observeCommits { [weak coordinator] notice in
+            guard notice.isLocal else { return }
+            let closing = DispatchSemaphore(value: 0)
+            coordinator?.makeDurable { _ in closing.signal() }
+            closing.wait()
+        }
+        let result = try coordinator.save(try insertions(node, count: 1_000))
+        let digest = try coordinator.currentDigest
         node.close()
+        observation.cancel()
         #expect(
             try node.look(
                 """

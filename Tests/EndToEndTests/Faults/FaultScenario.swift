@@ -35,6 +35,11 @@ struct FaultScenario {
                 _ = await load.stop()
                 throw error
             }
+            try await waitUntil {
+                "enough was saved"
+            } _: {
+                load.outcome.acknowledged.count > 20 * size
+            }
             let outcome = await load.stop()
             await cluster.heal()
             try await mend(cluster)

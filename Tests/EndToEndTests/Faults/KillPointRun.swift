@@ -79,8 +79,8 @@ final class KillPointRun {
         switch point.phase {
         case .checkpointing: .seconds(10)
         // What was applied is synchronised once a second.
-        case .applying where point.calls != "pwrite64": .milliseconds(1600)
-        case .applying, .opening, .saving: .milliseconds(200)
+        case .applying where point.calls != "pwrite64": .seconds(4)
+        case .applying, .opening, .saving: .seconds(1)
         }
     }
 

@@ -28,7 +28,7 @@ extension EndToEnd.KeyTests {
                 let own = try ring.keys(of: node.number).publicKey.text
                 #expect(status["keys"]?.object?.text("publicKey") == own)
                 for other in cluster.nodes where other.number != node.number {
-                    try await waitUntil(timeout: .seconds(20)) {
+                    try await waitUntil(timeout: .seconds(60)) {
                         "the keys were proven"
                     } _: {
                         let peer = try await node.peer(other.number)
@@ -54,16 +54,17 @@ extension EndToEnd.KeyTests {
             try await cluster.node(3).save([insert("of 3")])
             try await cluster.waitForConvergence(among: [1, 2])
             let stranger = try ring.keys(of: 3).publicKey.text
-            try await waitUntil(timeout: .seconds(20)) {
+            try await waitUntil(timeout: .seconds(60)) {
                 "both sides knew why"
             } _: {
                 let refused = try await cluster.node(1).refused()
                 let peer = try await cluster.node(3).peer(1)
+                // Between two attempts its side knows of none.
                 return refused.contains { $0.key == stranger } && peer.handshake == "refusedThere"
+                    && peer.refusal.contains("does not list this node's")
             }
             #expect(try await cluster.node(3).count("Rollback") == 1)
             for number in [1, 2] { #expect(try await cluster.node(number).count("Rollback") == 2) }
-            #expect(try await cluster.node(3).peer(1).refusal.contains("does not list this node's"))
             #expect(try await cluster.node(1).peer(3).isConnected == false)
             #expect(cluster.node(1).said.contains("A key that is not listed was refused"))
             #expect(cluster.node(3).said.contains("A peer does not list this node's key"))
@@ -89,7 +90,7 @@ extension EndToEnd.KeyTests {
             try await three.start()
             try await one.save([insert("of 1")])
             try await three.save([insert("of 3")])
-            try await waitUntil(timeout: .seconds(20)) {
+            try await waitUntil(timeout: .seconds(60)) {
                 "node 1 had refused node 3's frames"
             } _: {
                 try await one.refused().contains { $0.reason == "claimsToBe" }
@@ -117,13 +118,13 @@ extension EndToEnd.KeyTests {
             let cut = ContinuousClock.now
             try await cluster.node(1).save([insert("secret")])
             try await cluster.node(3).save([insert("from outside")])
-            try await waitUntil(timeout: .seconds(20)) {
+            try await waitUntil(timeout: .seconds(60)) {
                 "the link was cut"
             } _: {
                 try await cluster.node(3).peer(1).handshake == "refusedThere"
             }
             #expect(ContinuousClock.now - cut < .seconds(5))
-            try await waitUntil(timeout: .seconds(20)) {
+            try await waitUntil(timeout: .seconds(60)) {
                 "the others had it"
             } _: {
                 try await cluster.node(2).count("Rollback") == 2
@@ -131,8 +132,13 @@ extension EndToEnd.KeyTests {
             try await Task.sleep(for: .seconds(3))
             #expect(try await cluster.node(3).count("Rollback") == 2)
             #expect(try await cluster.node(1).count("Rollback") == 2)
-            #expect(try await cluster.node(3).peer(1).isConnected == false)
-            #expect(try await cluster.node(1).peer(3).isConnected == false)
+            try await waitUntil(timeout: .seconds(60)) {
+                "both saw the link gone"
+            } _: {
+                let there = try await cluster.node(3).peer(1)
+                let here = try await cluster.node(1).peer(3)
+                return !there.isConnected && !here.isConnected
+            }
             for reader in [1, 2] {
                 ring.leave(3, out: false, at: reader)
                 try ring.write(reader)
@@ -185,7 +191,7 @@ extension EndToEnd.KeyTests {
                 }
                 try ring.write(node.number)
                 try await takeUp(node)
-                try await waitUntil(timeout: .seconds(20)) {
+                try await waitUntil(timeout: .seconds(60)) {
                     "the new key was proven"
                 } _: {
                     for other in others {
@@ -211,7 +217,7 @@ extension EndToEnd.KeyTests {
             try await cluster.waitForConvergence()
             for node in cluster.nodes {
                 #expect(try await node.verify()["ok"]?.boolean == true)
-                try await waitUntil(timeout: .seconds(20)) {
+                try await waitUntil(timeout: .seconds(60)) {
                     "all were connected again"
                 } _: {
                     let peers = (try await node.status()["peers"]?.array ?? []).compactMap(\.object)
@@ -251,7 +257,7 @@ extension EndToEnd.KeyTests {
             }
             // By signal, too; then the log is where it is told.
             node.process?.send(SIGHUP)
-            try await waitUntil(timeout: .seconds(20)) {
+            try await waitUntil(timeout: .seconds(60)) {
                 "the signal was heard"
             } _: {
                 node.said.components(separatedBy: "is not taken up").count > wrongs.count + 1

@@ -69,7 +69,7 @@ extension EndToEnd.SecuredInterfaceTests {
             _ = try TestCertificates.write(TestCertificates.nextCertificate, "c.pem", in: folder)
             _ = try TestCertificates.write(TestCertificates.nextKey, "k.pem", in: folder)
             node.process?.send(SIGHUP)
-            try await waitUntil(timeout: .seconds(20)) {
+            try await waitUntil(timeout: .seconds(60)) {
                 "the token was taken up"
             } _: {
                 try await run("later", "status").0 == 0

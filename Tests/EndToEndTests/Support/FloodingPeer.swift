@@ -118,7 +118,7 @@ final class FloodingPeer: Sendable {
     /// Ends it; gives what it did.
     func stop() async throws -> Counts {
         state.withLock { $0.isStopped = true }
-        try await waitUntil(timeout: .seconds(10)) {
+        try await waitUntil(timeout: .seconds(60)) {
             "the flood ended"
         } _: {
             state.withLock { $0.hasEnded }

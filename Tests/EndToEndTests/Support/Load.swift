@@ -73,7 +73,7 @@ final class Load: Sendable {
             ]
             let begin = ContinuousClock.now
             let answer = try? await node.ask(
-                "POST", "/v1/save", .object(request), timeout: .seconds(20), using: connection)
+                "POST", "/v1/save", .object(request), timeout: .seconds(60), using: connection)
             let took = ContinuousClock.now - begin
             state.withLock { state in
                 state.outcome.longest = max(state.outcome.longest, took)

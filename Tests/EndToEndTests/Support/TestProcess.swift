@@ -111,7 +111,7 @@ final class TestProcess: Sendable {
 
     /// Runs the program to its end; gives its exit code and what it said.
     static func run(
-        _ arguments: [String], in folder: URL, timeout: Duration = .seconds(20)
+        _ arguments: [String], in folder: URL, timeout: Duration = .seconds(60)
     ) async throws -> (code: Int32, output: String, errors: String) {
         let output = folder.appendingPathComponent("run.out")
         let errors = folder.appendingPathComponent("run.err")

@@ -208,10 +208,10 @@ struct FetchContractTests {
             let early = try await node.fetch(
                 #"{"entity": "Person", "after": "\#(token)", "timeoutSeconds": 0.05}"#)
             #expect(early.status == 504 && early.code == "generationTimeout")
+            let request = #"{"entity": "Person", "resultType": "count", "after": "\#(token)""#
             async let waiting = NodeClient(url: "http://127.0.0.1:\(node.server.port)").request(
-                "POST", "/v1/fetch",
-                body: Array(
-                    #"{"entity": "Person", "resultType": "count", "after": "\#(token)"}"#.utf8))
+                "POST", "/v1/fetch", body: Array((request + #", "timeoutSeconds": 60}"#).utf8),
+                timeout: .seconds(90))
             try await fill(node, 1)
             let answer = try await waiting
             #expect(answer.status == 200)

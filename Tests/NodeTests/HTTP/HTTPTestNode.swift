@@ -38,8 +38,11 @@ final class HTTPTestNode: Sendable {
         options.listen = HostAddress(host: "127.0.0.1", port: 0)
         let backend = FakeBackend(coordinator)
         let server = try await HTTPServer.start(backend: backend, options: options)
+        var limits = NodeClient.Limits()
+        limits.requestTimeout = .seconds(300)
+        limits.connectTimeout = .seconds(60)
         let client = try NodeClient(
-            url: "http://127.0.0.1:\(server.port)", token: options.token)
+            url: "http://127.0.0.1:\(server.port)", token: options.token, limits: limits)
         let node = HTTPTestNode(
             backend: backend, server: server, client: client, directory: directory)
         do {

@@ -212,7 +212,9 @@ struct ResourceContractTests {
 
     @Test("Stopping ends streams and refuses connections")
     func stopsCleanly() async throws {
-        try await HTTPTestNode.run { node in
+        var options = HTTPServer.Options()
+        options.stopGrace = .seconds(60)
+        try await HTTPTestNode.run(options: options) { node in
             let stream = try await node.client.stream("GET", "/v1/changes")
             var lines = stream.makeAsyncIterator()
             #expect(try await lines.next() == ": following")

@@ -16,7 +16,7 @@ extension MeshSuites {
             )
             try client.connect(server.bind("tcp://127.0.0.1:0"))
             guard try client.send([1]) == .sent else { return false }
-            let deadline = ContinuousClock.now + .seconds(10)
+            let deadline = ContinuousClock.now + .seconds(60)
             while ContinuousClock.now < deadline {
                 if try server.receiveMessage(limit: 2) != nil { return true }
                 usleep(1000)
@@ -37,7 +37,7 @@ extension MeshSuites {
                 try socket.connect(endpoint)
                 return MeshSocket(socket, monitor: monitor, now: 0)
             }
-            let deadline = ContinuousClock.now + .seconds(10)
+            let deadline = ContinuousClock.now + .seconds(60)
             while !clients.allSatisfy({ $0.state == .succeeded }), ContinuousClock.now < deadline {
                 for client in clients { try client.takeEvents(limit: 10, now: 0) }
                 usleep(500)

@@ -33,6 +33,10 @@ struct NodeServiceTests {
         }
         try await NodeService.converge(nodes, transactions: 300)
         for node in nodes {
+            // They are counted when they are on disk, which may be after readers see them.
+            try await eventually("what was applied is counted") {
+                node.counters.values.applied >= 200
+            }
             let counters = node.counters.values
             #expect(counters.saves == 100)
             #expect(counters.committed == 100)
@@ -127,6 +131,7 @@ struct NodeServiceTests {
         #expect(try await service.overview().token.versionVector[service.actor] == 3)
         await service.stop()
         #expect(!service.isReady)
+        await service.waitUntilClosed()
         await #expect(throws: CoordinatorError.self) { try await service.insertNotes(1) }
     }
 
@@ -157,7 +162,7 @@ struct NodeServiceTests {
             let nodes = [try await cluster.start(1), try await cluster.start(2)]
             try await nodes[0].insertNotes(10)
             try await NodeService.converge(nodes, transactions: 10)
-            digest = try nodes[1].coordinator.currentDigest
+            digest = try nodes[1].coordinator.read { try $0.digest }
             for node in nodes { await node.stop() }
             try await nodes[1].waitUntilEnded()
         }

@@ -57,13 +57,16 @@ struct NotInTime: Error {
     let what: String
 }
 
-/// Looks again and again until a condition holds; the bound is far beyond what it takes.
+/// Looks again and again until a condition holds; the bounds are far beyond what it takes, in time
+/// and in looks, for where all tests start at once a look may be seconds after the one before.
 func eventually(
-    _ what: String, seconds: Double = 30, _ condition: () async throws -> Bool
+    _ what: String, seconds: Double = 120, _ condition: () async throws -> Bool
 ) async throws {
     let deadline = ContinuousClock.now + .seconds(seconds)
-    while ContinuousClock.now < deadline {
+    var looks = 0
+    while ContinuousClock.now < deadline || looks < 1000 {
         if try await condition() { return }
+        looks += 1
         try await Task.sleep(for: .milliseconds(10))
     }
     throw NotInTime(what: what)
