@@ -114,6 +114,8 @@ struct ProcessGauges: Hashable, Sendable {
     var held: Int
     var limits: Limits
     var writeAheadLogBytes: UInt64
+    /// How long the log may be before pins are given up for its sake.
+    var writeAheadLogLimit: UInt64
     var pins: Int
 }
 

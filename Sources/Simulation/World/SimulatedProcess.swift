@@ -829,7 +829,7 @@ final class SimulatedProcess {
                 gauges: ProcessGauges(
                     replicator: gauges, held: replicator.status.held.count,
                     limits: machine.settings.limits, writeAheadLogBytes: sizes.walBytes,
-                    pins: coordinator.pinStatus.count))
+                    writeAheadLogLimit: machine.settings.walLimit, pins: coordinator.pinStatus.count))
         }
     }
 

@@ -221,7 +221,7 @@ struct ContextPolicyCheckerTests {
         var script = try CheckerScript()
         let gauges = ProcessGauges(
             replicator: ReplicatorGauges(), held: 0, limits: Limits(), writeAheadLogBytes: 4096,
-            pins: 1)
+            writeAheadLogLimit: 1 << 20, pins: 0)
         func found(_ change: (inout ProcessGauges) -> Void) -> [String] {
             var checker = BoundsChecker()
             var changed = gauges
@@ -241,6 +241,25 @@ struct ContextPolicyCheckerTests {
         #expect(found { $0.held = $0.limits.actors + 1 }.count == 1)
         #expect(found { $0.pins = 65 }.count == 1)
         #expect(found { $0.writeAheadLogBytes = 1 << 30 }.count == 1)
+    }
+
+    @Test("Law 9: a pin may hold the log up to its limit, until the log begins anew after it")
+    func pinnedLog() throws {
+        var script = try CheckerScript()
+        var checker = BoundsChecker()
+        let most = BoundsChecker.writeAheadLogBytes
+        func found(_ bytes: UInt64, pins: Int) -> [String] {
+            let gauges = ProcessGauges(
+                replicator: ReplicatorGauges(), held: 0, limits: Limits(),
+                writeAheadLogBytes: bytes, writeAheadLogLimit: 1 << 20, pins: pins)
+            return script.tell(&checker, .gauges(node: 0, gauges: gauges))
+        }
+        #expect(found(most, pins: 0) == [])
+        #expect(found(most + 1 << 20, pins: 1) == [])
+        #expect(found(most + 1 << 20, pins: 0) == [])
+        #expect(found(most + 1 << 20 + 1, pins: 0).count == 1)
+        #expect(found(4096, pins: 0) == [])
+        #expect(found(most + 1, pins: 0).count == 1)
     }
 
     @Test("Of one kind of violation a run tells the first few")

@@ -591,6 +591,13 @@ struct RegressionTests {
                 model were applied; after a restart its writes were settled by the present model's \
                 policies. MixedModelTests.givenUp.
                 """),
+        Case(
+            seed: 340_009_517, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: """
+                Law 9, by the judge. A pin holds the write-ahead log up to a limit of its own; the bound \
+                without one was expected. ContextPolicyCheckerTests.pinnedLog.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
