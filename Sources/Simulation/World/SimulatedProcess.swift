@@ -761,7 +761,8 @@ final class SimulatedProcess {
         noteReadFailure(result)
         guard let report = try? result.get() else { return nil }
         if report.isOK { return [] }
-        return report.differences.isEmpty ? ["its digest is not that of its rows"] : report.differences
+        return report.differences.isEmpty
+            ? ["its digest is not that of its rows"] : report.differences
     }
 
     private func noteReadFailure(_ result: Result<some Any, any Error>) {
@@ -829,7 +830,8 @@ final class SimulatedProcess {
                 gauges: ProcessGauges(
                     replicator: gauges, held: replicator.status.held.count,
                     limits: machine.settings.limits, writeAheadLogBytes: sizes.walBytes,
-                    writeAheadLogLimit: machine.settings.walLimit, pins: coordinator.pinStatus.count))
+                    writeAheadLogLimit: machine.settings.walLimit,
+                    pins: coordinator.pinStatus.count))
         }
     }
 
