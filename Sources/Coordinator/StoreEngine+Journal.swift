@@ -30,30 +30,53 @@ extension StoreEngine {
 
     /// A deleted row's conflict with what its edits stand on: earlier writes to other properties
     /// that the delete had not seen either. Nobody else lists them, so they would be lost.
+    ///
+    /// Each is listed with a side that had seen it. There is one, or it would be a side itself. Where
+    /// the log has forgotten what a side had seen, the entry as it was written last tells, and where
+    /// that is the first, the order of time: one that came later is the most likely.
     private func withEarlierWrites(_ conflict: Conflict, of row: LoadedRow) throws -> Conflict {
         var conflict = conflict
-        func seen(_ side: ConflictSide) throws -> VersionVector {
+        /// What each side had seen; nil where nobody knows any more.
+        let pasts = try conflict.sides.map { side -> VersionVector? in
             guard let dot = side.dot else { return VersionVector() }
             if let applying, applying.dot == dot { return applying.seen }
-            return try transaction(dot)?.transaction.seen ?? VersionVector()
+            return try transaction(dot)?.transaction.seen
         }
-        let pasts = try conflict.sides.map(seen)
-        let sides = zip(conflict.sides.indices, pasts)
+        let written = pasts.contains(nil) ? try openEntry(conflict.id)?.sides ?? [] : []
+        /// Whether a side had seen a write; nil where nobody knows.
+        func hasSeen(_ index: Int, _ dot: Dot) -> Bool? {
+            guard let own = conflict.sides[index].dot else { return false }
+            if own.actor == dot.actor { return own.sequence >= dot.sequence }
+            return pasts[index].map { $0.contains(dot) }
+        }
+        let edits = conflict.sides.indices.filter { !conflict.sides[$0].isDeleted }
+        let deletes = conflict.sides.indices.filter { conflict.sides[$0].isDeleted }
         for (position, register) in row.state.properties.enumerated() {
+            let name = row.table.entity.properties[position].name
             for sibling in register.siblings {
-                let isKnown = sides.contains { index, past in
-                    conflict.sides[index].dot == sibling.dot
-                        || (conflict.sides[index].isDeleted && past.contains(sibling.dot))
-                }
-                guard !isKnown,
-                    let (index, _) = sides.first(where: { index, past in
-                        !conflict.sides[index].isDeleted && past.contains(sibling.dot)
-                    })
-                else { continue }
-                conflict.sides[index].row.append(
-                    .init(
-                        name: row.table.entity.properties[position].name, value: sibling.value,
-                        stamp: sibling.stamp))
+                let isKnown =
+                    conflict.sides.contains { $0.dot == sibling.dot }
+                    || deletes.contains { hasSeen($0, sibling.dot) == true }
+                if isKnown { continue }
+                let lister =
+                    edits.first { hasSeen($0, sibling.dot) == true }
+                    ?? edits.first { index in
+                        written.contains { side in
+                            side.dot == conflict.sides[index].dot
+                                && side.row.contains {
+                                    $0.name == name && $0.stamp?.dot == sibling.dot
+                                }
+                        }
+                    }
+                    ?? edits.first { index in
+                        hasSeen(index, sibling.dot) == nil
+                            && conflict.sides[index].timestamp.map {
+                                $0 > sibling.stamp.timestamp
+                            } ?? false
+                    }
+                guard let lister else { continue }
+                conflict.sides[lister].row.append(
+                    .init(name: name, value: sibling.value, stamp: sibling.stamp))
             }
         }
         for index in conflict.sides.indices {

@@ -116,6 +116,48 @@ import Testing
         #expect(try b.value(id, "color") == .string("then"))
     }
 
+    /// Takes all but the newest transaction from the log, as purging does.
+    private func forget(_ node: EngineNode) throws {
+        node.close()
+        try node.tamper(
+            "DELETE FROM _transaction WHERE position < (SELECT max(position) FROM _transaction)")
+        try node.open()
+    }
+
+    @Test("It lists them also where the log has forgotten what the edits had seen")
+    func earlierEditsOfForgottenLog() throws {
+        let id = try shared("Tag")
+        let other = try shared("Tag")
+        let late = try EngineNode(a.model, node: 3)
+        try late.take(from: a)
+        // One writer's, and one that builds on another's.
+        try b.update(id, ["name": .string("first")])
+        try b.update(id, ["color": .string("then")])
+        try b.update(other, ["name": .string("first")])
+        try a.take(from: b)
+        try a.update(other, ["color": .string("then")])
+        try forget(a)
+        try late.delete(id)
+        try late.delete(other)
+        try a.take(from: late)
+        func edits(_ id: ManagedObjectID) throws -> [PropertyValue] {
+            let conflict = try a.conflicts().first { $0.id.row == id.row }
+            return try #require(conflict).sides.flatMap { $0.row.map(\.value) }
+        }
+        for id in [id, other] {
+            #expect(try edits(id) == [.string("then"), .string("first")])
+        }
+        // The entry is written anew when one more edit comes; it tells what it told.
+        try forget(a)
+        let later = try EngineNode(a.model, node: 4)
+        try later.take(from: b)
+        try later.update(other, ["color": .string("later")])
+        try a.take(from: later)
+        #expect(try a.conflicts().first { $0.id.row == other.row }?.sides.count == 3)
+        #expect(
+            try Set(edits(other)) == [.string("then"), .string("first"), .string("later")])
+    }
+
     @Test("A reference to a row that is gone is dangling, and comes back with the row")
     func dangling() throws {
         let folder = try shared("Folder", ["name": .string("f")])
@@ -184,6 +226,19 @@ import Testing
         #expect(try a.members(person, "passport") == [first.row])
         #expect(try a.conflicts().isEmpty)
         try exchange(a, b)
+    }
+
+    @Test("A save that takes a one-to-one from a row it writes as well tells what that row has")
+    func displacedClaim() throws {
+        let person = try shared("Person")
+        let first = try a.insert("Passport", ["holder": .reference(person.row)])
+        let second = try a.insert("Passport")
+        let result = try a.save(
+            try a.change(first, ["number": .string("1")]),
+            try a.change(second, ["holder": .reference(person.row)]))
+        let told = result.rows.first { $0.objectID == first }?.values
+        #expect(try told == a.row(first)?.values)
+        #expect(try a.value(first, "holder") == .null)
     }
 
     @Test("Whoever saves a one-to-one withdraws hidden claims as well")
