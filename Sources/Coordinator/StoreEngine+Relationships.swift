@@ -189,6 +189,8 @@ extension StoreEngine {
             guard planned.kind != .delete,
                 let position = planned.table.entity.position(of: property)
             else { return }
+            // Whoever asked for the rest does not know of it.
+            if planned.value(at: position) != value { planned.isSettled = true }
             planned.set(position, value)
             plan.rows[row] = planned
             plan.noteReference(value, from: row)
