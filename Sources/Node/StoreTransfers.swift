@@ -125,7 +125,7 @@ struct StoreTransfers: Sendable {
         let incoming = incoming
         takingQueue.async {
             do {
-                _ = try incoming.check(cluster: coordinator.cluster, model: coordinator.model)
+                try incoming.check(for: coordinator)
                 handover.give(.transferChecked(refusal: nil))
             } catch {
                 try? incoming.discard()

@@ -78,6 +78,16 @@ package final class IncomingTransfer: Sendable {
         }
     }
 
+    /// Checks the copy as ``check(cluster:model:)`` does, and that it has something which the store
+    /// that it is for lacks: a donor gives one that it made some time ago, and whoever took it over
+    /// for nothing would want the next at once.
+    package func check(for coordinator: PersistentStoreCoordinator) throws {
+        let vector = try check(cluster: coordinator.cluster, model: coordinator.model)
+        if try coordinator.currentToken.versionVector.covers(vector) {
+            throw CoordinatorError(.malformed, "The copy has nothing that this store lacks.")
+        }
+    }
+
     /// Checks that the copy is whole and sound: its hash, SQLite's own check, its cluster, and
     /// the digest of everything it shows computed anew.
     ///

@@ -38,9 +38,7 @@ extension SimulatedProcess {
     }
 
     func checkTransfer() {
-        let result = run { coordinator in
-            try incoming.check(cluster: coordinator.cluster, model: coordinator.model)
-        }
+        let result = run { try incoming.check(for: $0) }
         guard isAlive else { return }
         switch result {
         case .success: later(0) { $0.world.installTransfer($0) }

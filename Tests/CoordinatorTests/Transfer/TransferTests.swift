@@ -97,6 +97,17 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: joiner.path + "-before-transfer"))
     }
 
+    @Test("A copy is of no use to a store that has all of it, but to one that lacks something")
+    func nothingNew() throws {
+        _ = try donor.insert("Tag")
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        try incoming.check(for: joiner.coordinator)
+        try joiner.take(from: donor)
+        _ = try incoming.check(cluster: "test", model: joiner.model)
+        #expect(throws: CoordinatorError.self) { try incoming.check(for: joiner.coordinator) }
+    }
+
     @Test("A transfer goes on where it stopped, also after a restart, and only with the same copy")
     func resumed() throws {
         for _ in 0..<50 { _ = try donor.insert("Tag") }

@@ -598,6 +598,31 @@ struct RegressionTests {
                 Law 9, by the judge. A pin holds the write-ahead log up to a limit of its own; the bound \
                 without one was expected. ContextPolicyCheckerTests.pinnedLog.
                 """),
+        Case(
+            seed: 360_003_689, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: """
+                Law 2. Of a row deleted against edits the journal lists what the edits stand on, and asked \
+                the log what they had seen; the log had been purged. JournalTests (forgotten log).
+                """),
+        Case(
+            seed: 360_006_337, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: """
+                Law 10. A save took a one-to-one from a row that it wrote as well, and the context was not \
+                told; it wrote the claim back with its next overwrite. JournalTests.displacedClaim.
+                """),
+        Case(
+            seed: 360_008_621, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: "Law 2, as 360003689."),
+        Case(
+            seed: 360_010_423, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: """
+                Laws 1 and 2. A restored node took the donor's copy of before over, which had nothing for \
+                it, began anew, and took it again, thousands of times. TransferTests.nothingNew.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
