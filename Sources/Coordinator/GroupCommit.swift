@@ -129,6 +129,8 @@ final class GroupCommit: @unchecked Sendable {
         /// Whether it is a foreign transaction.
         var isStagingForeign = false
         var stopped: CoordinatorError?
+        /// Whether it stopped at a commit of which nobody knows whether it was made.
+        var isOutcomeUnknown = false
         /// Whether somebody leads. Whoever sets it works off jobs until there are none, and
         /// clears it in the same look at the list, so that no job is left behind.
         var isLed = false
@@ -167,6 +169,10 @@ final class GroupCommit: @unchecked Sendable {
     }
 
     var actor: ActorID { engine.actor }
+    /// What is to be recorded before anything of others is applied.
+    var owedRecovery: OwedRecovery { engine.owedRecovery }
+    /// Whether it stopped at a commit of which nobody knows whether it was made.
+    var isOutcomeUnknown: Bool { waiting.withLock(\.isOutcomeUnknown) }
 
     /// The last commit's token, digest and durable vector.
     var current: Published { published.withLock { $0 } }
@@ -325,6 +331,7 @@ final class GroupCommit: @unchecked Sendable {
             let mapped = CoordinatorError(mapping: error)
             try? engine.rollBack()
             let isKnown = mapped.code == .diskFull
+            if !isKnown { waiting.withLock { $0.isOutcomeUnknown = true } }
             for (result, completion) in zip(results, outcomes) {
                 switch result {
                 case .failure: completion(result)

@@ -32,6 +32,7 @@ extension PersistentStoreCoordinator {
     public func outgrow() throws { try setRecovery(.restored) }
 
     private func setRecovery(_ recovery: StoreRecovery) throws {
+        writer?.owedRecovery.note(recovery)
         try maintainBlocking { try $0.record(recovery) }
         standing.withLock { $0.recovery = recovery }
     }
@@ -72,6 +73,7 @@ extension PersistentStoreCoordinator {
         _ recovery: StoreRecovery,
         completion: @escaping @Sendable (Result<Void, any Error>) -> Void
     ) {
+        writer?.owedRecovery.note(recovery)
         maintain({ try $0.record(recovery) }) { [self] result in
             if case .success = result { standing.withLock { $0.recovery = recovery } }
             completion(result)

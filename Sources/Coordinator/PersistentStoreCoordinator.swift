@@ -437,12 +437,11 @@ public final class PersistentStoreCoordinator: Sendable {
     ///   pinned nor the newest.
     public func pin(_ token: QueryGenerationToken) throws -> GenerationPin {
         let current = try currentToken
-        if token.store == current.store {
-            if let pin = pins.pin(generation: token.generation) { return pin }
-            if token.generation == current.generation {
-                let pin = try pinCurrentGeneration()
-                if pin.token.generation == token.generation { return pin }
-            }
+        // By the whole token: after a power loss or a restore a number names another state.
+        if let pin = pins.pin(generation: token.generation), pin.token == token { return pin }
+        if token == current {
+            let pin = try pinCurrentGeneration()
+            if pin.token == token { return pin }
         }
         throw CoordinatorError(
             .queryGenerationExpired,

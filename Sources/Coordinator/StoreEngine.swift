@@ -62,6 +62,8 @@ final class StoreEngine {
     let store: UInt64
     let actor: ActorID
     let environment: Environment
+    /// Not of the state, for it outlives a group that is given up.
+    let owedRecovery = OwedRecovery()
 
     var state: State
     private(set) var committed: State

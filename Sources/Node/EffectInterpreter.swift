@@ -121,10 +121,20 @@ struct EffectInterpreter {
         }
     }
 
-    /// Goes on with other keys and addresses of configured peers.
+    /// Goes on with other keys and addresses of configured peers. A member that cannot be talked to
+    /// in this mesh, for data alone tell of it and no key, is left out, as it is at the start.
     mutating func update(_ change: MeshChange) throws {
         plan.configure(change.peers)
-        try transport.update(MeshChange(keys: change.keys, peers: plan.peers))
+        var peers = plan.peers
+        if change.keys != nil {
+            for peer in peers where peer.publicKeys.isEmpty {
+                logger.error(
+                    "A member cannot be connected to",
+                    metadata: [LogKeys.peer: "\(peer.node)", LogKeys.reason: "it has no public key"])
+            }
+            peers.removeAll { $0.publicKeys.isEmpty }
+        }
+        try transport.update(MeshChange(keys: change.keys, peers: peers))
     }
 
     private func setSaving(_ isAllowed: Bool) {
@@ -141,7 +151,7 @@ struct EffectInterpreter {
         coordinator.setRecovery(recovery) { result in
             guard case .failure(let error) = result else { return }
             logger.error(
-                "The state of recovery could not be recorded; it will be after a restart",
+                "The state of recovery could not be recorded; it is with what is applied next",
                 metadata: [LogKeys.error: "\(error)"])
         }
     }

@@ -226,10 +226,9 @@ final class NodeLoop {
                 try feed(.transferRefused(refusal, now: now))
             case .collected(let result):
                 isCollecting = false
-                if let result {
-                    isCollected = result.isDone
-                    shared.counters.countCollected(result)
-                }
+                // What failed is tried again, though nothing more becomes stable.
+                isCollected = result?.isDone ?? false
+                if let result { shared.counters.countCollected(result) }
             case .rekeyed(let change): try interpreter.update(change)
             case .awaited: try askAwaitedPeers()
             case .failed(let error): throw error

@@ -213,6 +213,8 @@ public struct NodeProcess: Sendable {
                 + "listens on \(secrets.identity == nil ? "http" : "https")://\(address)")
         let ending = Task { try await service.waitUntilEnded() }
         await Self.untilShutdown { _ = try? await ending.value }
+        // The server waits for its requests, and those for what may come in an hour, or never.
+        service.endWaiting()
         await server.stop()
         await service.stop()
         if let reloader { (run.configuration, run.secrets) = await reloader.takenUp }

@@ -206,6 +206,13 @@ public final class NodeService: Sendable {
         end(result)
     }
 
+    /// Ends the waiting of whoever waits for other nodes: for acknowledgements, or for what a token
+    /// names. They are told that it did not come in time.
+    func endWaiting() {
+        shared.acknowledgements.end()
+        coordinator.endWaiting()
+    }
+
     private func end(_ result: Result<Void, any Error>) {
         shared.report.withLock { $0.isRunning = false }
         shared.acknowledgements.end()

@@ -57,6 +57,30 @@ extension EndToEnd.PinTests {
         }
     }
 
+    @Test("a node that is told to stop does not wait for those who wait for other nodes")
+    func stopsWhileAwaited() async throws {
+        try await TestCluster.with(starting: [1]) { cluster in
+            let node = cluster.node(1)
+            try await node.save([TestModel.insert("Latest", ["name": "one"])])
+            let client = try node.makeClient()
+            let waiting = Task {
+                try? await node.ask(
+                    "POST", "/v1/save",
+                    [
+                        "operations": .array([TestModel.insert("Latest", ["name": "two"])]),
+                        "acknowledgement": "all", "timeoutSeconds": 3600,
+                    ], timeout: .seconds(300), using: client)
+            }
+            try await waitUntil {
+                "it was saved, and waits"
+            } _: {
+                try await node.count("Latest") == 2
+            }
+            #expect(try await node.terminate() == 0)
+            _ = await waiting.value
+        }
+    }
+
     @Test("a token that nobody pins, or whose lease has ended, is refused and never answered anew")
     func expires() async throws {
         try await TestCluster.with(nodes: 1) { cluster in

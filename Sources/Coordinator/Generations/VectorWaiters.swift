@@ -6,6 +6,7 @@ final class VectorWaiters: Sendable {
     private struct State {
         var next = 0
         var waiters: [Int: (VersionVector, CheckedContinuation<Bool, Never>)] = [:]
+        var isEnded = false
     }
 
     private let state = Mutex(State())
@@ -40,7 +41,7 @@ final class VectorWaiters: Sendable {
         defer { timer.withLock { $0?.cancel() } }
         return await withCheckedContinuation { continuation in
             let isFull = state.withLock { state in
-                if state.waiters.count >= Limits.waiters { return true }
+                if state.isEnded || state.waiters.count >= Limits.waiters { return true }
                 state.waiters[id] = (vector, continuation)
                 return false
             }
@@ -57,6 +58,16 @@ final class VectorWaiters: Sendable {
         }
     }
 
+    /// Ends all waiting, and lets nobody wait any more.
+    func end() {
+        let left = state.withLock { state in
+            state.isEnded = true
+            defer { state.waiters = [:] }
+            return state.waiters.values.map(\.1)
+        }
+        for continuation in left { continuation.resume(returning: false) }
+    }
+
     private func finish(_ id: Int, reached: Bool) {
         let waiter = state.withLock { $0.waiters.removeValue(forKey: id) }
         waiter?.1.resume(returning: reached)
@@ -67,7 +78,8 @@ extension PersistentStoreCoordinator {
     /// Waits until the store covers a vector.
     ///
     /// - Parameter timeout: how long at the most.
-    /// - Throws: ``CoordinatorError``: `generationTimeout` where it does not in time.
+    /// - Throws: ``CoordinatorError``: `generationTimeout` where it does not in time, or where
+    ///   waiting was ended.
     public func waitUntilCovered(_ vector: VersionVector, timeout: Duration) async throws {
         let isCovered: @Sendable () -> Bool = { [self] in
             (try? currentToken.versionVector.covers(vector)) ?? false
@@ -78,4 +90,8 @@ extension PersistentStoreCoordinator {
                 "The node has not seen everything the token names within \(timeout).")
         }
     }
+
+    /// Ends all waiting for vectors, as for one that is not reached in time: nothing is to come any
+    /// more, for the node stops. Whoever asks from now on is answered at once.
+    public func endWaiting() { waiters.end() }
 }

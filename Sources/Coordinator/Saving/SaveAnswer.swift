@@ -55,8 +55,17 @@ extension PersistentStoreCoordinator {
                 .outcomeUnknown,
                 "\(failure) Whether it was saved earlier cannot be read: \(unread.message)")
         }
+        if isOutcomeUnknown {
+            throw CoordinatorError(
+                .outcomeUnknown,
+                "\(failure) Whether it was saved by the commit that failed shows after a restart.")
+        }
         throw failure
     }
+
+    /// Whether the writer has stopped at a commit of which only the next opening shows whether it
+    /// was made: of a save that is not found then, nobody can say that it was not saved.
+    public var isOutcomeUnknown: Bool { writer?.isOutcomeUnknown ?? false }
 }
 
 /// A save's answer as bytes, without the rows, which mean something only to the context that

@@ -295,10 +295,13 @@ struct StoreIdentity {
         INSERT OR IGNORE INTO main._conflict
             (id, closed, entity, row, kind, state, opened, record)
             SELECT id, closed + moved, entity, row, kind, state, opened + moved, record
-            FROM former._conflict, (
+            FROM former._conflict AS own, (
                 SELECT main._state.generation - former._state.generation AS moved
                 FROM main._state, former._state)
-            WHERE kind = 'save' AND closed > 0 ORDER BY position;
+            WHERE kind = 'save' AND closed > 0 AND NOT EXISTS (
+                SELECT 1 FROM main._conflict AS known
+                WHERE known.id = own.id AND known.closed > 0 AND known.record = own.record)
+            ORDER BY position;
         DELETE FROM main._consumer;
         INSERT INTO main._consumer (name, position, token, told)
             SELECT name, 0, token, told FROM former._consumer;

@@ -103,7 +103,7 @@ struct SaveResource: Sendable {
         let found = try await services.read { try $0.savedAnswer(saveID) }
         guard let result = found else {
             // A writer that died while it wrote cannot say what is on its disk.
-            let isUnknown = services.writerStopped?.code == .outcomeUnknown
+            let isUnknown = services.coordinator.isOutcomeUnknown
             return .json(["outcome": .string(isUnknown ? "unknown" : "notSaved")])
         }
         var ids = JSONObject()

@@ -108,6 +108,30 @@ import Testing
         #expect(throws: CoordinatorError.self) { try incoming.check(for: joiner.coordinator) }
     }
 
+    @Test("What a context has discarded is listed once, though stores go to and fro")
+    func toAndFro() throws {
+        let shared = try donor.insert("Tag", ["name": .string("a")])
+        try joiner.take(from: donor)
+        let version = try #require(try joiner.row(shared)).version
+        try joiner.update(shared, ["name": .string("stored")])
+        let late = try joiner.change(shared, ["name": .string("late")], version: version)
+        try joiner.save(late, policy: .mergeByPropertyStoreTrump)
+        func discarded(_ node: EngineNode) throws -> Int {
+            try node.conflicts(isOpen: nil).count { $0.kind == .save }
+        }
+        #expect(try discarded(joiner) == 1)
+        for (taker, giver) in [(donor, joiner), (joiner, donor), (donor, joiner)] {
+            let incoming = IncomingTransfer(for: taker.coordinator)
+            try receive(OutgoingTransfer(giver.coordinator, clock: clock.now), into: incoming)
+            _ = try incoming.check(cluster: "test", model: taker.model)
+            taker.close()
+            _ = try PersistentStoreCoordinator.installTransfer(
+                at: taker.path, model: taker.model, cluster: "test", node: taker.node)
+            try taker.open()
+            #expect(try discarded(taker) == 1)
+        }
+    }
+
     @Test("A transfer goes on where it stopped, also after a restart, and only with the same copy")
     func resumed() throws {
         for _ in 0..<50 { _ = try donor.insert("Tag") }

@@ -216,6 +216,15 @@ struct FetchContractTests {
             let answer = try await waiting
             #expect(answer.status == 200)
             #expect(String(decoding: answer.body, as: UTF8.self).hasPrefix(#"{"count":2,"#))
+            // A node that stops does not wait for what may never come.
+            vector.advance(actor, to: 3)
+            let never = QueryGenerationToken(
+                store: 1, generation: 1, position: 1, versionVector: vector
+            ).text
+            async let ended = node.fetch(
+                #"{"entity": "Person", "after": "\#(never)", "timeoutSeconds": 3600}"#)
+            node.coordinator.endWaiting()
+            #expect(try await ended.code == "generationTimeout")
         }
     }
 

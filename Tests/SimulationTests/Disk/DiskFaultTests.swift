@@ -102,13 +102,33 @@ struct DiskFaultTests {
             try script.save("one", in: coordinator)
             script.disk.arm(.syncError, afterOperations: 0)
             #expect(code { try script.save("two", in: coordinator) } == .outcomeUnknown)
-            #expect(code { try script.save("three", in: coordinator) } != nil)
+            #expect(coordinator.isOutcomeUnknown)
+            #expect(code { try script.save("three", in: coordinator) } == .outcomeUnknown)
+            // Whoever repeats it is not told that nothing was saved, for nobody knows.
+            #expect(code { try script.save("two", in: coordinator) } == .outcomeUnknown)
             coordinator.close()
             try script.check()
             var generator = SeededGenerator(seed: seed)
             script.disk.losePower(&generator)
             try script.check()
         }
+    }
+
+    @Test("What could not be recorded of recovery is recorded with the next that is applied")
+    func owedRecovery() throws {
+        let script = try DiskScript(SimulatedDisk(seed: 1))
+        let coordinator = try script.open()
+        script.disk.arm(.full, afterOperations: 0)
+        #expect(code { try coordinator.outgrow() } == .diskFull)
+        script.disk.disarm()
+        _ = try coordinator.apply(try DiskScript.foreignTransactions(1))
+        coordinator.close()
+        let opened = try script.open()
+        #expect(opened.recovery == .restored)
+        try opened.vouch()
+        _ = try opened.apply(try DiskScript.foreignTransactions(2))
+        #expect(opened.recovery == .none)
+        opened.close()
     }
 
     @Test("Where the log could not be put on the disk in two ways, closing leaves it where it is")
