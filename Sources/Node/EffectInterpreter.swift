@@ -130,7 +130,9 @@ struct EffectInterpreter {
             for peer in peers where peer.publicKeys.isEmpty {
                 logger.error(
                     "A member cannot be connected to",
-                    metadata: [LogKeys.peer: "\(peer.node)", LogKeys.reason: "it has no public key"])
+                    metadata: [
+                        LogKeys.peer: "\(peer.node)", LogKeys.reason: "it has no public key",
+                    ])
             }
             peers.removeAll { $0.publicKeys.isEmpty }
         }
