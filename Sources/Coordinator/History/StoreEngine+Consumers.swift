@@ -31,7 +31,7 @@ extension StoreEngine {
     func setConsumer(_ name: String, to token: QueryGenerationToken?) throws -> Bool {
         let token = token ?? self.token
         let position = try LogSearch(database: database, actors: state.actors).position(
-            of: token, store: store, last: state.position, own: state.versionVector)
+            seen: token.versionVector, own: state.versionVector, last: state.position)
         guard let position, isKept(after: position) else {
             throw CoordinatorError(
                 .historyTokenExpired,
@@ -74,44 +74,24 @@ struct LogSearch {
     let database: Database
     let actors: ActorTable
 
-    /// The position up to which a token's holder has read: everything at or before it is in the
-    /// token's vector; nil where some of the rest was purged.
+    /// The position up to which whoever has seen a vector has read: everything at or before it is in
+    /// the vector; nil where some of the rest was purged.
     ///
-    /// A token of this store names the position. It is believed only where the log bears it out:
-    /// a store that was put back from a backup may have come to the same position by another way.
-    func position(
-        of token: QueryGenerationToken, store: UInt64, last: UInt64, own: VersionVector
-    ) throws -> UInt64? {
-        if token.store == store, token.position <= last, try isPlace(token, last: last) {
-            return token.position
-        }
+    /// The vector alone tells. A position, which a token names as well, would not: a store that lost
+    /// its tail with the power, or was put back from a backup, comes to it by another way.
+    ///
+    /// - Parameters:
+    ///   - vector: what was seen, here or anywhere else.
+    ///   - own: what the store has applied.
+    ///   - last: the position of its newest transaction.
+    func position(seen vector: VersionVector, own: VersionVector, last: UInt64) throws -> UInt64? {
         var first = last + 1
-        for entry in own.entries where token.versionVector[entry.actor] < entry.sequence {
-            let next = Dot(
-                actor: entry.actor, sequence: token.versionVector[entry.actor] + 1)
+        for entry in own.entries where vector[entry.actor] < entry.sequence {
+            let next = Dot(actor: entry.actor, sequence: vector[entry.actor] + 1)
             guard let position = try position(of: next) else { return nil }
             first = min(first, position)
         }
         return first - 1
-    }
-
-    /// Whether a token's vector ends at its position.
-    private func isPlace(_ token: QueryGenerationToken, last: UInt64) throws -> Bool {
-        if token.position > 0, let dot = try dot(at: token.position),
-            !token.versionVector.contains(dot)
-        {
-            return false
-        }
-        guard token.position < last, let next = try dot(at: token.position + 1) else { return true }
-        return !token.versionVector.contains(next)
-    }
-
-    private func dot(at position: UInt64) throws -> Dot? {
-        let statement = try database.prepared("SELECT dot FROM _transaction WHERE position = ?1")
-        statement.bind(1, Int64(bitPattern: position))
-        guard try statement.step() else { return nil }
-        defer { statement.reset() }
-        return try actors.dot(statement.integer(0))
     }
 
     private func position(of dot: Dot) throws -> UInt64? {

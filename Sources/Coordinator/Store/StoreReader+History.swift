@@ -115,6 +115,17 @@ extension StoreReader {
         return (result, true)
     }
 
+    /// The position in the log up to which whoever has seen a vector has read, on this node or another:
+    /// everything at or before it is in the vector, and what comes after it may be.
+    ///
+    /// - Returns: nil where some of what the vector lacks was purged.
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public func position(seen vector: VersionVector) throws -> UInt64? {
+        let token = try token
+        return try LogSearch(database: database, actors: try actors()).position(
+            seen: vector, own: token.versionVector, last: token.position)
+    }
+
     /// The transaction of that name; nil where the log does not have it.
     public func transaction(_ dot: Dot) throws -> EncodedTransaction? {
         let actors = try actors()

@@ -55,55 +55,57 @@ struct LogPlace: Sendable {
     /// Whether the last step found the log's end.
     private(set) var reachedEnd = false
     /// What was known to the client at the beginning; it is left out wherever it comes.
-    private let known: VersionVector?
+    private let known: VersionVector
+    /// Whether it begins where the log does, wherever that is by now.
+    private var isAtBeginning: Bool
 
-    /// Begins after a token, or at the log's beginning.
+    /// Begins after a token of this node or another, or at the log's beginning.
     ///
-    /// - Throws: ``CoordinatorError``: `queryGenerationExpired` where the log begins later.
+    /// What a token has seen is told by its vector alone: see ``StoreReader/position(seen:)``.
+    ///
+    /// - Throws: ``CoordinatorError``: `queryGenerationExpired` where some of what comes after the
+    ///   token was purged.
     init(
         after: QueryGenerationToken?, current: QueryGenerationToken, _ reader: StoreReader
     ) throws {
-        guard let after else {
-            token = QueryGenerationToken(
-                store: current.store, generation: 0, position: 0, versionVector: VersionVector())
-            known = nil
-            return
+        known = after?.versionVector ?? VersionVector()
+        isAtBeginning = after == nil
+        guard let position = after == nil ? 0 : try reader.position(seen: known) else {
+            throw Self.expired
         }
-        if after.store == current.store {
-            token = after
-            known = nil
-        } else {
-            // Another store's order says nothing of this one's: look through the whole log.
-            token = QueryGenerationToken(
-                store: current.store, generation: 0, position: 0,
-                versionVector: after.versionVector)
-            known = after.versionVector
-        }
-        if let first = try reader.history(afterPosition: token.position, limit: 1).first,
-            !token.versionVector.covers(first.encoded.transaction.seen)
-        {
-            throw CoordinatorError(
-                .queryGenerationExpired,
-                "The history after that token has been purged here; fetch the objects anew.")
-        }
+        token = QueryGenerationToken(
+            store: current.store, generation: 0, position: position, versionVector: known)
+    }
+
+    private static var expired: CoordinatorError {
+        CoordinatorError(
+            .queryGenerationExpired,
+            "The history after that token has been purged here; fetch the objects anew.")
     }
 
     /// Reads on; an empty page need not be the end, see ``reachedEnd``.
+    ///
+    /// - Throws: ``CoordinatorError``: `queryGenerationExpired` where what comes next was purged
+    ///   meanwhile.
     mutating func advance(
         _ reader: StoreReader, limit: Int, bytes: Int
     ) throws -> [EncodedTransaction] {
         let page = try reader.history(
             afterPosition: token.position, limit: limit, byteLimit: bytes)
         reachedEnd = page.isEmpty
+        if let first = page.first, first.position > token.position + 1, !isAtBeginning {
+            throw Self.expired
+        }
         var result: [EncodedTransaction] = []
         var vector = token.versionVector
         for logged in page {
             vector.join(logged.encoded.transaction.seen)
             vector.advance(to: logged.encoded.dot)
-            if known?.contains(logged.encoded.dot) ?? false { continue }
+            if known.contains(logged.encoded.dot) { continue }
             result.append(logged.encoded)
         }
         if let last = page.last {
+            isAtBeginning = false
             token = QueryGenerationToken(
                 store: token.store, generation: last.generation, position: last.position,
                 versionVector: vector)

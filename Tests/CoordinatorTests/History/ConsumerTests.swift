@@ -120,6 +120,40 @@ struct ConsumerTests {
         #expect(try consumer("audit")?.position == 5)
     }
 
+    @Test("What a reader has seen tells its place, in whatever order the log has it")
+    func places() throws {
+        let (y, z) = (
+            try EngineNode(try EngineModel.everything(), node: 2),
+            try EngineNode(try EngineModel.everything(), node: 3)
+        )
+        _ = try y.insert("Note")
+        for _ in 0..<3 { _ = try z.insert("Note") }
+        try x.take(from: y)
+        try x.take(from: z)
+        func place(_ vector: VersionVector) throws -> UInt64? {
+            try x.coordinator.read { try $0.position(seen: vector) }
+        }
+        // Our own, then y's, then those of z; a reader that had z's before y's lacks y's.
+        let own = try #require(x.transactions.first).dot
+        var seen = VersionVector()
+        #expect(try place(seen) == 0)
+        seen.advance(to: own)
+        #expect(try place(seen) == 1)
+        seen.join(try z.vector)
+        #expect(try place(seen) == 1)
+        seen.join(try y.vector)
+        #expect(try place(seen) == 5)
+        // Who lacks what is gone has no place any more, whatever else it has seen.
+        x.close()
+        try x.tamper("DELETE FROM _transaction WHERE position <= 2")
+        try x.open()
+        #expect(try place(seen) == 5)
+        var lacking = VersionVector()
+        lacking.advance(to: own)
+        lacking.join(try z.vector)
+        #expect(try place(lacking) == nil)
+    }
+
     @Test("A place that the log does not bear out is looked for by what was seen")
     func otherPast() throws {
         try write(3)
