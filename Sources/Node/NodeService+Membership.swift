@@ -13,12 +13,44 @@ extension NodeService {
     /// with this or another member among its configured peers.
     ///
     /// - Throws: ``CoordinatorError``: `memberDeparted` where the number was a member's once,
-    ///   `malformed` where this node does not know its own address to tell the others;
+    ///   `malformed` where this node does not know its own address to tell the others, where another
+    ///   member is at that address, or where there is no public key and this mesh uses keys;
     ///   ``NotSupported`` where this node has no mesh.
     public func join(
         _ node: NodeID, at address: MemberAddress, author: String? = nil
     ) async throws -> SaveResult {
-        try await change([.join(node, address)], author: author)
+        // All members connect to what they are told. One that finds itself there takes that for
+        // another process with its number.
+        let wanted = [address.publish, address.exchange]
+        for (other, known) in try addresses where other != node {
+            if let taken = wanted.first(where: { [known.publish, known.exchange].contains($0) }) {
+                throw CoordinatorError(
+                    .malformed,
+                    "Node \(node) cannot be at \(taken): node \(other) is. Give its own address.")
+            }
+        }
+        if let own = settings.address, !own.publicKeys.isEmpty, address.publicKeys.isEmpty {
+            throw CoordinatorError(
+                .malformed,
+                "Node \(node) needs a public key: this mesh talks with keys only. Give its own.")
+        }
+        return try await change([.join(node, address)], author: author)
+    }
+
+    /// Where the members are, as far as this node knows: by data, or else by its configuration. Where
+    /// a node was that departed another may be.
+    private var addresses: [(NodeID, MemberAddress)] {
+        get throws {
+            let told = try coordinator.membership
+            let own = settings.address.map { [(coordinator.node, $0)] } ?? []
+            let configured = settings.peers.filter { told[$0.node] == nil }.map {
+                ($0.node, MemberAddress(publish: "\($0.publish)", exchange: "\($0.exchange)"))
+            }
+            return own + configured
+                + told.members.filter(\.isCurrent).compactMap { member in
+                    member.address.map { (member.node, $0) }
+                }
+        }
     }
 
     /// Ends the membership of a node that will not return, so that nobody waits for it any more.

@@ -83,6 +83,28 @@ extension EndToEnd.MembershipTests {
         }
     }
 
+    @Test("Nobody joins where a member is; where one was that departed, another may be")
+    func addressTaken() async throws {
+        try await TestCluster.with(nodes: 3, founders: 2, starting: [1, 2]) { cluster in
+            let (one, free) = (cluster.node(1), cluster.node(3))
+            func join(_ node: Int64, _ publish: Int, _ exchange: Int) async throws -> Int {
+                let member: JSONValue = [
+                    "node": .integer(node), "publish": .string("tcp://127.0.0.1:\(publish)"),
+                    "exchange": .string("tcp://127.0.0.1:\(exchange)"),
+                ]
+                return try await one.ask("POST", "/v1/members", member).status
+            }
+            #expect(try await join(3, one.publishPort, free.exchangePort) == 400)
+            #expect(try await join(3, free.publishPort, one.exchangePort) == 400)
+            #expect(try await join(3, free.publishPort, free.exchangePort) == 200)
+            #expect(try await join(4, free.publishPort, free.exchangePort) == 400)
+            // It was never there.
+            let departed = try await one.ask("POST", "/v1/members/3/departure", [:])
+            #expect(departed.status == 200)
+            #expect(try await join(4, free.publishPort, free.exchangePort) == 200)
+        }
+    }
+
     @Test("A dead node is retired, nobody waits for it, and it is fenced when it returns")
     func retires() async throws {
         try await TestCluster.with(nodes: 3) { cluster in
