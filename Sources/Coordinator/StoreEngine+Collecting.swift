@@ -41,7 +41,8 @@ extension StoreEngine {
             left -= candidates.count
             floor = (code + 1) << ActorTable.sequenceBits
         }
-        result.isDone = left > 0
+        // Rows that are staged to be deleted are listed when they are put in place.
+        result.isDone = left > 0 && staging == nil
         return result
     }
 

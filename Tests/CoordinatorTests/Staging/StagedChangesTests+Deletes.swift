@@ -121,6 +121,25 @@ extension StagedChangesTests {
         #expect(try other.row(first) == nil)
     }
 
+    @Test("Collection is not done while rows are still to be buried")
+    func collectingWhileBurying() throws {
+        try Self.reopen(node, worksAlone: false)
+        let coordinator = node.coordinator
+        let free = self.free
+        let request = try deletes(node, free)
+        _ = try BetweenParts.run(coordinator, parts: 33) {
+            try coordinator.save(request)
+        } meanwhile: {
+            // What is buried by now is collected, and the rest later.
+            let all = try coordinator.currentToken.versionVector
+            #expect(try !coordinator.collect(stable: all).isDone)
+        }
+        finishFolding(node)
+        let all = try coordinator.currentToken.versionVector
+        #expect(try coordinator.collect(stable: all).isDone)
+        #expect(try coordinator.read { try $0.uncollectedCount } == 0)
+    }
+
     @Test("What comes to refer meanwhile to a row that denies it has all of the deletes refused")
     func denied() throws {
         let model = try ManagedObjectModel(entities: [

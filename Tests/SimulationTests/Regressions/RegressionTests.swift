@@ -623,6 +623,13 @@ struct RegressionTests {
                 Laws 1 and 2. A restored node took the donor's copy of before over, which had nothing for \
                 it, began anew, and took it again, thousands of times. TransferTests.nothingNew.
                 """),
+        Case(
+            seed: 370_008_775, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: """
+                Law 8. Rows of staged deletes are listed for collection when they are buried, which a full \
+                disk put off until collection had found all done. StagedChangesTests (burying).
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
