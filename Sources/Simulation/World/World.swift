@@ -408,8 +408,19 @@ final class World {
 
     /// Lives on until all nodes have the same, durably, and have collected what is stable.
     private func converge(_ when: String) {
-        let deadline = milliseconds + options.convergenceMilliseconds
-        while !hasConverged, milliseconds < deadline { live(until: milliseconds + 250) }
+        // Time is bounded from the last that anybody applied, for as long as that takes: where a
+        // frame holds one transaction and is long under way, hundreds of them take minutes.
+        var deadline = milliseconds + options.convergenceMilliseconds
+        var applied: [Int: UInt64] = [:]
+        while !hasConverged, milliseconds < deadline {
+            live(until: milliseconds + 250)
+            for process in machines.filter({ !$0.isCopy }).compactMap(\.process) {
+                let count = process.state.vector.entries.reduce(0) { $0 + $1.sequence }
+                guard count > applied[process.machine.number, default: 0] else { continue }
+                applied[process.machine.number] = count
+                deadline = milliseconds + options.convergenceMilliseconds
+            }
+        }
         guard hasConverged else {
             return violate(1, "\(when) the nodes do not converge: \(standings)")
         }

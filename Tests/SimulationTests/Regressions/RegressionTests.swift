@@ -630,6 +630,13 @@ struct RegressionTests {
                 Law 8. Rows of staged deletes are listed for collection when they are buried, which a full \
                 disk put off until collection had found all done. StagedChangesTests (burying).
                 """),
+        Case(
+            seed: 370_011_454, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: """
+                Law 1, by the simulation. With one transaction in a frame that is long under way, two nodes \
+                one after the other needed more than three minutes to come up with the rest.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
