@@ -84,6 +84,7 @@ final class NodeLoop {
     /// The stable vector at the last collection, and whether that looked at all it could.
     private var collectedAt = VersionVector()
     private var isCollected = true
+    private var toldOrphans: Set<Dot> = []
     private var isCollecting = false
     /// Log reads that are ahead of the commits this loop has heard of.
     private var earlyReads: [LogRead] = []
@@ -405,11 +406,23 @@ final class NodeLoop {
             replicator.status.peers.filter(\.isAgreed).map { ($0.node, $0.durable) })
     }
 
+    /// Tells once of each save that was heard of and cannot be applied any more.
+    private func tellOrphans(_ orphaned: [Dot]) {
+        let news = Set(orphaned).subtracting(toldOrphans).sorted()
+        toldOrphans = Set(orphaned)
+        guard let first = news.first else { return }
+        shared.counters.countAlarm()
+        logger.error(
+            "Saves that were heard of are lost: an earlier one of their node went with it",
+            metadata: [LogKeys.transaction: "\(first)", LogKeys.count: "\(news.count)"])
+    }
+
     private func publishReport(isRunning: Bool) {
         let keys = transport.keyReport
         let now = MonotonicClock.milliseconds
         let status = replicator.status
         meshWatch.note(keys, now: now, logger: logger)
+        tellOrphans(status.orphaned)
         let report = LoopReport(
             replicator: status, transport: transport.statistics, keys: keys,
             digests: digestBook.digests,

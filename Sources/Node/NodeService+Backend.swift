@@ -6,6 +6,9 @@ internal import Replication
 internal import Synchronization
 
 extension NodeService: NodeBackend {
+    private static let orphaned =
+        "It cannot be applied any more: an earlier save of its node is lost with that node."
+
     /// What replication knows of itself and its peers, at most a tick (50 ms) old.
     public func status() async -> NodeStatus {
         let (replicator, keys, stability) = shared.report.withLock {
@@ -22,7 +25,10 @@ extension NodeService: NodeBackend {
             },
             held: (replicator?.held ?? []).map {
                 NodeStatus.Held(transaction: $0.dot, reason: $0.reason.text)
-            })
+            }
+                + (replicator?.orphaned ?? []).map {
+                    NodeStatus.Held(transaction: $0, reason: Self.orphaned)
+                })
         status.transfer = replicator?.transfer
         status.keys = keys
         status.stability = stability

@@ -2,6 +2,7 @@ import Coordinator
 import Foundation
 import Glibc
 import Merge
+import Replication
 import Synchronization
 import Testing
 
@@ -131,6 +132,11 @@ struct NodeServiceTests {
         #expect(try await service.overview().token.versionVector[service.actor] == 3)
         await service.stop()
         #expect(!service.isReady)
+        // What was heard of and can be applied no more is told as held.
+        let orphan = Dot(actor: service.actor, sequence: 9)
+        service.shared.report.withLock { $0.replicator?.orphaned = [orphan] }
+        let held = await service.status().held
+        #expect(held.map(\.transaction) == [orphan] && held[0].reason.contains("is lost with"))
         await service.waitUntilClosed()
         await #expect(throws: CoordinatorError.self) { try await service.insertNotes(1) }
     }
