@@ -16,8 +16,9 @@ import Synchronization
 public final class PersistentStoreCoordinator: Sendable {
     /// How a store is opened.
     public struct Options: Sendable {
-        /// Connections for reading at once, 1...64.
-        public var readers = 4
+        /// Connections for reading at once, 1...64: more than the HTTP interface of a node uses at
+        /// once, so that long reads of clients leave some for peers, metrics and backups.
+        public var readers = 8
         /// The most the write-ahead log may grow to, in bytes, before pins expire.
         public var walLimit: UInt64 = 1 << 30
         /// The longest a pin may live, in milliseconds.

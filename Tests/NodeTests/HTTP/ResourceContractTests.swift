@@ -227,6 +227,13 @@ struct ResourceContractTests {
         }
     }
 
+    @Test("Clients that read for long leave connections to the store for the node itself")
+    func readers() {
+        // For others' logs, for what is measured, and for a backup.
+        let own = PersistentStoreCoordinator.Options().readers - HTTPServer.Options().readingThreads
+        #expect(own >= 3)
+    }
+
     @Test("A port in use is told as such")
     func tellsTakenPorts() async throws {
         try await HTTPTestNode.run { node in
