@@ -53,6 +53,31 @@ import Testing
         for node in nodes { await node.stop() }
     }
 
+    @Test("A member of whom data alone tell, and no key, is left out when keys change")
+    func memberWithoutKey() async throws {
+        let cluster = try TestCluster(3)
+        let (keys, later) = (try CurveKeys.generate(), try CurveKeys.generate())
+        var peers = cluster.peers
+        for index in peers.indices { peers[index].publicKeys = [keys.publicKey] }
+        let node = try await Self.start(1, cluster, Array(peers.prefix(2)), keys)
+        let joins = cluster.peers.enumerated().map { index, peer in
+            MembershipChange.join(
+                peer.node,
+                MemberAddress(
+                    publish: "\(peer.publish)", exchange: "\(peer.exchange)",
+                    publicKeys: index == 2 ? [] : [keys.publicKey.text]))
+        }
+        _ = try await node.coordinator.changeMembership(joins) as SaveResult
+        try await eventually("all are members") { await node.status().members.count == 3 }
+        node.shared.handover.give(.rekeyed(MeshChange(keys: later, peers: [peers[1]])))
+        try await eventually("the node goes on with its new key") {
+            node.shared.report.withLock { $0.keys.publicKey } == later.publicKey
+        }
+        #expect(node.isReady)
+        try await node.insertNotes(1)
+        await node.stop()
+    }
+
     private static func start(
         _ number: Int, _ cluster: TestCluster, _ peers: [MeshPeer], _ keys: CurveKeys
     ) async throws -> NodeService {
