@@ -1,5 +1,4 @@
 import Merge
-import Synchronization
 
 /// What an opening must not use again, and what it takes instead.
 extension StoreEngine {
@@ -104,19 +103,4 @@ extension StoreEngine {
         state.recovery = recovery
         group.wroteApart = true
     }
-}
-
-/// That a store is to be known for one that somebody must vouch for, whether it could be written
-/// down yet or not: nothing of others is applied without it from then on. Thread-safe.
-///
-/// The replicator tells it once; the record may fail, for the disk is full, and what is applied a
-/// second later does not.
-final class OwedRecovery: Sendable {
-    private let isRestored = Atomic<Bool>(false)
-
-    func note(_ recovery: StoreRecovery) {
-        isRestored.store(recovery == .restored, ordering: .releasing)
-    }
-
-    var isOwed: Bool { isRestored.load(ordering: .acquiring) }
 }
