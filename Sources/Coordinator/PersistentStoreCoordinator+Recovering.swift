@@ -15,6 +15,17 @@ struct Standing {
     var isClosed = false
 }
 
+extension CoordinatorError {
+    /// Nobody has vouched for the store yet.
+    static var recovering: CoordinatorError {
+        CoordinatorError(
+            .recovering,
+            "This node's store lacks what the node had before, for it is from a backup or a "
+                + "copy or was made anew; it takes no saves until it has all that another "
+                + "member has. Save at another node, or try again.")
+    }
+}
+
 extension PersistentStoreCoordinator {
     /// Whether somebody must vouch for the store; ``StoreRecovery/none`` once they have.
     public var recovery: StoreRecovery { standing.withLock(\.recovery) }
@@ -112,7 +123,8 @@ extension PersistentStoreCoordinator {
     }
 
     /// Lets saves through, or refuses them with `recovering`; at first they are let through.
-    /// Other nodes' transactions are applied in either case. Saves that wait already go on.
+    /// Other nodes' transactions are applied in either case. Saves that wait already go on, but
+    /// those that are executed after ``outgrow()``.
     public func setSaving(allowed: Bool) {
         standing.withLock {
             $0.maySave = allowed

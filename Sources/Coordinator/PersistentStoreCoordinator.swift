@@ -294,11 +294,7 @@ public final class PersistentStoreCoordinator: Sendable {
             if try standing.isDeparted || membership[node]?.departure != nil {
                 throw CoordinatorError.departed(node)
             }
-            throw CoordinatorError(
-                .recovering,
-                "This node's store lacks what the node had before, for it is from a backup or a "
-                    + "copy or was made anew; it takes no saves until it has all that another "
-                    + "member has. Save at another node, or try again.")
+            throw CoordinatorError.recovering
         }
         return try writableWriter()
     }

@@ -80,10 +80,13 @@ extension NodeService: NodeBackend {
     }
 
     /// Saves, and counts how long it took.
+    ///
+    /// A store that is vouched for within two seconds lets a save wait that long, for a new node of
+    /// a new cluster is so for a moment, when it meets those that were up before it.
     public func save(_ request: SaveRequest) async throws -> SaveResult {
         let begun = MonotonicClock.microseconds
         do {
-            let result = try await coordinator.save(request)
+            let result = try await saveOnceVouched(request, by: begun + Self.vouchingMicroseconds)
             counters.countSave(seconds: Double(MonotonicClock.microseconds - begun) / 1_000_000)
             return result
         } catch {
@@ -91,6 +94,23 @@ extension NodeService: NodeBackend {
             throw error
         }
     }
+
+    /// Tries again while it is refused for its store has to be vouched for: nothing was saved then.
+    private func saveOnceVouched(
+        _ request: SaveRequest, by deadline: UInt64
+    ) async throws -> SaveResult {
+        while true {
+            do {
+                return try await coordinator.save(request)
+            } catch let error as CoordinatorError where error.code == .recovering {
+                guard MonotonicClock.microseconds < deadline, !isStopping,
+                    (try? await Task.sleep(for: .milliseconds(20))) != nil
+                else { throw error }
+            }
+        }
+    }
+
+    private static let vouchingMicroseconds: UInt64 = 2_000_000
 
     /// Counts an answer of the HTTP interface.
     public func countRequest(status: Int) { counters.countRequest(status: status) }

@@ -322,14 +322,10 @@ private final class OneWaiter: Sendable {
 
 extension StoreRecovery {
     /// The same in the protocol's words.
-    ///
-    /// A store made anew saves from the beginning, so that a new cluster takes saves at once, in
-    /// whatever order its nodes come up. Until a join is a transaction (DESIGN 8), a store that is
-    /// new in an old cluster is told from that only by former saves of its own node that peers
-    /// have; then the replicator holds its saves back.
     var protocolValue: Recovery {
         switch self {
-        case .none, .new: .none
+        case .none: .none
+        case .new: .new
         case .restored: .restored
         }
     }

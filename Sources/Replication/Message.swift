@@ -7,7 +7,7 @@ public import Merge
 /// and ``transferPart(_:)`` answer.
 public enum Message: Hashable, Sendable {
     /// The revision of the protocol that this is.
-    public static let revision: UInt64 = 5
+    public static let revision: UInt64 = 6
 
     /// Where the sender stands.
     case heads(Heads)
@@ -58,11 +58,12 @@ public struct Heads: Hashable, Sendable {
     public var known: [ActorID]
     /// Nodes that are members no more, sorted, so that one of them learns it.
     public var departed: [NodeID]
-    /// Whether its store may lack what its node has reported before.
+    /// Whether its store may lack what its node has reported before; unless it is
+    /// ``Recovery/none``, its report counts for nobody's stability.
     public var recovery: Recovery
-
-    /// Whether its report counts for nobody's stability.
-    public var isRecovering: Bool { recovery != .none }
+    /// Whose store it was vouched for together with, when it was new, sorted by node; itself among
+    /// them. Nothing that one of them has not reported since is stable anywhere.
+    public var founders: [ActorID]
 
     /// Describes where a node stands.
     public init(
@@ -70,7 +71,7 @@ public struct Heads: Hashable, Sendable {
         recorded: VersionVector? = nil, digest: ProjectionDigest,
         clock: HybridTimestamp, wallMilliseconds: UInt64, modelHash: [UInt8],
         met: [ActorID] = [], known: [ActorID] = [], departed: [NodeID] = [],
-        recovery: Recovery = .none
+        recovery: Recovery = .none, founders: [ActorID] = []
     ) {
         self.departed = departed
         self.actor = actor
@@ -84,6 +85,7 @@ public struct Heads: Hashable, Sendable {
         self.met = met
         self.known = known
         self.recovery = recovery
+        self.founders = founders
     }
 }
 
@@ -146,6 +148,7 @@ public struct Page: Hashable, Sendable {
     /// All that the sender has applied.
     public var vector: VersionVector
     /// The sender's ``Heads/recovery``: what a new store takes in from an older one makes it older.
+    /// A founder is to its fellow ones as new as they.
     public var recovery: Recovery
 
     /// Composes a page.

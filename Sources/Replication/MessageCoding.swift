@@ -287,7 +287,7 @@ extension Message {
 
 extension Heads {
     fileprivate func write(to writer: inout CBORWriter) {
-        writer.beginArray(14)
+        writer.beginArray(15)
         writer.write(UInt64(actor.node.rawValue))
         writer.write(actor.incarnation)
         writer.write(vector)
@@ -303,6 +303,7 @@ extension Heads {
         writer.beginArray(departed.count)
         for node in departed { writer.write(UInt64(node.rawValue)) }
         writer.write(recovery.rawValue)
+        Self.write(founders, to: &writer)
     }
 
     private static func write(_ incarnations: [ActorID], to writer: inout CBORWriter) {
@@ -316,7 +317,7 @@ extension Heads {
     fileprivate init(
         from reader: inout CBORReader, limits: Limits
     ) throws(DecodingFailure) {
-        try reader.array(exactly: 14)
+        try reader.array(exactly: 15)
         actor = try reader.actor()
         vector = try reader.vector()
         durable = try reader.vector()
@@ -333,6 +334,7 @@ extension Heads {
         known = try Self.incarnations(from: &reader, limits: limits)
         departed = try Self.nodes(from: &reader, limits: limits)
         recovery = try Recovery(from: &reader)
+        founders = try Self.incarnations(from: &reader, limits: limits)
     }
 
     private static func nodes(

@@ -105,8 +105,11 @@ struct PeerProgress: Hashable, Sendable {
     var isHistoryRaised = false
     /// Whether its log was found not to reach back to what this node has.
     var isHistoryShort = false
-    /// Whether somebody must vouch for its store, and the model it is written with.
+    /// Whether somebody must vouch for its store.
     var recovery = Recovery.none
+    /// Whether this node's store, where it is new, stays so beside the peer's.
+    var isAsNew = false
+    /// The model that its store is written with.
     var modelHash: [UInt8] = []
     /// Whom it said to have departed, at most ``Limits/peers``; nil before it was heard.
     var departed: [NodeID]?

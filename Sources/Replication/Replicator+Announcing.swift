@@ -45,7 +45,8 @@ extension Replicator {
             clock: max(latestTimestamp, wall ?? .zero),
             wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash,
             met: met, known: Array(known.prefix(limits.peers)),
-            departed: Array(incarnations.departed.prefix(limits.peers)), recovery: recovery)
+            departed: Array(incarnations.departed.prefix(limits.peers)), recovery: recovery,
+            founders: Array(founders.prefix(limits.peers)))
     }
 
     // MARK: - Saves

@@ -36,7 +36,7 @@ extension Replicator {
         let piece = Piece(
             id: pull.id, dot: outgoing.dot, offset: UInt64(offset),
             total: UInt64(outgoing.bytes.count), bytes: Array(outgoing.bytes[offset..<end]),
-            recovery: recovery)
+            recovery: recovery(toldTo: index))
         self.outgoing = Outgoing(dot: outgoing.dot, bytes: outgoing.bytes, usedAt: now)
         effects.append(.reply(to: peers[index].node, bytes: encoded(.piece(piece))))
     }
@@ -71,7 +71,7 @@ extension Replicator {
         let page = Page(
             id: pull.id, transactions: Array(transactions.prefix(fitting)),
             reachedEnd: reachedEnd && fitting == transactions.count, vector: state.vector,
-            recovery: recovery)
+            recovery: recovery(toldTo: index))
         effects.append(.reply(to: peers[index].node, bytes: encoded(.page(page))))
     }
 }

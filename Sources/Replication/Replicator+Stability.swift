@@ -128,15 +128,18 @@ extension Replicator {
         stability.hear(
             Report(
                 actor: heads.actor, vector: heads.vector, recorded: heads.recorded,
-                met: heads.met, isRecovering: heads.isRecovering), own: node)
+                met: heads.met, recovery: heads.recovery), own: node)
         peers[index].recovery = heads.recovery
         peers[index].modelHash = heads.modelHash
         peers[index].departed = heads.departed
-        if heads.recovery != .new { outgrow() }
+        peers[index].isAsNew =
+            heads.recovery == .new
+            || heads.recovery == .none && heads.founders.contains(configuration.actor)
+        if !peers[index].isAsNew { outgrow() }
         guard recovery != .none, heads.met.contains(configuration.actor) else { return }
         // The first, not the latest: of a peer that always writes the latest is never covered.
         if peers[index].firstMet == nil { peers[index].firstMet = heads.vector }
-        if !heads.isRecovering, isBelieved(peers[index].node), peers[index].firstVouched == nil {
+        if heads.recovery == .none, isBelieved(peers[index].node), peers[index].firstVouched == nil {
             peers[index].firstVouched = heads.vector
         }
     }
@@ -169,12 +172,23 @@ extension Replicator {
             $0.actor.node == node && $0.actor != configuration.actor
                 && $0.sequence > state.vector[$0.actor]
         }
-        if isLost { recovery = .restored }
+        guard isLost else { return }
+        recovery = .restored
+        founders = []
+    }
+
+    /// What a peer with a new store is told in what it takes in from here.
+    func recovery(toldTo index: Int) -> Recovery {
+        guard recovery == .none, let actor = peers[index].actor, founders.contains(actor) else {
+            return recovery
+        }
+        return .new
     }
 
     /// Tells the shell what has changed of recovery; before anything is applied.
     mutating func tellRecovery() {
         if recovery != .none, isStarted, isVouchedFor {
+            if recovery == .new { founders = incarnations.newest }
             recovery = .none
             for index in peers.indices {
                 peers[index].firstMet = nil

@@ -195,7 +195,7 @@ extension Replicator {
                 .takeTransfer(copy, donor: progress.donor, offset: part.offset, bytes: part.bytes))
         }
         transfer = progress
-        if peers[index].recovery != .new { outgrow() }
+        if !peers[index].isAsNew { outgrow() }
     }
 
     mutating func finishTaking(_ offset: UInt64) {

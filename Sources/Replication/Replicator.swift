@@ -92,6 +92,15 @@ public struct Replicator: Sendable {
     /// What was dropped from the queue since its actor was closed, sorted.
     var dropped: [Dot] = []
     var recovery: Recovery
+    /// The newest incarnations known when this store, a new one, was vouched for; in memory only.
+    ///
+    /// Before that nothing was stable anywhere, for this node had made no report that counts. Each
+    /// that it makes since names of each node this incarnation, or a later one, as met; so what is
+    /// stable since, these have reported. So a new store that is among them lacks nothing that was
+    /// collected, and does not outgrow itself by taking over from this one: else, in a cluster that
+    /// has just begun, who is vouched for last would take no saves for a while, or, where a
+    /// link breaks at that moment, for long.
+    var founders: [ActorID] = []
     /// What the shell was told of ``recovery``, and of saves.
     var toldRecovery: Recovery
     var toldSaving = true

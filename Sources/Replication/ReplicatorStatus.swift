@@ -24,10 +24,10 @@ public struct ReplicatorStatus: Hashable, Sendable {
     public var gauges: ReplicatorGauges
 
     /// What at least one other member has for certain: beside what is ``stable`` it may be purged
-    /// here where there is no room. Nil while this store is not vouched for: nothing is to be
+    /// here where there is no room. Nil while this store is a restored one: nothing is to be
     /// purged, for others may need what it has.
     public var recordedElsewhere: VersionVector? {
-        guard recovery == .none else { return nil }
+        guard recovery != .restored else { return nil }
         return members.reduce(into: VersionVector()) { $0.join($1.recorded) }
     }
 }

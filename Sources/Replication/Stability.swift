@@ -8,7 +8,8 @@ struct Report: Hashable, Sendable {
     var recorded: VersionVector
     /// Sorted by node, at most one a node.
     var met: [ActorID]
-    var isRecovering: Bool
+    /// Whether somebody must vouch for its maker's store.
+    var recovery: Recovery
 
     /// The incarnation of a node that the reporter has met.
     func met(_ node: NodeID) -> ActorID? { met.first { $0.node == node } }
@@ -20,7 +21,7 @@ struct Report: Hashable, Sendable {
             && other.met.allSatisfy { old in
                 !isMember(old.node) || met(old.node).map { $0 >= old } ?? false
             }
-            && (other.isRecovering || !isRecovering)
+            && (other.recovery != .none || recovery == .none)
     }
 }
 
@@ -130,7 +131,7 @@ struct Stability: Sendable {
         if let newest = view.incarnations[node], newest != report.actor {
             return .olderIncarnation(newest: newest)
         }
-        if report.isRecovering { return .recovering }
+        if report.recovery != .none { return .recovering }
         if report.met(view.own.node) != view.own { return .hasNotMet(view.own) }
         for member in members where member.node != node {
             guard let newest = view.incarnations[member.node] else { continue }
@@ -169,8 +170,9 @@ struct Stability: Sendable {
                     objection(to: latest, view)
                     ?? (missing > 0 ? .behind(missing: missing) : nil)
                 switch status.hindrance {
-                // What such a store had once, it may have lost.
-                case .olderIncarnation, .recovering: break
+                // What such a store had once, it may have lost; one that is new lost nothing.
+                case .olderIncarnation: break
+                case .recovering where latest.recovery == .restored: break
                 default: status.recorded = latest.recorded
                 }
             }

@@ -13,7 +13,7 @@ struct RecoveryTests {
     func restored() {
         let node = Reporter(recovery: .restored)
         #expect(node.effects == [.setSaving(allowed: false)])
-        #expect(node.lastHeads?.isRecovering == true)
+        #expect(node.lastHeads?.recovery != Recovery.none)
         #expect(!node.replicator.status.isSaving)
     }
 
@@ -29,7 +29,7 @@ struct RecoveryTests {
         guard isMet else { return }
         #expect(node.effects.suffix(2) == [.vouched, .setSaving(allowed: true)])
         node.tick()
-        #expect(node.lastHeads?.isRecovering == false)
+        #expect(node.lastHeads?.recovery == Recovery.none)
         #expect(node.effects.count { $0 == .vouched } == 1)
     }
 
@@ -100,12 +100,60 @@ struct RecoveryTests {
         #expect(world.nodes[0].store.log.count == 40)
         #expect(world.status(0).recovery == .new && world.status(0).isSaving)
         world.start(2)
-        world.run(6_000)
+        for _ in 0..<200 {
+            world.run(30)
+            #expect(world.nodes.map(\.isSaving) == [true, true, true])
+        }
         #expect(world.isConverged)
         for index in 0...2 {
             #expect(world.status(index).recovery == .none)
             #expect(world.status(index).stable == world.nodes[index].store.vector)
         }
+    }
+
+    @Test("Beside one that it was new together with, a new store stays new", arguments: [0, 1, 2])
+    func fellowFounder(others: Int) {
+        // The same, an earlier incarnation of this node, or nobody of it.
+        let founders = [
+            [Self.own, Self.second],
+            [ActorID(node: Self.own.node, incarnation: 49), Self.second], [Self.second],
+        ][others]
+        var node = Reporter(recovery: .new)
+        node.heads(Self.second, [old.dot], met: [], recovery: .new)
+        node.heads(Self.second, [old.dot], met: [], founders: founders)
+        #expect(node.effects.contains(.setSaving(allowed: false)) == (others != 0))
+        guard others == 0 else { return }
+        node.page([old], from: 2, recovery: .new)
+        #expect(node.effects == [.apply([old])])
+        #expect(node.replicator.status.recovery == .new)
+        node.heads(Self.second, [old.dot], founders: founders)
+        #expect(node.effects.last == .vouched)
+    }
+
+    @Test("Who is vouched for names as founders whom it knew then, and is to them as new as they")
+    func namesFounders() throws {
+        var node = Reporter(recovery: .new)
+        #expect(node.lastHeads?.founders == [])
+        node.heads(Self.second, recovery: .new)
+        node.heads(Self.third, recovery: .new)
+        #expect(node.effects == [.vouched])
+        node.tick()
+        #expect(node.lastHeads?.founders == [Self.own, Self.second, Self.third])
+        func toldRecovery(_ actor: ActorID) -> Recovery? {
+            node.heads(actor, recovery: .new)
+            node.tell(
+                .pull(Pull(id: 5, vector: VersionVector(), credit: 1_000)),
+                from: Int(actor.node.rawValue))
+            for case .readLog(let id, _, _) in node.effects.suffix(1) {
+                node.give(
+                    .logRead(id: id, transactions: [], reachedEnd: true, now: node.now))
+            }
+            guard case .page(let page)? = node.sent.last else { return nil }
+            return page.recovery
+        }
+        #expect(toldRecovery(Self.second) == .new)
+        // Its store was lost since: what it had reported may be stable.
+        #expect(toldRecovery(ActorID(node: Self.second.node, incarnation: 21)) == Recovery.none)
     }
 
     @Test(

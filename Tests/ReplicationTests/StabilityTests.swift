@@ -72,7 +72,7 @@ struct Reporter {
     /// Heads of an actor; met is by default all three first incarnations but its own.
     mutating func heads(
         _ actor: ActorID, _ durable: [Dot] = [], vector: [Dot]? = nil, met: [ActorID]? = nil,
-        recovery: Recovery = .none
+        recovery: Recovery = .none, founders: [ActorID] = []
     ) {
         let all = [Self.own, Self.second, Self.third].filter { $0.node != actor.node }
         func vectorOf(_ dots: [Dot]) -> VersionVector {
@@ -84,7 +84,7 @@ struct Reporter {
                     actor: actor, vector: vectorOf(vector ?? durable),
                     durable: vectorOf(durable), digest: ProjectionDigest(), clock: .zero,
                     wallMilliseconds: World.wallStart, modelHash: model, met: met ?? all,
-                    recovery: recovery)),
+                    recovery: recovery, founders: founders)),
             from: Int(actor.node.rawValue))
     }
 

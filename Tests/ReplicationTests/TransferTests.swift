@@ -389,7 +389,7 @@ import Testing
         #expect(status.recordedElsewhere == nil)
     }
 
-    @Test("Whoever is no member is given nothing, nor is it by a store that must be vouched for")
+    @Test("Whoever is no member is given nothing")
     func notGiven() throws {
         let world = world()
         world.addNodes(2)
