@@ -61,10 +61,8 @@ extension Replicator {
     /// for any other end the log alone tells: see ARCHITECTURE.
     func isBelieved(_ peer: NodeID) -> Bool {
         if recovery == .none { return true }
-        let told = state.membership
         let guides = peers.filter {
-            (told.isEmpty || told[$0.node] != nil) && $0.isConfigured && $0.recovery == .none
-                && configured.contains($0.node)
+            $0.isConfigured && $0.recovery == .none && configured.contains($0.node)
         }
         let departed = Set(guides.flatMap { $0.departed ?? [] })
         // Where nobody could vouch, or all say it of each other, there is no guide.

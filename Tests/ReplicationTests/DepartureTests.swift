@@ -123,9 +123,21 @@ import Testing
     @Test("A store whose configuration names no member any more believes all that its log names")
     func nobodyConfigured() throws {
         var subject = Subject(recovery: .new, configured: [4])
-        _ = subject.learn(members: [1, 2, 3])
-        _ = subject.hear(from: 3, met: [1, 2])
-        #expect(subject.publish(from: 3).contains { $0.isApplying })
+        _ = subject.learn(members: [1, 2, 3, 4], departed: 4)
+        _ = subject.hear(from: 2, met: [1, 3])
+        #expect(subject.publish(from: 2).contains { $0.isApplying })
+    }
+
+    @Test("A store made anew asks whom its configuration names, though its log tells nothing of it")
+    func newerThanTheLog() {
+        var subject = Subject(recovery: .new, configured: [2])
+        // Of the log it has the part in which node 2 has not joined.
+        _ = subject.learn(members: [1, 3])
+        _ = subject.hear(from: 3, met: [1])
+        #expect(!subject.publish(from: 3).contains { $0.isApplying })
+        _ = subject.hear(from: 2, departed: [3])
+        #expect(!subject.publish(from: 3).contains { $0.isApplying })
+        #expect(subject.replicator.status.recovery != .none)
     }
 
     @Test("A store made anew listens to whom its configuration names until it is vouched for")

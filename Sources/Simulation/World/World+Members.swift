@@ -65,6 +65,8 @@ extension World {
     func configureAnew(_ machine: Machine) {
         guard !knownMembership.isEmpty else { return }
         machine.configured = otherMembers(than: machine)
+        let named = machine.configured.map(\.description).joined(separator: ", ")
+        trace { "node \(machine.number + 1) is configured with \(named)" }
     }
 
     /// Whom an operator names in a configuration.

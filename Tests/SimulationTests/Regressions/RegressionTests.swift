@@ -637,6 +637,14 @@ struct RegressionTests {
                 Law 1, by the simulation. With one transaction in a frame that is long under way, two nodes \
                 one after the other needed more than three minutes to come up with the rest.
                 """),
+        Case(
+            seed: 370_006_140, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: """
+                Law 8. A store made anew was configured with the only member there was, and read \
+                the part of the log in which that one had not joined: so it was no guide, and who \
+                had been retired since was believed. DepartureTests.newerThanTheLog.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
