@@ -139,7 +139,8 @@ extension Replicator {
         guard recovery != .none, heads.met.contains(configuration.actor) else { return }
         // The first, not the latest: of a peer that always writes the latest is never covered.
         if peers[index].firstMet == nil { peers[index].firstMet = heads.vector }
-        if heads.recovery == .none, isBelieved(peers[index].node), peers[index].firstVouched == nil {
+        if heads.recovery == .none, isBelieved(peers[index].node), peers[index].firstVouched == nil
+        {
             peers[index].firstVouched = heads.vector
         }
     }
