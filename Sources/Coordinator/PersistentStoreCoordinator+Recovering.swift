@@ -27,6 +27,25 @@ extension CoordinatorError {
 }
 
 extension PersistentStoreCoordinator {
+    /// Why saves are refused at present: `clockDrift`, `memberDeparted` or `recovering`; nil where
+    /// they are let through. May be asked from any thread.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public var savingRefusal: CoordinatorError? {
+        get throws {
+            let standing = standing.withLock { $0 }
+            if standing.isClockOff {
+                return CoordinatorError(
+                    .clockDrift,
+                    "This node's clock is more than five minutes off from the other members', so it "
+                        + "takes no saves until that is put right. Save at another node.")
+            }
+            if standing.maySave { return nil }
+            let isDeparted = try standing.isDeparted || membership[node]?.departure != nil
+            return isDeparted ? .departed(node) : .recovering
+        }
+    }
+
     /// Whether somebody must vouch for the store; ``StoreRecovery/none`` once they have.
     public var recovery: StoreRecovery { standing.withLock(\.recovery) }
 

@@ -283,19 +283,7 @@ public final class PersistentStoreCoordinator: Sendable {
     }
 
     private func savingWriter() throws -> GroupCommit {
-        let standing = standing.withLock { $0 }
-        guard !standing.isClockOff else {
-            throw CoordinatorError(
-                .clockDrift,
-                "This node's clock is more than five minutes off from the other members', so it "
-                    + "takes no saves until that is put right. Save at another node.")
-        }
-        guard standing.maySave else {
-            if try standing.isDeparted || membership[node]?.departure != nil {
-                throw CoordinatorError.departed(node)
-            }
-            throw CoordinatorError.recovering
-        }
+        if let savingRefusal = try savingRefusal { throw savingRefusal }
         return try writableWriter()
     }
 

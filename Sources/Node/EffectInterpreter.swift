@@ -62,10 +62,10 @@ struct EffectInterpreter {
             case .readLog(let id, let vector, let byteLimit):
                 readLog(id, after: vector, byteLimit: byteLimit)
             case .quarantined(let node, let reason, _):
-                counters.countAlarm()
-                logger.warning(
-                    "What this peer sends is ignored for a while",
-                    metadata: [LogKeys.peer: "\(node)", LogKeys.reason: "\(reason)"])
+                counters.raise(
+                    AlarmLine(
+                        "quarantined", .warning, "What this peer sends is ignored for a while",
+                        [LogKeys.peer: "\(node)", LogKeys.reason: "\(reason)"]), logger)
             case .alarm(let alarm): report(alarm)
             case .stable(let vector): stable = vector
             case .setSaving(let allowed): setSaving(allowed)
@@ -230,11 +230,11 @@ struct EffectInterpreter {
                         rejections))
             case .failure(let error):
                 // A full disk passes; anything worse stops the writer, which says so itself.
-                logger.error(
-                    "Transactions of other nodes could not be applied",
-                    metadata: [
-                        LogKeys.count: "\(transactions.count)", LogKeys.error: "\(error)",
-                    ])
+                counters.raise(
+                    AlarmLine(
+                        "notApplied", .error, "Transactions of other nodes could not be applied",
+                        [LogKeys.count: "\(transactions.count)", LogKeys.error: "\(error)"]),
+                    logger)
                 handover.give(.applied(nil, []))
             }
         }
@@ -275,102 +275,9 @@ struct EffectInterpreter {
     // MARK: - Alarms
 
     private mutating func report(_ alarm: Alarm) {
-        counters.countAlarm()
         if case .twoNodesWithOneID(coordinator.node, _) = alarm { isNumberTaken = true }
         if case .departed = alarm { coordinator.setDeparted() }
         if case .transferFailed = alarm { counters.countTransfer(isInstalled: false) }
-        let (level, message, metadata) = alarm.logLine
-        logger.log(level: level, message, metadata: metadata)
-    }
-}
-
-extension Alarm {
-    /// How an alarm reads in the log.
-    var logLine: (level: Logger.Level, message: Logger.Message, metadata: Logger.Metadata) {
-        switch self {
-        case .digestMismatch(let peer, _, let ours, let theirs):
-            (
-                .critical, "A peer shows other data at the same vector; run verify",
-                [
-                    LogKeys.peer: "\(peer)", LogKeys.digest: "\(ours)",
-                    LogKeys.theirs: "\(theirs)",
-                ]
-            )
-        case .refused(let peer, let refusal):
-            (
-                .error, "A peer is refused: it does not fit this node",
-                [
-                    LogKeys.peer: "\(peer)", LogKeys.part: "\(refusal.part.rawValue)",
-                    LogKeys.reason: "\(refusal.reason)",
-                ]
-            )
-        case .dotReused(let dot, let peer):
-            (
-                .critical, "A peer has transactions in our name that we never wrote",
-                [LogKeys.peer: "\(peer)", LogKeys.transaction: "\(dot)"]
-            )
-        case .twoNodesWithOneID(let node, _):
-            (
-                .critical, "Another live process uses this number of a node",
-                [LogKeys.peer: "\(node)"]
-            )
-        case .incarnationOutdated(let node, let incarnation, let newest):
-            (
-                .warning, "A peer comes as an incarnation that is not its newest",
-                [
-                    LogKeys.peer: "\(node)",
-                    LogKeys.reason:
-                        "\(String(incarnation, radix: 16)) is older than \(String(newest, radix: 16))",
-                ]
-            )
-        case .unexpectedSender(let expected, let claimed):
-            (
-                .error, "The node at a peer's address is another one",
-                [LogKeys.peer: "\(expected)", LogKeys.theirs: "\(claimed)"]
-            )
-        case .rejected(let dot, let reason):
-            (
-                .error, "A transaction could not be applied and is held",
-                [LogKeys.transaction: "\(dot)", LogKeys.reason: "\(reason)"]
-            )
-        case .timestampInFuture(let dot, let timestamp):
-            (
-                .error, "A transaction is held: its clock is far ahead",
-                [LogKeys.transaction: "\(dot)", LogKeys.reason: "\(timestamp)"]
-            )
-        case .clockOff(let milliseconds):
-            (
-                .critical,
-                "This node's clock is far off from the other members'; saves are refused",
-                [LogKeys.reason: "it is ahead by \(Double(milliseconds) / 1000) s"]
-            )
-        case .clocksApart(let milliseconds):
-            (
-                .error, "The other node's clock and this one's are far apart",
-                [LogKeys.reason: "the other's is ahead by \(Double(milliseconds) / 1000) s"]
-            )
-        case .transactionTooLarge(let dot, let bytes):
-            (
-                .critical, "A save is too long to be carried to other nodes",
-                [LogKeys.transaction: "\(dot)", LogKeys.bytes: "\(bytes)"]
-            )
-        case .transferFailed(let donor, let reason):
-            (
-                .error, "A copy of a member's store could not be taken over",
-                [LogKeys.peer: "\(donor)", LogKeys.reason: "\(reason)"]
-            )
-        case .historyTooShort(let peer, let missing):
-            (
-                .warning, "A peer's history does not reach back far enough",
-                [LogKeys.peer: "\(peer)", LogKeys.count: "\(missing)"]
-            )
-        case .departed(let peer):
-            (
-                .critical, "This node is a member of its cluster no more, and takes no saves",
-                [LogKeys.peer: "\(peer)"]
-            )
-        case .undecodable(let reason):
-            (.warning, "A frame could not be decoded", [LogKeys.reason: "\(reason)"])
-        }
+        counters.raise(alarm.line, logger)
     }
 }

@@ -411,10 +411,11 @@ final class NodeLoop {
         let news = Set(orphaned).subtracting(toldOrphans).sorted()
         toldOrphans = Set(orphaned)
         guard let first = news.first else { return }
-        shared.counters.countAlarm()
-        logger.error(
-            "Saves that were heard of are lost: an earlier one of their node went with it",
-            metadata: [LogKeys.transaction: "\(first)", LogKeys.count: "\(news.count)"])
+        shared.counters.raise(
+            AlarmLine(
+                "orphaned", .error,
+                "Saves that were heard of are lost: an earlier one of their node went with it",
+                [LogKeys.transaction: "\(first)", LogKeys.count: "\(news.count)"]), logger)
     }
 
     private func publishReport(isRunning: Bool) {

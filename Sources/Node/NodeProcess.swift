@@ -169,11 +169,11 @@ public struct NodeProcess: Sendable {
         } catch let error as CoordinatorError where error.code == .storeInUse {
             throw error
         } catch {
-            run.counters.countAlarm()
             run.counters.countTransfer(isInstalled: false)
-            logger.error(
-                "A copy of a member's store could not be taken over",
-                metadata: [LogKeys.reason: "\(error)"])
+            run.counters.raise(
+                AlarmLine(
+                    "transferFailed", .error, "A copy of a member's store could not be taken over",
+                    [LogKeys.reason: "\(error)"]), logger)
             try PersistentStoreCoordinator.discardTransfer(at: configuration.store)
             return false
         }

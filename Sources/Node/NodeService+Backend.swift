@@ -30,6 +30,7 @@ extension NodeService: NodeBackend {
                     NodeStatus.Held(transaction: $0, reason: Self.orphaned)
                 })
         status.transfer = replicator?.transfer
+        status.alarms = counters.values.lastAlarms.reversed()
         status.keys = keys
         status.stability = stability
         status.history = shared.history.report

@@ -95,6 +95,29 @@ struct ProgramTests {
         #expect(without.exitCode == 0 && !without.output.contains("parked"))
     }
 
+    @Test("The status shows why saves are refused, and what was raised last")
+    func alarms() async throws {
+        let node = try CannedNode(
+            status: 200,
+            body: """
+                {"savesRefused": {"code": "recovering", "message": "Not yet."}, "alarms": [
+                {"name": "refused", "text": "A peer (peer 2)", "count": 3, "lastMillisecondsAgo": 7000},
+                {"name": "departed", "text": "Gone", "count": 1, "lastMillisecondsAgo": 1000}]}
+                """)
+        let outcome = try await program.run(["status", "--node", node.url])
+        let lines = outcome.output.split(separator: "\n").suffix(3)
+        #expect(
+            lines == [
+                "saves       refused: Not yet.",
+                "alarm       refused, 3 times, the last 7 s ago: A peer (peer 2)",
+                "alarm       departed, 1 s ago: Gone",
+            ])
+        let quiet = try CannedNode(status: 200, body: #"{"savesRefused": null, "alarms": []}"#)
+        let without = try await program.run(["status", "--node", quiet.url])
+        #expect(without.exitCode == 0)
+        #expect(!without.output.contains("saves") && !without.output.contains("alarm"))
+    }
+
     @Test("With --json it prints the very bytes of the answer")
     func verbatim() async throws {
         let body = "{ \"conflicts\":[ ],\"more\" : 1.50 }"

@@ -147,6 +147,9 @@ extension EndToEnd.MembershipTests {
             } _: {
                 try await refusal(dead) == "memberDeparted"
             }
+            let alarms = try await dead.status()["alarms"]?.array ?? []
+            #expect(alarms.contains { $0.object?.text("name") == "departed" })
+            #expect(try await cluster.node(1).status()["savesRefused"] == .null)
             try await save(cluster.node(1), "later")
             try await cluster.waitForConvergence(among: [1, 2])
             #expect(try await cluster.node(1).count("Latest") == 3)
@@ -167,6 +170,8 @@ extension EndToEnd.MembershipTests {
             let answer = try await leaving.ask("POST", "/v1/members/3/departure", [:])
             #expect(answer.status == 200)
             #expect(try await refusal(leaving) == "memberDeparted")
+            let status = try await leaving.status()
+            #expect(status["savesRefused"]?.object?.text("code") == "memberDeparted")
             await cluster.heal()
             try await cluster.waitForConvergence()
             for number in [1, 2] {

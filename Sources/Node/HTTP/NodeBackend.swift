@@ -156,6 +156,8 @@ public struct NodeStatus: Hashable, Sendable {
     public var held: [Held]
     /// The copy of a member's store that is being taken over, if one is.
     public var transfer: TransferStatus?
+    /// The alarms that were raised last, the latest first; one of a kind and a peer.
+    public var alarms: [RaisedAlarm] = []
     /// Where the keys of the mesh stand.
     public var keys = MeshKeyReport()
     /// What is not stable, and for whom it waits; nil without replication.
@@ -164,7 +166,7 @@ public struct NodeStatus: Hashable, Sendable {
     var history: HistoryReport?
     /// The limits of history, likewise.
     var historyLimits: HistoryLimits?
-    /// Monotonic milliseconds at which the report on keys was looked at.
+    /// Monotonic milliseconds at which keys and alarms were looked at.
     public var lookedAt: UInt64 = 0
 
     /// Describes a node's view.

@@ -13,7 +13,9 @@ struct StatusResource: Sendable {
         let leases = services.leases.count
         let coordinator = services.coordinator
         let (now, wall) = (MonotonicClock.milliseconds, MonotonicClock.wallMilliseconds)
-        let past = try await services.blocking { try coordinator.historyStatus() }
+        let (past, refusal) = try await services.blocking {
+            (try coordinator.historyStatus(), try coordinator.savingRefusal)
+        }
         return .json(
             try await services.read { reader in
                 let token = try reader.token
@@ -44,6 +46,18 @@ struct StatusResource: Sendable {
                             ]
                         }),
                     "transfer": Self.transfer(status.transfer),
+                    "savesRefused": refusal.map {
+                        ["code": .string($0.code.rawValue), "message": .string($0.message)]
+                    } ?? .null,
+                    "alarms": .array(
+                        status.alarms.map { alarm in
+                            [
+                                "name": .string(alarm.name), "text": .string(alarm.text),
+                                "count": ValueRenderer.count(alarm.count),
+                                "lastMillisecondsAgo": ValueRenderer.count(
+                                    max(now, alarm.raisedAt) - alarm.raisedAt),
+                            ]
+                        }),
                     "keys": MeshKeyRenderer.value(status.keys, now: status.lookedAt),
                     "stability": Self.stability(
                         status.stability, uncollected: try reader.uncollectedCount,

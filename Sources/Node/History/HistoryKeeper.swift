@@ -123,13 +123,13 @@ final class HistoryKeeper: Sendable {
             return (isAlarm, isExpiry, state.report.purgedUnstable)
         }
         if isAlarm, let lagging {
-            counters.countAlarm()
-            logger.critical(
-                "History was purged that a member is not known to have",
-                metadata: [
-                    LogKeys.peer: "\(lagging.map(\.description).joined(separator: ", "))",
-                    LogKeys.count: "\(total)",
-                ])
+            counters.raise(
+                AlarmLine(
+                    "history", .critical, "History was purged that a member is not known to have",
+                    [
+                        LogKeys.peer: "\(lagging.map(\.description).joined(separator: ", "))",
+                        LogKeys.count: "\(total)",
+                    ]), logger)
         }
         if isExpiry {
             logger.warning(

@@ -47,6 +47,8 @@ public final class NodeCounters: Sendable {
         var collected: UInt64 = 0
         /// Alarms raised.
         var alarms: UInt64 = 0
+        /// Those that were raised last, the latest at the end.
+        var lastAlarms: [RaisedAlarm] = []
         /// Copies of members' stores that took this one's place.
         var transfersInstalled: UInt64 = 0
         /// Copies that were whole and could not.
@@ -87,7 +89,26 @@ public final class NodeCounters: Sendable {
 
     func countFailedSave() { state.withLock { $0.failedSaves += 1 } }
     func countUnacknowledged() { state.withLock { $0.unacknowledged += 1 } }
-    func countAlarm() { state.withLock { $0.alarms += 1 } }
+
+    /// Counts an alarm. Of one name and peer the last text is kept, with how often it was raised, of
+    /// the ``alarmsKept`` names and peers that were raised last.
+    func countAlarm(_ line: AlarmLine, now: UInt64) {
+        let peer = line.metadata[LogKeys.peer].map { "\($0)" }
+        let text = line.text
+        state.withLock { state in
+            state.alarms += 1
+            let place = state.lastAlarms.firstIndex { $0.name == line.name && $0.peer == peer }
+            let count = place.map { state.lastAlarms.remove(at: $0).count } ?? 0
+            if state.lastAlarms.count == Self.alarmsKept { state.lastAlarms.removeFirst() }
+            state.lastAlarms.append(
+                RaisedAlarm(
+                    name: line.name, peer: peer, text: text, count: count + 1, raisedAt: now))
+        }
+    }
+
+    /// How many alarms status shows: each is a line for people.
+    static let alarmsKept = 20
+
     func countTransfer(isInstalled: Bool) {
         state.withLock {
             if isInstalled { $0.transfersInstalled += 1 } else { $0.transfersFailed += 1 }

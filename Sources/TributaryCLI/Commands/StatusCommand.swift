@@ -41,9 +41,15 @@ struct StatusCommand: AsyncParsableCommand {
         if let transfer = status["transfer"]?.object {
             lines.append(line("transfer", JSONRendering.brief(.object(transfer))))
         }
+        if let refusal = status["savesRefused"]?.object {
+            lines.append(line("saves", "refused: \(JSONRendering.brief(refusal["message"]))"))
+        }
         lines += parked(status["parked"]).map { line("parked", $0) }
         for held in status["held"]?.array ?? [] {
             lines.append(line("held", JSONRendering.brief(held)))
+        }
+        for alarm in (status["alarms"]?.array ?? []).compactMap(\.object) {
+            lines.append(line("alarm", self.alarm(alarm)))
         }
         let peers = (status["peers"]?.array ?? []).compactMap(\.object)
         guard !peers.isEmpty else { return lines }
@@ -68,6 +74,13 @@ struct StatusCommand: AsyncParsableCommand {
             ])
         }
         return lines + [""] + table.lines(terminal)
+    }
+
+    /// `departed, 2 times, the last 3 min ago: This node is ...`.
+    static func alarm(_ alarm: JSONObject) -> String {
+        let count = alarm["count"]?.integer ?? 1
+        return "\(alarm["name"]?.string ?? "")\(count > 1 ? ", \(count) times, the last" : ",") "
+            + "\(JSONRendering.age(alarm["lastMillisecondsAgo"])) ago: \(alarm["text"]?.string ?? "")"
     }
 
     /// What came of members that have another model and has no place in this one, a line a property.

@@ -30,7 +30,7 @@ struct ResourceContractTests {
                 status.json.object?.members.map(\.key) == [
                     "node", "actor", "cluster", "vector", "generation", "token", "digest",
                     "modelHash", "parked", "members", "peers", "conflicts", "pins", "store", "held",
-                    "transfer", "keys", "stability", "history",
+                    "transfer", "savesRefused", "alarms", "keys", "stability", "history",
                 ])
             #expect(status["node"] == .integer(1))
             #expect(status["held"] == .array([]))

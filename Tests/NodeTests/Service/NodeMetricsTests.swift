@@ -1,3 +1,4 @@
+import Logging
 import Merge
 import Replication
 import Testing
@@ -21,6 +22,38 @@ struct NodeMetricsTests {
                 """)
         #expect(ExpositionWriter.number(3) == "3")
         #expect(ExpositionWriter.number(.infinity) == "+Inf")
+    }
+
+    @Test("Of alarms the last of a name and peer is kept, and how often, within a bound")
+    func alarms() {
+        let counters = NodeCounters()
+        func raise(_ name: String, _ peer: String?, _ reason: String, at now: UInt64) {
+            counters.countAlarm(
+                AlarmLine(
+                    name, .error, "What happened",
+                    [LogKeys.peer: peer.map { "\($0)" }, LogKeys.reason: "\(reason)"]
+                        .compactMapValues { $0 }), now: now)
+        }
+        raise("refused", "2", "one", at: 1)
+        raise("refused", "3", "two", at: 2)
+        raise("departed", nil, "three", at: 3)
+        raise("refused", "2", "four", at: 4)
+        #expect(
+            counters.values.lastAlarms == [
+                RaisedAlarm(
+                    name: "refused", peer: "3", text: "What happened (peer 3, reason two)",
+                    count: 1, raisedAt: 2),
+                RaisedAlarm(
+                    name: "departed", peer: nil, text: "What happened (reason three)", count: 1,
+                    raisedAt: 3),
+                RaisedAlarm(
+                    name: "refused", peer: "2", text: "What happened (peer 2, reason four)",
+                    count: 2, raisedAt: 4),
+            ])
+        for peer in 10..<50 { raise("refused", "\(peer)", "", at: 5) }
+        #expect(counters.values.alarms == 44)
+        #expect(counters.values.lastAlarms.count == NodeCounters.alarmsKept)
+        #expect(counters.values.lastAlarms.last?.peer == "49")
     }
 
     @Test("A histogram's buckets are cumulative and end with all")

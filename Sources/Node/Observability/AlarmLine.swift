@@ -1,0 +1,162 @@
+// Alarms as people read them: in the log, and in the status of a node.
+
+internal import Logging
+internal import Merge
+internal import Replication
+
+/// What is said of an alarm.
+struct AlarmLine: Sendable {
+    /// Its name, as in docs/OPERATIONS.md.
+    var name: String
+    /// How bad it is.
+    var level: Logger.Level
+    /// What has happened.
+    var message: Logger.Message
+    /// To whom, and how.
+    var metadata: Logger.Metadata
+
+    init(
+        _ name: String, _ level: Logger.Level, _ message: Logger.Message,
+        _ metadata: Logger.Metadata
+    ) {
+        self.name = name
+        self.level = level
+        self.message = message
+        self.metadata = metadata
+    }
+
+    /// All of it in one line.
+    var text: String {
+        let particulars = metadata.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+        return "\(message) (\(particulars.joined(separator: ", ")))"
+    }
+}
+
+/// An alarm that was raised, once or again and again.
+public struct RaisedAlarm: Hashable, Sendable {
+    /// Its name, as in docs/OPERATIONS.md.
+    public var name: String
+    /// The peer that it is about; nil where it is about none.
+    public var peer: String?
+    /// What it said last, with its particulars.
+    public var text: String
+    /// How often it was raised.
+    public var count: UInt64
+    /// When it was raised last, in monotonic milliseconds.
+    public var raisedAt: UInt64
+}
+
+extension NodeCounters {
+    /// Counts an alarm, keeps it for status, and writes it to the log.
+    func raise(_ line: AlarmLine, _ logger: Logger) {
+        countAlarm(line, now: MonotonicClock.milliseconds)
+        logger.log(level: line.level, line.message, metadata: line.metadata)
+    }
+}
+
+extension Alarm {
+    /// How an alarm reads in the log and in status.
+    var line: AlarmLine {
+        switch self {
+        case .digestMismatch(let peer, _, let ours, let theirs):
+            AlarmLine(
+                "digestMismatch",
+                .critical, "A peer shows other data at the same vector; run verify",
+                [
+                    LogKeys.peer: "\(peer)", LogKeys.digest: "\(ours)",
+                    LogKeys.theirs: "\(theirs)",
+                ]
+            )
+        case .refused(let peer, let refusal):
+            AlarmLine(
+                "refused",
+                .error, "A peer is refused: it does not fit this node",
+                [
+                    LogKeys.peer: "\(peer)", LogKeys.part: "\(refusal.part.rawValue)",
+                    LogKeys.reason: "\(refusal.reason)",
+                ]
+            )
+        case .dotReused(let dot, let peer):
+            AlarmLine(
+                "dotReused",
+                .critical, "A peer has transactions in our name that we never wrote",
+                [LogKeys.peer: "\(peer)", LogKeys.transaction: "\(dot)"]
+            )
+        case .twoNodesWithOneID(let node, _):
+            AlarmLine(
+                "twoNodesWithOneID",
+                .critical, "Another live process uses this number of a node",
+                [LogKeys.peer: "\(node)"]
+            )
+        case .incarnationOutdated(let node, let incarnation, let newest):
+            AlarmLine(
+                "incarnationOutdated",
+                .warning, "A peer comes as an incarnation that is not its newest",
+                [
+                    LogKeys.peer: "\(node)",
+                    LogKeys.reason:
+                        "\(String(incarnation, radix: 16)) is older than \(String(newest, radix: 16))",
+                ]
+            )
+        case .unexpectedSender(let expected, let claimed):
+            AlarmLine(
+                "unexpectedSender",
+                .error, "The node at a peer's address is another one",
+                [LogKeys.peer: "\(expected)", LogKeys.theirs: "\(claimed)"]
+            )
+        case .rejected(let dot, let reason):
+            AlarmLine(
+                "rejected",
+                .error, "A transaction could not be applied and is held",
+                [LogKeys.transaction: "\(dot)", LogKeys.reason: "\(reason)"]
+            )
+        case .timestampInFuture(let dot, let timestamp):
+            AlarmLine(
+                "timestampInFuture",
+                .error, "A transaction is held: its clock is far ahead",
+                [LogKeys.transaction: "\(dot)", LogKeys.reason: "\(timestamp)"]
+            )
+        case .clockOff(let milliseconds):
+            AlarmLine(
+                "clockOff",
+                .critical,
+                "This node's clock is far off from the other members'; saves are refused",
+                [LogKeys.reason: "it is ahead by \(Double(milliseconds) / 1000) s"]
+            )
+        case .clocksApart(let milliseconds):
+            AlarmLine(
+                "clocksApart",
+                .error, "The other node's clock and this one's are far apart",
+                [LogKeys.reason: "the other's is ahead by \(Double(milliseconds) / 1000) s"]
+            )
+        case .transactionTooLarge(let dot, let bytes):
+            AlarmLine(
+                "transactionTooLarge",
+                .critical, "A save is too long to be carried to other nodes",
+                [LogKeys.transaction: "\(dot)", LogKeys.bytes: "\(bytes)"]
+            )
+        case .transferFailed(let donor, let reason):
+            AlarmLine(
+                "transferFailed",
+                .error, "A copy of a member's store could not be taken over",
+                [LogKeys.peer: "\(donor)", LogKeys.reason: "\(reason)"]
+            )
+        case .historyTooShort(let peer, let missing):
+            AlarmLine(
+                "historyTooShort",
+                .warning, "A peer's history does not reach back far enough",
+                [LogKeys.peer: "\(peer)", LogKeys.count: "\(missing)"]
+            )
+        case .departed(let peer):
+            AlarmLine(
+                "departed",
+                .critical, "This node is a member of its cluster no more, and takes no saves",
+                [LogKeys.peer: "\(peer)"]
+            )
+        case .undecodable(let reason):
+            AlarmLine(
+                "undecodable", .warning, "A frame could not be decoded",
+                [LogKeys.reason: "\(reason)"])
+        }
+    }
+}
