@@ -86,6 +86,12 @@ extension EndToEnd.FullDiskTests {
             }
             #expect(full.process?.isRunning == true)
             try await waitUntil {
+                "node 2 told that it cannot apply"
+            } _: {
+                let alarms = try await full.status()["alarms"]?.array ?? []
+                return alarms.contains { $0.object?.text("name") == "notApplied" }
+            }
+            try await waitUntil {
                 "node 1 had all that node 2 had acknowledged"
             } _: {
                 try await peer.count("Latest") == count + 2
