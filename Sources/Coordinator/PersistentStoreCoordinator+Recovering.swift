@@ -50,7 +50,7 @@ extension PersistentStoreCoordinator {
     public var recovery: StoreRecovery { standing.withLock(\.recovery) }
 
     /// Vouches for the store: it has all that its node ever had, as far as anybody can know.
-    /// Blocks until it is recorded.
+    /// Blocks until it is on disk.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
     public func vouch() throws { try setRecovery(.none) }
@@ -65,6 +65,7 @@ extension PersistentStoreCoordinator {
         writer?.owedRecovery.note(recovery)
         try maintainBlocking { try $0.record(recovery) }
         standing.withLock { $0.recovery = recovery }
+        if recovery == .none { try makeDurable() }
     }
 
     /// The incarnations of other nodes that the store remembers, by node.
@@ -106,7 +107,9 @@ extension PersistentStoreCoordinator {
         writer?.owedRecovery.note(recovery)
         maintain({ try $0.record(recovery) }) { [self] result in
             if case .success = result { standing.withLock { $0.recovery = recovery } }
-            completion(result)
+            // A store that forgot that it was vouched for would be taken for one that is new.
+            guard case .success = result, recovery == .none else { return completion(result) }
+            makeDurable(completion: completion)
         }
     }
 

@@ -62,7 +62,7 @@ extension StoreEngine {
         let shapes = try resolve(transaction)
         if !isLocal, showing == nil { try checkForeign(transaction, shapes: shapes) }
 
-        if !isLocal, owedRecovery.isOwed { try record(.restored) }
+        if !isLocal, let recovery = owedRecovery.recovery { try record(recovery) }
         applying = transaction
         defer { applying = nil }
         let before = state

@@ -82,12 +82,12 @@ extension NodeService: NodeBackend {
 
     /// Saves, and counts how long it took.
     ///
-    /// A store that is vouched for within two seconds lets a save wait that long, for a new node of
-    /// a new cluster is so for a moment, when it meets those that were up before it.
+    /// In the first two seconds in which saves are refused for the store is to be vouched for, they
+    /// wait: a new node of a small or a new cluster is vouched for by then.
     public func save(_ request: SaveRequest) async throws -> SaveResult {
         let begun = MonotonicClock.microseconds
         do {
-            let result = try await saveOnceVouched(request, by: begun + Self.vouchingMicroseconds)
+            let result = try await saveOnceVouched(request)
             counters.countSave(seconds: Double(MonotonicClock.microseconds - begun) / 1_000_000)
             return result
         } catch {
@@ -97,21 +97,25 @@ extension NodeService: NodeBackend {
     }
 
     /// Tries again while it is refused for its store has to be vouched for: nothing was saved then.
-    private func saveOnceVouched(
-        _ request: SaveRequest, by deadline: UInt64
-    ) async throws -> SaveResult {
+    private func saveOnceVouched(_ request: SaveRequest) async throws -> SaveResult {
         while true {
             do {
-                return try await coordinator.save(request)
+                let result = try await coordinator.save(request)
+                recoveringSince.store(0, ordering: .relaxed)
+                return result
             } catch let error as CoordinatorError where error.code == .recovering {
-                guard MonotonicClock.microseconds < deadline, !isStopping,
+                let now = MonotonicClock.milliseconds
+                let known = recoveringSince.compareExchange(
+                    expected: 0, desired: now, ordering: .relaxed)
+                let since = known.exchanged ? now : known.original
+                guard now < since + Self.vouchingMilliseconds, !isStopping,
                     (try? await Task.sleep(for: .milliseconds(20))) != nil
                 else { throw error }
             }
         }
     }
 
-    private static let vouchingMicroseconds: UInt64 = 2_000_000
+    private static let vouchingMilliseconds: UInt64 = 2_000
 
     /// Counts an answer of the HTTP interface.
     public func countRequest(status: Int) { counters.countRequest(status: status) }

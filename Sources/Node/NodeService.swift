@@ -70,6 +70,9 @@ public final class NodeService: Sendable {
         var waiting: [CheckedContinuation<Void, any Error>] = []
     }
 
+    /// When the first save was refused of those that are since the store is to be vouched for, in
+    /// monotonic milliseconds; 0 where none is.
+    let recoveringSince = Atomic<UInt64>(0)
     /// The store.
     public let coordinator: PersistentStoreCoordinator
     /// This incarnation of this node.

@@ -107,7 +107,7 @@ struct PeerProgress: Hashable, Sendable {
     var isHistoryShort = false
     /// Whether somebody must vouch for its store.
     var recovery = Recovery.none
-    /// Whether this node's store, where it is new, stays so beside the peer's.
+    /// Whether this node's store, where it is new, stays so beside the peer's, by the last heads.
     var isAsNew = false
     /// The model that its store is written with.
     var modelHash: [UInt8] = []

@@ -46,7 +46,7 @@ extension Replicator {
             wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash,
             met: met, known: Array(known.prefix(limits.peers)),
             departed: Array(incarnations.departed.prefix(limits.peers)), recovery: recovery,
-            founders: Array(founders.prefix(limits.peers)))
+            founders: recovery == .none ? Array(founders.newest.prefix(limits.peers)) : [])
     }
 
     // MARK: - Saves

@@ -67,8 +67,12 @@ extension Replicator {
         let departed = Set(guides.flatMap { $0.departed ?? [] })
         // Where nobody could vouch, or all say it of each other, there is no guide.
         if guides.allSatisfy({ departed.contains($0.node) }) { return true }
-        return !departed.contains(peer)
-            && (configured.contains(peer) || guides.contains { $0.departed != nil })
+        if departed.contains(peer) { return false }
+        // A new store has heard nobody older yet, so nothing was collected without it.
+        if recovery == .new, peers.contains(where: { $0.node == peer && $0.isAsNew }) {
+            return true
+        }
+        return configured.contains(peer) || guides.contains { $0.departed != nil }
     }
 
     /// Hears from a member whether this node is one no more.

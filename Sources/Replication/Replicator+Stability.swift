@@ -132,10 +132,14 @@ extension Replicator {
         peers[index].recovery = heads.recovery
         peers[index].modelHash = heads.modelHash
         peers[index].departed = heads.departed
-        peers[index].isAsNew =
-            heads.recovery == .new
-            || heads.recovery == .none && heads.founders.contains(configuration.actor)
-        if !peers[index].isAsNew { outgrow() }
+        let isFellow = heads.recovery == .none && heads.founders.contains(configuration.actor)
+        peers[index].isAsNew = heads.recovery == .new || isFellow
+        // Who is restored publishes nothing; what else it has that is not here comes in answers.
+        let isAsOld = heads.recovery == .restored && state.vector.covers(heads.vector)
+        if !peers[index].isAsNew, !isAsOld { outgrow() }
+        if isFellow, recovery == .new {
+            for actor in heads.founders { founders.note(actor) }
+        }
         guard recovery != .none, heads.met.contains(configuration.actor) else { return }
         // The first, not the latest: of a peer that always writes the latest is never covered.
         if peers[index].firstMet == nil { peers[index].firstMet = heads.vector }
@@ -161,7 +165,9 @@ extension Replicator {
 
     /// A new store takes over from an older one: it must have all of it before it saves.
     mutating func outgrow() {
-        if recovery == .new { recovery = .restored }
+        guard recovery == .new else { return }
+        recovery = .restored
+        founders = Incarnations()
     }
 
     /// A peer that has more of a former incarnation of this node than its store has, shows that
@@ -175,12 +181,13 @@ extension Replicator {
         }
         guard isLost else { return }
         recovery = .restored
-        founders = []
+        founders = Incarnations()
     }
 
     /// What a peer with a new store is told in what it takes in from here.
     func recovery(toldTo index: Int) -> Recovery {
-        guard recovery == .none, let actor = peers[index].actor, founders.contains(actor) else {
+        guard recovery == .none, let actor = peers[index].actor, founders[actor.node] == actor
+        else {
             return recovery
         }
         return .new
@@ -189,7 +196,7 @@ extension Replicator {
     /// Tells the shell what has changed of recovery; before anything is applied.
     mutating func tellRecovery() {
         if recovery != .none, isStarted, isVouchedFor {
-            if recovery == .new { founders = incarnations.newest }
+            if recovery == .new { completeFounders() }
             recovery = .none
             for index in peers.indices {
                 peers[index].firstMet = nil
@@ -209,8 +216,21 @@ extension Replicator {
         }
     }
 
+    private mutating func completeFounders() {
+        guard state.membership.isEmpty else { return founders = Incarnations() }
+        founders.note(configuration.actor)
+        for peer in peers where peer.isConfigured {
+            if let met = peer.met { founders.note(met) }
+        }
+    }
+
     /// Judged by what is on this node's disk: what power takes away again would not be vouched for.
     private var isVouchedFor: Bool {
+        if recovery == .new {
+            if members.allSatisfy({ $0 == node }) { return true }
+            // Whom it is about to meet is to be among the founders.
+            if isAnyMeetingOpen { return false }
+        }
         var areAllCovered = true
         var isAny = false
         for peer in peers where peer.isConfigured {

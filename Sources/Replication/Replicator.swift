@@ -92,15 +92,17 @@ public struct Replicator: Sendable {
     /// What was dropped from the queue since its actor was closed, sorted.
     var dropped: [Dot] = []
     var recovery: Recovery
-    /// The newest incarnations known when this store, a new one, was vouched for; in memory only.
+    /// The incarnations that this node, when its store was new and was vouched for, had met, and
+    /// those that others told to have been vouched for with; in memory only, and empty where a
+    /// transaction had told of members by then, for who joins may lack what the others had stable.
     ///
-    /// Before that nothing was stable anywhere, for this node had made no report that counts. Each
-    /// that it makes since names of each node this incarnation, or a later one, as met; so what is
-    /// stable since, these have reported. So a new store that is among them lacks nothing that was
-    /// collected, and does not outgrow itself by taking over from this one: else, in a cluster that
-    /// has just begun, who is vouched for last would take no saves for a while, or, where a
-    /// link breaks at that moment, for long.
-    var founders: [ActorID] = []
+    /// Before the first of them was vouched for nothing was stable anywhere, for all are members and
+    /// it had made no report that counts. Each report that it makes since names of each other the
+    /// incarnation that is here, or a later one, as met; so what is stable since, these have
+    /// reported. So a new store that is among them lacks nothing that was collected, and does not
+    /// outgrow itself by taking over from this one: else, in a cluster that has just begun, who is
+    /// vouched for last would take no saves for a while, or, where a link breaks then, for long.
+    var founders = Incarnations()
     /// What the shell was told of ``recovery``, and of saves.
     var toldRecovery: Recovery
     var toldSaving = true

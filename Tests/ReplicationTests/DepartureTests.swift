@@ -128,6 +128,15 @@ import Testing
         #expect(subject.publish(from: 2).contains { $0.isApplying })
     }
 
+    @Test("A new store takes from new members that its log alone names, though a peer was never up")
+    func newJoiner() {
+        var subject = Subject(recovery: .new, configured: [2])
+        _ = subject.learn(members: [1, 2, 3])
+        _ = subject.hear(from: 3, met: [1], recovery: .new)
+        #expect(subject.publish(from: 3).contains { $0.isApplying })
+        #expect(subject.replicator.status.recovery == .new)
+    }
+
     @Test("A store made anew asks whom its configuration names, though its log tells nothing of it")
     func newerThanTheLog() {
         var subject = Subject(recovery: .new, configured: [2])

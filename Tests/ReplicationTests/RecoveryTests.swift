@@ -130,6 +130,33 @@ struct RecoveryTests {
         #expect(node.effects.last == .vouched)
     }
 
+    @Test("A new store stays new beside a restored one that has nothing else", arguments: [0, 1])
+    func besideRestored(more: Int) {
+        // The third was never up, so nobody vouches for the second, and would for this one.
+        var node = Reporter(recovery: .new)
+        node.heads(Self.second, more == 0 ? [] : [old.dot], recovery: .restored)
+        #expect(node.replicator.status.isSaving == (more == 0))
+        #expect(node.effects.contains(.outgrown) == (more == 1))
+    }
+
+    @Test("Who is the last member is vouched for at once")
+    func lastMember() {
+        var node = Reporter(recovery: .new, peers: [2])
+        node.tick()
+        #expect(!node.effects.contains(.vouched))
+        let save = makeTransaction(dot(Self.own, 1), seen: VersionVector())
+        node.store.append(save)
+        var state = node.store.state
+        let stamp = Stamp(timestamp: .zero, dot: save.dot)
+        for member in [1, 2] {
+            state.membership.apply(
+                .join(World.id(member), MemberAddress(publish: "p", exchange: "e")), stamp: stamp)
+        }
+        state.membership.apply(.depart(World.id(2), isRetired: true), stamp: stamp)
+        node.give(.committed([save], state: state, now: node.now))
+        #expect(node.effects.contains(.vouched))
+    }
+
     @Test("Who is vouched for names as founders whom it knew then, and is to them as new as they")
     func namesFounders() throws {
         var node = Reporter(recovery: .new)
@@ -137,6 +164,8 @@ struct RecoveryTests {
         node.heads(Self.second, recovery: .new)
         node.heads(Self.third, recovery: .new)
         #expect(node.effects == [.vouched])
+        // It was no member then: what members had was stable without it.
+        node.heads(ActorID(node: World.id(4), incarnation: 40), recovery: .new)
         node.tick()
         #expect(node.lastHeads?.founders == [Self.own, Self.second, Self.third])
         func toldRecovery(_ actor: ActorID) -> Recovery? {

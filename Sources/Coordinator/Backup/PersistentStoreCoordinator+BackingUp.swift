@@ -9,16 +9,35 @@ extension PersistentStoreCoordinator {
     /// that takes no saves until a member has told it what it lacks (DESIGN section 13). Blocks;
     /// not for the threads of tasks. Copying a store's files while it is open makes no backup.
     ///
-    /// - Parameter path: the new file; its folder must exist. A file `PATH-unfinished` is used
-    ///   meanwhile.
+    /// - Parameter path: the new file; its folder must exist. Meanwhile a file beside it is used, whose
+    ///   name is the path with a random number, so that two who back up to one path do not meet.
     /// - Throws: ``CoordinatorError``: `fileExists`, `diskFull`, `inputOutput`, or `storeDamaged`
     ///   where the copy is found to be. Then there is no file.
     public func backUp(to path: String) throws -> StoreBackup {
-        guard options.files.size(of: path) == nil else {
-            throw CoordinatorError(
-                .fileExists, "\(path) exists already; a backup never replaces a file.")
+        let files = options.files
+        func checkPath() throws {
+            guard files.size(of: path) == nil else {
+                throw CoordinatorError(
+                    .fileExists, "\(path) exists already; a backup never replaces a file.")
+            }
         }
-        return try BackupFile(path: path, files: options.files).write(from: pool)
+        try checkPath()
+        let made = path + "-" + String(options.random(), radix: 16)
+        var backup = try BackupFile(path: made, files: files).write(from: pool)
+        backup.path = path
+        do {
+            // A second name is refused where somebody has the path by now; a file system that
+            // knows no second names moves it.
+            do { try files.link(made, as: path) } catch {
+                try checkPath()
+                try files.move(made, to: path)
+            }
+            try files.remove(made)
+        } catch {
+            try? files.remove(made)
+            throw CoordinatorError(mapping: error).naming(path)
+        }
+        return backup
     }
 
     /// Puts a backup in a store's place. The store that was there is kept beside it, as

@@ -9,11 +9,12 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 7
+    static let version: Int32 = 8
 
     /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
-    /// members, without consumers of history, or without staged rows.
-    static func canUpgrade(_ version: Int32) -> Bool { (3...6).contains(version) }
+    /// members, without consumers of history, without staged rows, or of a program that recorded
+    /// stores as new though it took them for vouched for.
+    static func canUpgrade(_ version: Int32) -> Bool { (3...7).contains(version) }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
     /// the model is adopted.
@@ -29,6 +30,8 @@ enum StoreLayout {
                 \(memberTable)
                 \(historyTables)
                 \(stagedTable)
+                UPDATE _state SET recovery = \(StoreRecovery.none.rawValue)
+                    WHERE recovery = \(StoreRecovery.new.rawValue);
                 """)
         return true
     }

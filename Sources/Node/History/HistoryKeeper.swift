@@ -64,7 +64,8 @@ final class HistoryKeeper: Sendable {
 
     /// Takes a step where one is due: each tick while there is more to do, else every second.
     ///
-    /// A store that nobody has vouched for purges nothing: others may need what it has.
+    /// A store that was put back and that nobody has vouched for purges nothing: others may need
+    /// what it has.
     func tend(
         _ coordinator: PersistentStoreCoordinator, _ status: ReplicatorStatus, now: UInt64,
         logger: Logger

@@ -22,7 +22,8 @@ struct StabilityReport: Hashable, Sendable {
     var unstable: UInt64 = 0
     /// Since when some of them wait, in monotonic milliseconds; nil where none does.
     var waitingSince: UInt64?
-    /// Whether this node's own store is not vouched for: it collects nothing then.
+    /// Whether this node's own store was put back, or made anew beside older ones, and is not vouched
+    /// for: it takes no saves, and collects nothing.
     var isRecovering = false
     /// The other members, by number.
     var members: [Member] = []
@@ -79,7 +80,7 @@ struct StabilityWatch {
         _ status: ReplicatorStatus, durable: VersionVector, now: UInt64
     ) -> StabilityReport {
         var report = StabilityReport(stable: status.stable, startedAt: startedAt)
-        report.isRecovering = status.recovery != .none
+        report.isRecovering = status.recovery == .restored
         for entry in durable.entries {
             let stable = status.stable[entry.actor]
             if entry.sequence > stable { report.unstable += entry.sequence - stable }

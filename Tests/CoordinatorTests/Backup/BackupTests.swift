@@ -61,6 +61,28 @@ import Testing
         }
     }
 
+    @Test("Of those who back up to one path at once one does, and what is there is its backup")
+    func atOnce() async throws {
+        for _ in 0..<2_000 { _ = try node.insert("Tag") }
+        let (coordinator, backup) = (node.coordinator, backup)
+        let made = await withTaskGroup(of: Result<StoreBackup, any Error>.self) { group in
+            for _ in 0..<4 { group.addTask { Result { try coordinator.backUp(to: backup) } } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        for case .failure(let error) in made {
+            #expect((error as? CoordinatorError)?.code == .fileExists, "\(error)")
+        }
+        let kept = made.compactMap { try? $0.get() }
+        #expect(kept.count == 1)
+        let store = try PersistentStoreCoordinator(readingStoreAt: backup)
+        defer { store.close() }
+        #expect(try store.currentToken.versionVector == kept.first?.versionVector)
+        #expect(try store.verify().isOK)
+        let folder = URL(fileURLWithPath: backup).deletingLastPathComponent()
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(names.filter { $0.contains("-backup") }.count == 1, "\(names)")
+    }
+
     @Test("A file is never replaced by a backup")
     func neverReplaces() throws {
         try Data([1]).write(to: URL(fileURLWithPath: backup))
