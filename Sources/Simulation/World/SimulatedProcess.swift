@@ -260,7 +260,10 @@ final class SimulatedProcess {
             run { try $0.outgrow() }
         case .vouched:
             world.trace { "node \(self.name) is vouched for" }
-            run { try $0.vouch() }
+            if case .success = run({ try $0.vouch() }) {
+                // It waits for the disk.
+                observe { .durable(node: $0, vector: coordinator.durableVector) }
+            }
         case .connect(let nodes): connect(to: nodes)
         case .remember(let actor): later(handover()) { $0.remember(actor) }
         case .reopen(let incarnation):
