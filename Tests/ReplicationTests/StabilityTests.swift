@@ -424,7 +424,7 @@ struct StabilityTests {
     }
 
     @Test(
-        "What waits of an actor is dropped when it is closed, and the gap that nobody fills is told"
+        "P20: what waits of an actor is dropped when it is closed, and the gap nobody fills is told"
     )
     func orphaned() {
         var node = Reporter()
