@@ -64,6 +64,9 @@ public struct Heads: Hashable, Sendable {
     /// Whose store it was vouched for together with, when it was new, sorted by node; itself among
     /// them. Nothing that one of them has not reported since is stable anywhere.
     public var founders: [ActorID]
+    /// The other nodes that its configuration names, sorted: members, as long as no transaction
+    /// tells of any, also to those whose own configuration does not name them.
+    public var configured: [NodeID]
 
     /// Describes where a node stands.
     public init(
@@ -71,7 +74,7 @@ public struct Heads: Hashable, Sendable {
         recorded: VersionVector? = nil, digest: ProjectionDigest,
         clock: HybridTimestamp, wallMilliseconds: UInt64, modelHash: [UInt8],
         met: [ActorID] = [], known: [ActorID] = [], departed: [NodeID] = [],
-        recovery: Recovery = .none, founders: [ActorID] = []
+        recovery: Recovery = .none, founders: [ActorID] = [], configured: [NodeID] = []
     ) {
         self.departed = departed
         self.actor = actor
@@ -86,6 +89,7 @@ public struct Heads: Hashable, Sendable {
         self.known = known
         self.recovery = recovery
         self.founders = founders
+        self.configured = configured
     }
 }
 

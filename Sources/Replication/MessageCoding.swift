@@ -287,7 +287,7 @@ extension Message {
 
 extension Heads {
     fileprivate func write(to writer: inout CBORWriter) {
-        writer.beginArray(15)
+        writer.beginArray(16)
         writer.write(UInt64(actor.node.rawValue))
         writer.write(actor.incarnation)
         writer.write(vector)
@@ -300,10 +300,15 @@ extension Heads {
         writer.write(modelHash)
         Self.write(met, to: &writer)
         Self.write(known, to: &writer)
-        writer.beginArray(departed.count)
-        for node in departed { writer.write(UInt64(node.rawValue)) }
+        Self.write(departed, to: &writer)
         writer.write(recovery.rawValue)
         Self.write(founders, to: &writer)
+        Self.write(configured, to: &writer)
+    }
+
+    private static func write(_ nodes: [NodeID], to writer: inout CBORWriter) {
+        writer.beginArray(nodes.count)
+        for node in nodes { writer.write(UInt64(node.rawValue)) }
     }
 
     private static func write(_ incarnations: [ActorID], to writer: inout CBORWriter) {
@@ -317,7 +322,7 @@ extension Heads {
     fileprivate init(
         from reader: inout CBORReader, limits: Limits
     ) throws(DecodingFailure) {
-        try reader.array(exactly: 15)
+        try reader.array(exactly: 16)
         actor = try reader.actor()
         vector = try reader.vector()
         durable = try reader.vector()
@@ -335,6 +340,7 @@ extension Heads {
         departed = try Self.nodes(from: &reader, limits: limits)
         recovery = try Recovery(from: &reader)
         founders = try Self.incarnations(from: &reader, limits: limits)
+        configured = try Self.nodes(from: &reader, limits: limits)
     }
 
     private static func nodes(

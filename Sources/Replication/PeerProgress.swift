@@ -105,6 +105,8 @@ struct PeerProgress: Hashable, Sendable {
     var isHistoryRaised = false
     /// Whether its log was found not to reach back to what this node has.
     var isHistoryShort = false
+    /// Whom its configuration names, at most ``Limits/peers``; kept while it is away.
+    var configured: [NodeID] = []
     /// Whether somebody must vouch for its store.
     var recovery = Recovery.none
     /// Whether this node's store, where it is new, stays so beside the peer's, by the last heads.

@@ -46,7 +46,8 @@ extension Replicator {
             wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash,
             met: met, known: Array(known.prefix(limits.peers)),
             departed: Array(incarnations.departed.prefix(limits.peers)), recovery: recovery,
-            founders: recovery == .none ? Array(founders.newest.prefix(limits.peers)) : [])
+            founders: recovery == .none ? Array(founders.newest.prefix(limits.peers)) : [],
+            configured: Array(configured.sorted().prefix(limits.peers)))
     }
 
     // MARK: - Saves

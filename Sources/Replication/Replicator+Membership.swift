@@ -18,6 +18,19 @@ extension Replicator {
         return Set(told.current + configured.filter { told[$0] == nil }).sorted()
     }
 
+    /// Lets stability wait for all members, also for those of whom peers' configurations alone tell.
+    ///
+    /// A node that only another one reaches is none to this one's configuration, and what it saves
+    /// comes through that one, whenever that is. The other's report cannot be used before its heads
+    /// were heard, and they name it.
+    mutating func setStabilityMembers() {
+        var nodes = Set(members)
+        if state.membership.isEmpty {
+            for peer in peers where peer.isConfigured { nodes.formUnion(peer.configured) }
+        }
+        stability.setMembers(nodes.subtracting([node]).sorted())
+    }
+
     /// Whether this node is a member, as far as it knows. It is none, for a while, where it has
     /// joined and has not come as far as that in the log.
     var isMember: Bool {

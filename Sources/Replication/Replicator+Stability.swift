@@ -125,6 +125,10 @@ extension Replicator {
 
     mutating func learnReport(_ heads: Heads, from index: Int) {
         guard heads.vector.entries.count <= limits.actors, peers[index].isConfigured else { return }
+        if peers[index].configured != heads.configured {
+            peers[index].configured = heads.configured
+            setStabilityMembers()
+        }
         stability.hear(
             Report(
                 actor: heads.actor, vector: heads.vector, recorded: heads.recorded,

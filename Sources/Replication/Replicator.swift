@@ -373,7 +373,7 @@ public struct Replicator: Sendable {
             peers[index].isConfigured = true
             if !peers[index].isAgreed { sayHello(index) }
         }
-        stability.setMembers(nodes)
+        setStabilityMembers()
     }
 
     private mutating func disconnect(_ node: NodeID) {

@@ -15,7 +15,8 @@ struct MembershipExampleTests {
     ) -> EncodedTransaction {
         EncodedTransaction(
             Transaction(
-                dot: dot, timestamp: HybridTimestamp(milliseconds: World.wallStart, counter: 0)!,
+                dot: dot,
+                timestamp: HybridTimestamp(milliseconds: World.wallStart, counter: 0) ?? .zero,
                 seen: seen, modelHash: model, shapes: MembershipChange.shapes,
                 changes: changes.map(\.change)))
     }
@@ -51,7 +52,8 @@ struct MembershipExampleTests {
         #expect(node.stable().contains(d))
     }
 
-    @Test("P17: X collects nothing that a joiner may lack, once it uses a report made after the join")
+    @Test(
+        "P17: X collects nothing that a joiner may lack, once it uses a report made after the join")
     func join() {
         var node = Reporter(peers: [2])
         let d = node.save(1)

@@ -42,7 +42,8 @@ struct MessageTests {
             ActorID(node: World.id(1), incarnation: 5),
             ActorID(node: World.id(2), incarnation: .max),
         ], known: [ActorID(node: World.id(9), incarnation: 0)], recovery: .restored,
-        founders: [ActorID(node: World.id(4), incarnation: 7)])
+        founders: [ActorID(node: World.id(4), incarnation: 7)],
+        configured: [World.id(4), World.id(6)])
 
     func frame(_ message: Message) -> [UInt8] {
         Envelope(cluster: "test", sender: World.id(3), message: message).encoded()
