@@ -167,9 +167,11 @@ extension EndToEnd.MembershipTests {
             let leaving = cluster.node(3)
             await cluster.partition([[1, 2], [3]])
             try await save(leaving, "its last")
-            let answer = try await leaving.ask("POST", "/v1/members/3/departure", [:])
-            #expect(answer.status == 200)
+            #expect(try await run(["leave", "--node", leaving.url], leaving) == 0)
             #expect(try await refusal(leaving) == "memberDeparted")
+            let list = try await TestProcess.run(
+                ["member", "list", "--node", leaving.url], in: leaving.folder)
+            #expect(list.code == 0 && list.output.contains("left"))
             let status = try await leaving.status()
             #expect(status["savesRefused"]?.object?.text("code") == "memberDeparted")
             await cluster.heal()

@@ -158,7 +158,7 @@ import Testing
             try Set(edits(other)) == [.string("then"), .string("first"), .string("later")])
     }
 
-    @Test("A reference to a row that is gone is dangling, and comes back with the row")
+    @Test("CD-150: a reference to a row that is gone is dangling, and comes back with the row")
     func dangling() throws {
         let folder = try shared("Folder", ["name": .string("f")])
         let note = try b.insert("Note", ["folder": .reference(folder.row)])
@@ -313,7 +313,7 @@ import Testing
         }
     }
 
-    @Test("What a context's policy discards is journalled where it happened")
+    @Test("CD-147: what a context's policy discards is journalled where it happened")
     func discarded() throws {
         let id = try a.insert("Tag")
         let old = try #require(try a.row(id)?.version)

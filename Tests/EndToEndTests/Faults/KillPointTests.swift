@@ -6,13 +6,26 @@ extension EndToEnd {
     struct KillPointTests {
         /// How many points: a sample, or as many as TRIBUTARY_KILL_POINTS says.
         static let count =
-            ProcessInfo.processInfo.environment["TRIBUTARY_KILL_POINTS"].flatMap { Int($0) } ?? 12
+            ProcessInfo.processInfo.environment["TRIBUTARY_KILL_POINTS"].flatMap { Int($0) } ?? 16
     }
 }
 
 extension EndToEnd.KillPointTests {
+    @Test("Enough points come to every place of every kind")
+    func places() {
+        let points = Set(KillPoint.points(2_000))
+        #expect(points.count == 173)
+        for (phase, file, calls, last) in [
+            (KillPoint.Phase.saving, KillPoint.File.log, "fsync,fdatasync", 6),
+            (.saving, .log, "pwrite64", 70), (.opening, .record, "rename", 1),
+        ] {
+            let found = points.filter { $0.phase == phase && $0.file == file && $0.calls == calls }
+            #expect(found.map(\.occurrence).sorted() == Array(1...last))
+        }
+    }
+
     @Test(
-        "a node killed at any write, sync or truncation loses nothing and uses no dot twice",
+        "a node killed at any write, sync, truncation or rename loses nothing and uses no dot twice",
         MachineAbilities.needed(.tracing, cases: EndToEnd.KillPointTests.count))
     func losesNothing() async throws {
         let strace = try #require(MachineAbilities.program("strace"))
@@ -31,7 +44,7 @@ extension EndToEnd.KillPointTests {
             }
             MachineAbilities.report(
                 """
-                \(run.reachedCount) kill points (\(phases.joined(separator: ", ")); not reached: \
+                \(run.reachedCount) kills at \(run.reached.count) points (\(phases.joined(separator: ", ")); not reached: \
                 \(run.missedCount)), 0 skipped, \(run.lostCount) acknowledged saves lost, \
                 \(run.reusedCount) dots reused
                 """)

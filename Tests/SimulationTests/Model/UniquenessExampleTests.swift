@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(
-        "Two rows of one key are shown as the first, with what the policy chooses",
+        "CD-151: two rows of one key are shown as the first, with what the policy chooses",
         arguments: [
             (MergePolicy.error, "10"), (.errorByRow, "10"), (.mergeByPropertyStoreTrump, "10"),
             (.rollback, "10"), (.mergeByPropertyObjectTrump, "20"), (.overwrite, "20"),

@@ -1,0 +1,108 @@
+import Coordinator
+import Merge
+import Synchronization
+import Testing
+
+/// CONFORMANCE.md, CD-149: what another node saved comes to local contexts as a sibling's save does.
+@Suite struct ReplicationConformanceTests {
+    private let store: TestStore
+    private let remote: TestStore
+    private let id: ManagedObjectID
+    private let context: ManagedObjectContext
+
+    init() throws {
+        store = try TestStore()
+        remote = try TestStore(node: 2)
+        id = try store.insert("Item", ["p": "old", "q": "old"])
+        try remote.take(from: store)
+        context = store.context()
+    }
+
+    private func pin(_ context: ManagedObjectContext) throws {
+        try context.performAndWait {
+            context.setQueryGeneration(from: .current)
+            _ = try context.count(for: store.request("Item"))
+        }
+    }
+
+    @Test("CD-149: a remote save is in the history, and commits are told of it")
+    func history() throws {
+        let told = Mutex<[(isLocal: Bool, updated: [ManagedObjectID])]>([])
+        let observation = store.coordinator.observeCommits { notice in
+            told.withLock { $0.append((notice.isLocal, notice.updated)) }
+        }
+        try remote.update(id, "p", "theirs")
+        try store.take(from: remote)
+        let last = try store.coordinator.read {
+            try $0.history(afterPosition: 0, limit: 10).last?.encoded.dot
+        }
+        #expect(last?.actor == remote.coordinator.actor)
+        let notices = told.withLock { $0 }
+        #expect(notices.map(\.isLocal) == [false])
+        #expect(notices.first?.updated == [id])
+        withExtendedLifetime(observation) {}
+    }
+
+    @Test("CD-149: a context that merges by itself shows a remote save; another when it is told to")
+    func merging() async throws {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+        let (automatic, other) = (store.context(), context)
+        // Held, for a context forgets whom nobody holds.
+        let shown = try automatic.performAndWait { try automatic.existingObject(with: id) }
+        let kept = try other.performAndWait { try other.existingObject(with: id) }
+        #expect(automatic.performAndWait { shown["p"] == "old" })
+        #expect(other.performAndWait { kept["p"] == "old" })
+        automatic.automaticallyMergesChangesFromParent = true
+        automatic.observeObjectsDidChange { changes in
+            if !changes.refreshed.isEmpty { continuation.yield() }
+        }
+        try remote.update(id, "p", "theirs")
+        try store.take(from: remote)
+        for await _ in stream { break }
+        #expect(automatic.performAndWait { shown["p"] == "theirs" })
+        #expect(other.performAndWait { kept["p"] == "old" })
+        other.performAndWait {
+            other.mergeChanges(fromContextDidSave: ContextDidSave(updated: [id]))
+        }
+        #expect(other.performAndWait { kept["p"] == "theirs" })
+    }
+
+    @Test(
+        "CD-149: a pinned context sees no remote save, and fires the fault of a row deleted there")
+    func pinned() throws {
+        try pin(context)
+        _ = try remote.insert("Item", ["p": "new"])
+        try remote.delete(id)
+        try store.take(from: remote)
+        #expect(try context.performAndWait { try context.count(for: store.request("Item")) } == 1)
+        #expect(context.performAndWait { context.object(with: id)["p"] == "old" })
+        let fresh = store.context()
+        #expect(try fresh.performAndWait { try fresh.count(for: store.request("Item")) } == 1)
+        #expect(try !store.isStored(id))
+        // A save moves the pin, past what came from there.
+        try context.performAndWait {
+            context.insert("Item")["p"] = "mine"
+            try context.save()
+        }
+        #expect(try context.performAndWait { try context.count(for: store.request("Item")) } == 2)
+    }
+
+    @Test("CD-149: a save over a remote one that was not seen is a conflict, by the policy")
+    func stale() throws {
+        try pin(context)
+        let object = try context.performAndWait { try context.existingObject(with: id) }
+        try remote.update(id, "q", "theirs")
+        try store.take(from: remote)
+        let error = #expect(throws: CoordinatorError.self) {
+            try context.performAndWait {
+                object["p"] = "mine"
+                try context.save()
+            }
+        }
+        #expect(error?.code == .mergeConflict)
+        context.mergePolicy = .mergeByPropertyObjectTrump
+        try context.performAndWait { try context.save() }
+        #expect(try store.stored(id, "p") == "mine")
+        #expect(try store.stored(id, "q") == "theirs")
+    }
+}
