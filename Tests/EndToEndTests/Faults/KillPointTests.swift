@@ -14,7 +14,7 @@ extension EndToEnd.KillPointTests {
     @Test("Enough points come to every place of every kind")
     func places() {
         let points = Set(KillPoint.points(2_000))
-        #expect(points.count == 173)
+        #expect(points.count == 177)
         for (phase, file, calls, last) in [
             (KillPoint.Phase.saving, KillPoint.File.log, "fsync,fdatasync", 6),
             (.saving, .log, "pwrite64", 70), (.opening, .record, "rename", 1),
