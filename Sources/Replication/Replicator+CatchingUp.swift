@@ -186,17 +186,19 @@ extension Replicator {
             // Another long one is being put together; there is memory for one.
             return delayPull(index)
         }
-        if assembly?.dot != piece.dot || piece.offset == 0 {
+        if assembly?.dot != piece.dot || assembly?.total != piece.total {
             assembly = Assembly(dot: piece.dot, total: piece.total, bytes: [], usedAt: now)
         }
-        guard var current = assembly, current.total == piece.total,
-            UInt64(current.bytes.count) == piece.offset
+        // Two who were asked may give the same part, and one what another was asked for before: what
+        // is known of it is left out, and what is put together already is never given up for it.
+        guard var current = assembly, piece.offset <= current.bytes.count,
+            piece.offset + UInt64(piece.bytes.count) > current.bytes.count
         else {
-            assembly = nil
+            delayPull(index)
             return noteGap(isCertain: true)
         }
         assembly = nil  // so that the bytes are appended in place
-        current.bytes.append(contentsOf: piece.bytes)
+        current.bytes += piece.bytes.dropFirst(current.bytes.count - Int(piece.offset))
         current.usedAt = now
         if UInt64(current.bytes.count) == current.total {
             if let taken = take(current.bytes, from: index, isPulled: true),

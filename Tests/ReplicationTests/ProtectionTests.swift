@@ -47,6 +47,46 @@ struct ProtectionTests {
         }
     }
 
+    @Test("A long transaction is put together though another peer gives parts of it again")
+    func piecesOfTwo() throws {
+        var node = Reporter()
+        let long = makeTransaction(dot(Reporter.second, 1), seen: VersionVector(), bytes: 1_000)
+        var answered: Set<UInt64> = []
+        func give(_ peer: ActorID, _ range: Range<Int>) throws {
+            func isOpen(_ asked: (node: NodeID, pull: Pull)) -> Bool {
+                asked.node == peer.node && !answered.contains(asked.pull.id)
+            }
+            for _ in 0..<40 where !node.pulls.contains(where: isOpen) {
+                node.tick()
+                for actor in [Reporter.second, Reporter.third] { node.heads(actor, [long.dot]) }
+            }
+            let pull = try #require(node.pulls.last(where: isOpen)).pull
+            answered.insert(pull.id)
+            node.tell(
+                .piece(
+                    Piece(
+                        id: pull.id, dot: long.dot, offset: UInt64(range.lowerBound),
+                        total: UInt64(long.bytes.count), bytes: Array(long.bytes[range]))),
+                from: Int(peer.node.rawValue))
+        }
+        // The third's log is short, so that it is asked beside the other.
+        node.heads(Reporter.third, [long.dot])
+        node.page([], from: 3)
+        answered.insert(node.lastPull ?? 0)
+        node.heads(Reporter.second, [long.dot])
+        try give(Reporter.second, 0..<300)
+        try give(Reporter.second, 300..<600)
+        // What was on its way before: from the beginning, in the middle, and past what is there.
+        for range in [0..<300, 200..<500, 900..<1_000] {
+            try give(Reporter.third, range)
+            #expect(node.replicator.status.gauges.piecesBytes == 600)
+        }
+        try give(Reporter.third, 400..<800)
+        #expect(node.replicator.status.gauges.piecesBytes == 800)
+        try give(Reporter.second, 700..<long.bytes.count)
+        #expect(node.effects.contains(.apply([long])))
+    }
+
     @Test("At its start a node asks every peer where it stands, and publishes its own heads")
     func start() {
         var replicator = Replicator(

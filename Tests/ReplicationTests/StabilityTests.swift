@@ -14,6 +14,8 @@ struct Reporter {
     /// All effects in order, without frames.
     var effects: [Effect] = []
     var sent: [Message] = []
+    /// The pulls, with whom they went to.
+    var pulls: [(node: NodeID, pull: Pull)] = []
     /// What the store was asked to remember, and whether it does.
     var remembered: [ActorID] = []
     var remembers = true
@@ -42,6 +44,9 @@ struct Reporter {
             case .publish(let bytes), .send(_, let bytes), .reply(_, let bytes):
                 if let envelope = try? Envelope.decode(bytes, cluster: "test") {
                     sent.append(envelope.message)
+                    if case .send(let node, _) = effect, case .pull(let pull) = envelope.message {
+                        pulls.append((node, pull))
+                    }
                 }
                 continue
             case .apply(let transactions): batch = transactions

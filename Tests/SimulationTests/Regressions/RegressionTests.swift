@@ -645,6 +645,14 @@ struct RegressionTests {
                 the part of the log in which that one had not joined: so it was no guide, and who \
                 had been retired since was believed. DepartureTests.newerThanTheLog.
                 """),
+        Case(
+            seed: 440_009_551, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: """
+                Law 1. A long transaction came in small pieces from the one whose log reached, and \
+                one whose log was short gave a piece of it again every two seconds: each time all \
+                that was put together was given up. ProtectionTests.piecesOfTwo.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
