@@ -131,6 +131,29 @@ struct DiskFaultTests {
         opened.close()
     }
 
+    @Test("That a store is vouched for is recorded likewise, and then outlives the power")
+    func vouched() throws {
+        for isFull in [false, true] {
+            let script = try DiskScript(SimulatedDisk(seed: 2))
+            let coordinator = try script.open()
+            if isFull {
+                script.disk.arm(.full, afterOperations: 0)
+                #expect(code { try coordinator.vouch() } == .diskFull)
+                script.disk.disarm()
+                _ = try coordinator.apply(try DiskScript.foreignTransactions(1))
+                coordinator.close()
+            } else {
+                try coordinator.vouch()
+                var generator = SeededGenerator(seed: 3)
+                script.disk.losePower(&generator)
+                coordinator.close()
+            }
+            let opened = try script.open()
+            #expect(opened.recovery == .none, "full: \(isFull)")
+            opened.close()
+        }
+    }
+
     @Test("Where the log could not be put on the disk in two ways, closing leaves it where it is")
     func syncErrorTwice() throws {
         let foreign = try DiskScript.foreignTransactions(12)
