@@ -157,7 +157,7 @@ struct RecoveryTests {
         #expect(node.effects.contains(.vouched))
     }
 
-    @Test("Who is vouched for names as founders whom it knew then, and is to them as new as they")
+    @Test("Who is vouched for names as founders whom it had met, and is to them as new as they")
     func namesFounders() throws {
         var node = Reporter(recovery: .new)
         #expect(node.lastHeads?.founders == [])
