@@ -108,6 +108,7 @@ let package = Package(
         .target(
             name: "ReferenceModel", dependencies: ["Merge", "Coordinator"],
             path: "Tests/ReferenceModel", swiftSettings: settings),
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         // A cluster in a box: the product's own replicator and coordinator in a virtual world.
         .target(
             name: "Simulation",
@@ -128,7 +129,8 @@ let package = Package(
         .testTarget(
             name: "CoordinatorTests",
             dependencies: [
-                "Merge", "Coordinator", .product(name: "GRDB", package: "GRDB.swift"),
+                "Merge", "Coordinator", "TestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: settings),
         .testTarget(
@@ -143,7 +145,10 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "SimulationTests",
-            dependencies: ["Merge", "Replication", "Coordinator", "ReferenceModel", "Simulation"],
+            dependencies: [
+                "Merge", "Replication", "Coordinator", "ReferenceModel", "Simulation",
+                "TestSupport",
+            ],
             swiftSettings: settings),
         // The fuzzer's decoders, which read their corpus here; the fuzzer is a package of its own.
         .testTarget(

@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import Merge
 import Synchronization
+import TestSupport
 import Testing
 
 /// A coordinator on a file of its own that can be closed and opened again, and that keeps what
@@ -29,13 +30,7 @@ final class EngineNode {
         self.model = model
         self.files = files
         self.node = try #require(NodeID(node))
-        // In memory where the system has such a folder: thousands of saves would wait for a disk
-        // whose durability nothing here depends on.
-        let memory = URL(fileURLWithPath: "/dev/shm")
-        let parent =
-            FileManager.default.isWritableFile(atPath: memory.path)
-            ? memory : FileManager.default.temporaryDirectory
-        directory = parent.appendingPathComponent("tributary-\(UUID().uuidString)")
+        directory = StoreFolders.parent.appendingPathComponent("tributary-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appendingPathComponent("store.sqlite").path
         try open()

@@ -2,6 +2,7 @@ import Coordinator
 import Foundation
 import Merge
 import Synchronization
+import TestSupport
 import Testing
 
 /// A real coordinator on a temporary file whose clock the script sets.
@@ -21,12 +22,8 @@ final class ScriptedNode {
 
     init(_ model: ManagedObjectModel, node: Int) throws {
         self.model = model
-        // In memory where the system has such a folder; durability is not what is asked here.
-        let memory = URL(fileURLWithPath: "/dev/shm")
-        let parent =
-            FileManager.default.isWritableFile(atPath: memory.path)
-            ? memory : FileManager.default.temporaryDirectory
-        directory = parent.appendingPathComponent("tributary-model-\(UUID().uuidString)")
+        directory = StoreFolders.parent.appendingPathComponent(
+            "tributary-model-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         let clock = ScriptedClock()
         self.clock = clock
