@@ -105,6 +105,10 @@ extension StoreEngine {
 
     /// Brings the journal from some conflicts to others.
     ///
+    /// What is no more is resolved where the transaction being applied had seen all its sides. Else it
+    /// is settled: the write that ended it made the sides agree, or showed a reference's target again,
+    /// or a migration, a constraint or a join of stores did, and no write.
+    ///
     /// - Parameter stamp: of the write that ended what is no more; nil where none did.
     func journal(from before: [Conflict], to after: [Conflict], by stamp: Stamp?) throws {
         // While policies are adopted the entries are of another one's making, though the row as it
@@ -114,8 +118,12 @@ extension StoreEngine {
         }
         for conflict in before where !after.contains(where: { $0.id == conflict.id }) {
             var closed = conflict
-            closed.state = stamp == nil ? .settled : .resolved
-            closed.closedBy = stamp?.dot
+            let closer = applying.flatMap { $0.dot == stamp?.dot ? $0 : nil }
+            let hasSeenAll = conflict.sides.compactMap(\.dot).allSatisfy {
+                closer?.dot == $0 || closer?.seen.contains($0) == true
+            }
+            closed.state = closer != nil && hasSeenAll ? .resolved : .settled
+            closed.closedBy = closer?.dot
             try close(closed)
         }
     }

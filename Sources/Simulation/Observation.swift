@@ -84,6 +84,10 @@ struct Reading: Hashable, Sendable {
     var entities: [EntityReading] = []
     /// The members of many-to-many relationships read, sorted.
     var members: [MembersReading] = []
+    /// What was told of how many objects entities have, and which.
+    var lists: [ListReading] = []
+    /// The objects that were asked for one by one, and told to be gone.
+    var absent: [ManagedObjectID] = []
     /// Whether everything was read: all entities, all members, all conflicts.
     var isWhole = false
     /// The conflict journal, open and closed entries; nil where it was not read.
@@ -98,6 +102,17 @@ struct Reading: Hashable, Sendable {
     struct EntityReading: Hashable, Sendable {
         var entity: String
         var rows: [RowSnapshot]
+        /// Whether it has all its rows, not some of them alone.
+        var isWhole = true
+    }
+
+    /// How many objects an entity and its heirs have, at most `limit` of them counted; and which,
+    /// by number, where that was asked.
+    struct ListReading: Hashable, Sendable {
+        var entity: String
+        var limit = Int.max
+        var count: Int
+        var objects: [ManagedObjectID]?
     }
 
     /// The members of one object's relationship.

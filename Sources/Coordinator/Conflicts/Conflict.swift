@@ -16,7 +16,9 @@ public struct Conflict: Hashable, Sendable {
     public var sides: [ConflictSide]
     /// Why the visible side is visible.
     public var explanation: Explanation
-    /// The transaction that closed it; nil while it is open, or where stability closed it.
+    /// The transaction that ended it: of a resolved one it had seen all sides, of a settled one it
+    /// made them agree, or brought a reference's target back. Nil while the conflict is open, and
+    /// where no transaction ended it: stability, a migration, or a join of two stores.
     public var closedBy: Dot?
     /// The generation in which it was first seen here.
     public var openedAt: UInt64

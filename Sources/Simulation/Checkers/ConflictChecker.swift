@@ -31,7 +31,10 @@ struct ConflictChecker: Checker {
             for node in final.keys.sorted() {
                 guard let reading = final[node] else { continue }
                 check(reading, node, run)
-                for conflict in reading.conflicts ?? [] { checkSides(conflict, node, run) }
+                for conflict in reading.conflicts ?? [] {
+                    checkSides(conflict, node, run)
+                    checkClosed(conflict, node, run)
+                }
             }
         default: break
         }
@@ -129,6 +132,39 @@ struct ConflictChecker: Checker {
     }
 
     // MARK: What the journal tells
+
+    /// What is told to be over was a conflict: its sides are of transactions of which none had seen
+    /// another. Who resolved it had seen them all.
+    private mutating func checkClosed(_ conflict: Conflict, _ node: Int, _ run: RunContext) {
+        guard !conflict.isOpen, !findings.isFull("closed") else { return }
+        let sides = conflict.sides.compactMap(\.dot)
+        let place = "\(Telling.node(node)) \(conflict.id)"
+        switch conflict.kind {
+        case .update, .delete, .row, .link:
+            let writers = sides.compactMap { run.archive.transaction($0) }
+            let seen = writers.filter { writer in
+                writers.contains { $0.dot != writer.dot && $0.seen.contains(writer.dot) }
+            }
+            if writers.count < 2 || !seen.isEmpty {
+                findings.note(
+                    "closed",
+                    "\(place): expected sides of which none had seen another, found "
+                        + "\(Telling.dots(sides)), of which others had seen "
+                        + Telling.dots(seen.map(\.dot)))
+            }
+        case .uniqueness, .dangling, .save: break
+        }
+        guard let closer = conflict.closedBy.flatMap({ run.archive.transaction($0) }) else {
+            return
+        }
+        let unseen = sides.filter { $0 != closer.dot && !closer.seen.contains($0) }
+        if conflict.state == .resolved, !unseen.isEmpty {
+            findings.note(
+                "closed",
+                "\(place): expected that \(closer.dot), which resolved it, had seen all sides, "
+                    + "found that it had not seen \(Telling.dots(unseen))")
+        }
+    }
 
     private mutating func checkSides(_ conflict: Conflict, _ node: Int, _ run: RunContext) {
         for side in conflict.sides {

@@ -3,7 +3,7 @@ internal import Merge
 internal import ReferenceModel
 
 /// Law 3: every row of every reading is what the oracle computes from the set of saves that the
-/// reading's own vector names: there or not, values, version, members.
+/// reading's own vector names: there or not, values, version, members, and how many there are.
 ///
 /// Since every reading is compared at its own vector, a transaction that shows in part only is
 /// found here as well (law 4, atomic visibility).
@@ -53,6 +53,19 @@ struct OracleChecker: Checker {
         for members in reading.members {
             let subjects = Self.subjects(of: members, run.model)
             check(members, run.archive.oracle(at: vector, of: subjects), node)
+        }
+        for list in reading.lists {
+            let subjects = Self.subjects(ofEntity: list.entity, run.model)
+            check(list, run.archive.oracle(at: vector, of: subjects), node, run.model)
+        }
+        for id in reading.absent {
+            let subjects = Self.subjects(ofEntity: id.entityName, run.model)
+            let oracle = run.archive.oracle(at: vector, of: subjects)
+            guard oracle.entity(of: id.row) == id.entityName else { continue }
+            findings.note(
+                "existence",
+                "\(Telling.node(node)) \(id): expected with version "
+                    + "\(Telling.dots((oracle.version(id.row) ?? []).sorted())), found gone")
         }
     }
 
@@ -118,7 +131,7 @@ struct OracleChecker: Checker {
                         + "found \(row.isConflicted)")
             }
         }
-        for row in expected.sorted() {
+        for row in expected.sorted() where reading.isWhole {
             findings.note(
                 "existence",
                 "\(Telling.node(node)) \(entity.name)/\(row): expected with version "
@@ -185,6 +198,25 @@ struct OracleChecker: Checker {
                 "\(Telling.node(node)) \(entity)/\(row): expected, found that a whole reading has "
                     + "no \(entity)")
         }
+    }
+
+    private mutating func check(
+        _ list: Reading.ListReading, _ oracle: ReferenceModel, _ node: Int,
+        _ model: ManagedObjectModel
+    ) {
+        let family = Set(model.entity(named: list.entity)?.familyNames ?? [])
+        let living = oracle.livingRows.compactMap { row in
+            oracle.entity(of: row).flatMap { name in
+                family.contains(name) ? ManagedObjectID(entityName: name, row: row) : nil
+            }
+        }
+        let expected = Array(living.prefix(list.limit))
+        if expected.count == list.count, expected == list.objects ?? expected { return }
+        findings.note(
+            "list",
+            "\(Telling.node(node)) \(list.entity), at most \(list.limit): expected "
+                + "\(expected.count), \(expected), found \(list.count), "
+                + "\(list.objects.map { "\($0)" } ?? "counted")")
     }
 
     private mutating func check(

@@ -15,4 +15,16 @@ package enum DiskFault: Hashable, Sendable, CaseIterable {
     case syncError
     /// No file can grow any more, until ``SimulatedDisk/disarm()``.
     case full
+
+    /// The name of the kind, for the table of faults.
+    var name: String {
+        switch self {
+        case .powerLoss: "power loss"
+        case .kill: "kill"
+        case .writeError: "write error"
+        case .readError: "read error"
+        case .syncError: "failed fsync"
+        case .full: "disk full"
+        }
+    }
 }

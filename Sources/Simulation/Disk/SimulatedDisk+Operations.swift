@@ -41,7 +41,7 @@ extension SimulatedDisk {
             }
         }
         nextFault = armed.map(\.after).min() ?? .max
-        if struck != nil { counters.faults += 1 }
+        if let struck { counters.faults[struck, default: 0] += 1 }
         if let struck, struck == .powerLoss || struck == .kill { stop(struck) }
         return struck
     }
@@ -49,10 +49,10 @@ extension SimulatedDisk {
     /// Whether files may grow by so much.
     func hasRoom(for growth: Int) -> Bool {
         if growth <= 0 { return true }
-        if isFull { return false }
-        guard let bound else { return true }
         let used = entries.reduce(0) { $0 + UInt64($1.file.size) }
-        return used + UInt64(growth) <= bound
+        if !isFull, used + UInt64(growth) <= bound ?? .max { return true }
+        counters.refusals += 1
+        return false
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, to file: DiskFile, at offset: Int) -> Int32 {

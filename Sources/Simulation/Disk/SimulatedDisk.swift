@@ -57,7 +57,10 @@ package final class SimulatedDisk: @unchecked Sendable {
         var reads: UInt64 = 0
         var writes: UInt64 = 0
         var syncs: UInt64 = 0
-        var faults: UInt64 = 0
+        /// How often each kind of fault that was armed has struck.
+        var faults: [DiskFault: UInt64] = [:]
+        /// How often a file was to grow for which there was no room.
+        var refusals: UInt64 = 0
     }
 
     /// Makes a disk, empty or with the files of another.
@@ -192,7 +195,17 @@ package final class SimulatedDisk: @unchecked Sendable {
     package var syncCount: UInt64 { guarded { counters.syncs } }
 
     /// How many faults have struck, of those that were armed.
-    package var faultCount: UInt64 { guarded { counters.faults } }
+    package var faultCount: UInt64 {
+        guarded { counters.faults.values.reduce(0, +) }
+    }
+
+    /// How many faults of one kind have struck, of those that were armed.
+    package func count(of fault: DiskFault) -> UInt64 {
+        guarded { counters.faults[fault, default: 0] }
+    }
+
+    /// How often a file was to grow for which there was no room.
+    package var refusalCount: UInt64 { guarded { counters.refusals } }
 
     /// The most bytes all files may have together: past it no file grows. Nil: no bound.
     package var capacity: UInt64? {

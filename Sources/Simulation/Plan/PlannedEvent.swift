@@ -71,14 +71,6 @@ struct PlannedEvent: Hashable, Sendable {
 }
 
 extension PlannedEvent.Kind {
-    /// Whether it is a fault, not work.
-    var isFault: Bool {
-        switch self {
-        case .work, .read, .pin, .join, .leave, .migrate, .takeOver: false
-        default: true
-        }
-    }
-
     /// The name of the kind, for the table of faults.
     var name: String {
         switch self {

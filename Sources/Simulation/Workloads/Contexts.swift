@@ -59,7 +59,7 @@ struct Contexts: Workload {
                 composer.insert(entity, &generator)
                 session.save(composer.request(&generator))
             }
-            try kept.fetch(generator.some(Array(ids.prefix(4)), most: 2))
+            try kept.fetch(generator.some(Array(ids.prefix(4)), most: 2), session)
         }
         return kept
     }
@@ -241,13 +241,11 @@ struct Contexts: Workload {
     private func read(
         _ ids: [ManagedObjectID], _ session: WorkloadSession
     ) throws -> (rows: [RowSnapshot?], vector: VersionVector) {
-        try session.coordinator.read { reader in
-            let rows = try ids.map { id -> RowSnapshot? in
-                guard let entity = session.model.entity(named: id.entityName) else { return nil }
-                return try reader.row(entity, id.row)
-            }
-            return (rows, try reader.token.versionVector)
+        let read = session.read { reader, reading in
+            (try ids.map { try session.row($0, reader, &reading) }, reading.token.versionVector)
         }
+        guard let read else { throw CoordinatorError(.inputOutput, "It cannot be read.") }
+        return read
     }
 
     /// After a save the context shows what the store holds of the objects that it changed.

@@ -19,12 +19,9 @@ final class KeptContext {
     /// saved in between.
     ///
     /// - Throws: CoordinatorError where the store cannot be read.
-    func fetch(_ ids: [ManagedObjectID]) throws {
-        let coordinator = context.persistentStoreCoordinator
+    func fetch(_ ids: [ManagedObjectID], _ session: WorkloadSession) throws {
         for id in ids where !objects.contains(where: { $0.1.objectID == id }) {
-            guard let entity = coordinator.model.entity(named: id.entityName) else { continue }
-            let found = try coordinator.read { try $0.row(entity, id.row) }
-            guard let row = found else { continue }
+            guard let row = session.row(id) else { continue }
             let object = try context.performAndWait { try context.existingObject(with: id) }
             objects.append((object, row))
         }

@@ -65,9 +65,7 @@ struct Large: Workload {
         _ entity: ManagedObjectModel.Entity, _ session: WorkloadSession,
         _ composer: inout SaveComposer, _ generator: inout SeededGenerator
     ) {
-        let request = FetchRequest(entity.name, fetchLimit: 4_000)
-        let all = (try? session.coordinator.read { try $0.objectIDs(request) }) ?? []
-        for id in all.dropFirst(12) {
+        for id in session.objects(entity, limit: 4_000).dropFirst(12) {
             guard let own = session.model.entity(named: id.entityName) else { continue }
             composer.add(
                 SaveOperation(kind: .delete, entity: own, row: id.row, resolves: true))

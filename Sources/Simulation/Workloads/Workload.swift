@@ -29,8 +29,8 @@ final class WorkloadSession {
         model = process.coordinator.model
     }
 
-    /// The coordinator, for contexts and for reads that no checker needs to see. To be used
-    /// inside the step only.
+    /// The coordinator, for contexts and for what is read of the journal. To be used inside the
+    /// step only.
     var coordinator: PersistentStoreCoordinator { process.coordinator }
 
     /// Saves; nil where it was refused or its outcome is unknown.
@@ -41,9 +41,11 @@ final class WorkloadSession {
     @discardableResult
     func saveTogether(_ requests: [SaveRequest]) -> [SaveResult?] { process.save(requests) }
 
-    /// The rows of an entity, heirs included, as a client fetches them; observed, so that they
-    /// are checked. Empty where the store cannot be read.
-    func fetch(_ entity: String) -> [RowSnapshot] { process.fetch(entity) }
+    /// Reads as a client does, and notes what the client is told, so that it is checked; nil where
+    /// the store cannot be read.
+    func read<Value>(_ body: (StoreReader, inout Reading) throws -> Value) -> Value? {
+        process.read(body)
+    }
 
     /// Runs what saves by itself (a context, a resolution) and observes what was committed.
     func perform<Result>(_ body: (PersistentStoreCoordinator) throws -> Result)

@@ -30,14 +30,18 @@ extension Reading {
     }
 
     /// Rows of a family by their own entity, each sorted; entities without rows are there too.
+    ///
+    /// - Parameter isWhole: whether these are all rows of the family.
     static func sort(
-        _ rows: [RowSnapshot], family: ManagedObjectModel.Entity, _ model: ManagedObjectModel
+        _ rows: [RowSnapshot], family: ManagedObjectModel.Entity, _ model: ManagedObjectModel,
+        isWhole: Bool = true
     ) -> [EntityReading] {
         family.familyNames.compactMap { name in
             guard let entity = model.entity(named: name), !entity.isAbstract else { return nil }
             let own = rows.filter { $0.objectID.entityName == name }
             return EntityReading(
-                entity: name, rows: own.sorted { $0.objectID.row < $1.objectID.row })
+                entity: name, rows: own.sorted { $0.objectID.row < $1.objectID.row },
+                isWhole: isWhole)
         }
     }
 }

@@ -48,17 +48,22 @@ struct SimulatedNetwork {
     }
 
     var settings: NetworkSettings
-    /// Machines that cannot reach each other: links that are cut, one way each.
-    private(set) var cut: Set<Link> = []
+    /// Machines that cannot reach each other: links that are cut, one way each, and by how many
+    /// faults at once.
+    private var cuts: [Link: Int] = [:]
     private var clogged: [Link: [Frame]] = [:]
     private var lastArrival: [Link: UInt64] = [:]
 
     init(settings: NetworkSettings) { self.settings = settings }
 
-    func isCut(_ link: Link) -> Bool { cut.contains(link) }
+    func isCut(_ link: Link) -> Bool { cuts[link] != nil }
 
-    mutating func setCut(_ link: Link, _ isCut: Bool) {
-        if isCut { cut.insert(link) } else { cut.remove(link) }
+    mutating func cut(_ link: Link) { cuts[link, default: 0] += 1 }
+
+    /// Ends one fault that cut a link; another that has cut it as well goes on.
+    mutating func mend(_ link: Link) {
+        guard let count = cuts[link] else { return }
+        cuts[link] = count > 1 ? count - 1 : nil
     }
 
     mutating func clog(_ link: Link) { if clogged[link] == nil { clogged[link] = [] } }
@@ -121,7 +126,7 @@ struct SimulatedNetwork {
 
     /// Ends all faults; gives what clogged links held.
     mutating func heal(_ generator: inout SeededGenerator) -> [Frame] {
-        cut = []
+        cuts = [:]
         settings.lossPerMille = 0
         settings.repeatPerMille = 0
         settings.latePerMille = 0

@@ -18,6 +18,8 @@ final class SimulatedProcess {
     let life: Int
     /// How many faults had struck the disk before it began.
     let faultsBefore: UInt64
+    /// How many syncs of the disk had failed before it began.
+    let failedSyncsBefore: UInt64
     let coordinator: PersistentStoreCoordinator
     let actor: ActorID
     /// What was known of the store when it was opened.
@@ -53,6 +55,8 @@ final class SimulatedProcess {
     private var latestWall: UInt64 = 0
     private var isCollected = false
     private var heldDots: [Dot] = []
+    /// How many pulls there had been when transactions began to wait for others.
+    private var pullsAtGap: UInt64?
     private var pins: [Int: (pin: GenerationPin, reading: Reading)] = [:]
 
     private struct EarlyRead {
@@ -75,6 +79,7 @@ final class SimulatedProcess {
         machine.lives += 1
         life = machine.lives
         faultsBefore = machine.disk.faultCount
+        failedSyncsBefore = machine.disk.count(of: .syncError)
         startedAt = world.milliseconds
         links = Set(machine.configured)
         generator = SeededGenerator(seed: world.draw())
@@ -499,8 +504,10 @@ final class SimulatedProcess {
             }
         }
         world.checkDisk(of: self)
-        guard isAlive, let error = mailbox.stopped.withLock({ $0 }) else { return }
-        world.stop(self, reason: "\(error)")
+        if isAlive, let error = mailbox.stopped.withLock({ $0 }) {
+            world.stop(self, reason: "\(error)")
+        }
+        if isAlive, world.readsEveryGeneration, !notices.isEmpty { readAndObserve() }
     }
 
     private func lookAtClock() -> UInt64 {
@@ -651,6 +658,10 @@ final class SimulatedProcess {
         case .success(let result):
             // Also where the machine died right after: the answer may have gone out before.
             world.statistics.saves += 1
+            if machine.wasFull, isAlive {
+                machine.wasFull = false
+                met(.diskFullRecovered)
+            }
             observe { .acknowledged(node: $0, save: save, result: result) }
             guard isFenced, let dot = result.transaction, dot.actor == actor, dot.sequence > known
             else { return }
@@ -727,24 +738,24 @@ final class SimulatedProcess {
         return result
     }
 
-    /// Reads the rows of an entity, heirs included.
-    func fetch(_ entity: String) -> [RowSnapshot] {
-        guard let described = coordinator.model.entity(named: entity) else { return [] }
+    /// Reads as a client does, and observes what the client was told; nil where that failed.
+    ///
+    /// - Parameter body: notes in the reading what it gives.
+    func read<Value>(_ body: (StoreReader, inout Reading) throws -> Value) -> Value? {
         let result = run { coordinator in
             try coordinator.read { reader in
-                let rows = try reader.fetch(FetchRequest(entity))
                 var reading = Reading(token: try reader.token, digest: try reader.digest)
-                reading.entities = Reading.sort(rows, family: described, coordinator.model)
-                return (rows, reading)
+                let value = try body(reader, &reading)
+                return (value, reading)
             }
         }
-        guard case .success(let (rows, reading)) = result else {
+        guard case .success(let (value, reading)) = result else {
             noteReadFailure(result)
-            return []
+            return nil
         }
         world.statistics.readings += 1
         observe { .read(node: $0, reading: reading) }
-        return rows
+        return value
     }
 
     /// Reads everything, from the newest generation or a pinned one; nil where that failed.
@@ -819,7 +830,7 @@ final class SimulatedProcess {
     private func noteGauges() {
         let gauges = replicator.status.gauges
         if gauges.droppedCount > 0 { met(.queueOverflowed) }
-        if gauges.pullCount > 0, gauges.deliveredCount > 0 { met(.gapRepairedByPull) }
+        noteGap(gauges)
         if gauges.piecesBytes > 0 { met(.sentInPieces) }
         if coordinator.stagedTransactions > 0 { met(.transactionStaged) }
         if coordinator.overtakenTransactions > 0 { met(.stagedOvertaken) }
@@ -835,6 +846,17 @@ final class SimulatedProcess {
                     limits: machine.settings.limits, writeAheadLogBytes: sizes.walBytes,
                     writeAheadLogLimit: machine.settings.walLimit,
                     pins: coordinator.pinStatus.count))
+        }
+    }
+
+    /// A gap is repaired by a pull where transactions waited for others, something was pulled
+    /// since, and they wait no longer.
+    private func noteGap(_ gauges: ReplicatorGauges) {
+        if gauges.waitingCount > 0 {
+            pullsAtGap = pullsAtGap ?? gauges.pullCount
+        } else if let pulls = pullsAtGap {
+            pullsAtGap = nil
+            if gauges.pullCount > pulls { met(.gapRepairedByPull) }
         }
     }
 

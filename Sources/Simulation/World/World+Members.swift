@@ -258,7 +258,8 @@ extension World {
         guard let machine = machine(number), machine.isEnrolled else { return }
         let seed = chance.next()
         guard let cut else {
-            return retire(machine, isForced: true, attempts: Self.attempts, seed)
+            return retire(
+                machine, as: "retirement", isForced: true, attempts: Self.attempts, seed)
         }
         let links = (0..<context.machines).filter { $0 != number }.flatMap { other in
             [
@@ -266,17 +267,21 @@ extension World {
                 SimulatedNetwork.Link(from: other, to: number),
             ]
         }
-        for link in links { network.setCut(link, true) }
+        for link in links { network.cut(link) }
         after(cut * 1_000) { [self] in
-            retire(machine, isForced: seed & 1 == 0, attempts: Self.attempts, seed)
+            retire(
+                machine, as: "retirement while cut off", isForced: seed & 1 == 0,
+                attempts: Self.attempts, seed)
         }
         guard let away else { return }
         after((cut + away) * 1_000) { [self] in
-            for link in links { network.setCut(link, false) }
+            for link in links { network.mend(link) }
         }
     }
 
-    private func retire(_ machine: Machine, isForced: Bool, attempts: Int, _ seed: UInt64) {
+    private func retire(
+        _ machine: Machine, as fault: String, isForced: Bool, attempts: Int, _ seed: UInt64
+    ) {
         guard attempts > 0, !isHealed, isDispensable(machine.node) else { return }
         var chance = SeededGenerator(seed: seed &+ UInt64(attempts))
         if !wouldHideMembers(retiring: machine),
@@ -286,10 +291,11 @@ extension World {
             change(.depart(machine.node, isRetired: true), at: sponsor) != nil
         {
             trace { "node \(machine.number + 1) is retired by node \(sponsor.name)" }
+            count(fault)
             return met(.memberRetired)
         }
         after(Self.retryMilliseconds * 1_000) { [self] in
-            retire(machine, isForced: isForced, attempts: attempts - 1, seed)
+            retire(machine, as: fault, isForced: isForced, attempts: attempts - 1, seed)
         }
     }
 

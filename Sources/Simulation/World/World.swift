@@ -34,6 +34,9 @@ final class World {
     private var routes: [Int: [NodeID: Int]] = [:]
     private var pinCount = 0
     private(set) var isHealed = false
+    /// Whether clients read all there is after every commit, so that laws of every generation are
+    /// checked at every one; in some runs, for it takes long.
+    let readsEveryGeneration: Bool
     /// Closed conflicts that some journal may have forgotten since, as ``remember(_:)`` was told.
     var pastConflicts: [Conflict] = []
     var remembered = Set<Conflict>()
@@ -54,6 +57,7 @@ final class World {
         checkers = Checkers.all()
         // It asks the oracle at every commit and judges nothing: one run of four is enough.
         groups = plan.seed.isMultiple(of: 4) ? GroupWatcher(plan.model) : nil
+        readsEveryGeneration = plan.seed % 16 == 1
         for (number, settings) in plan.machines.enumerated() {
             guard let node = NodeID(number + 1) else { continue }
             addresses[node] = number
@@ -130,7 +134,8 @@ final class World {
         report.trace.append("\(milliseconds) ms  \(line())")
     }
 
-    private func count(_ fault: String) { report.statistics.faults[fault, default: 0] += 1 }
+    /// Counts a fault that has struck.
+    func count(_ fault: String) { report.statistics.faults[fault, default: 0] += 1 }
 
     // MARK: The network
 
@@ -299,6 +304,9 @@ final class World {
         if process.machine.disk.faultCount == process.faultsBefore {
             violate(0, "node \(process.name) stops, though its disk has no fault: \(reason)")
         }
+        if process.machine.disk.count(of: .syncError) > process.failedSyncsBefore {
+            met(.syncFailed)
+        }
         end(process.machine, .stopped(reason: reason))
         restart(process.machine, after: 500)
     }
@@ -369,7 +377,12 @@ final class World {
             mix(Transaction.checksum(transaction.encoded()))
         }
         statistics.milliseconds = milliseconds
-        for machine in machines { machine.disk.unmount() }
+        for machine in machines {
+            for fault in DiskFault.allCases where machine.disk.count(of: fault) > 0 {
+                report.statistics.faults[fault.name, default: 0] += machine.disk.count(of: fault)
+            }
+            machine.disk.unmount()
+        }
         // What was still to come holds this world, which holds it.
         queue = EventQueue()
         return report
@@ -533,7 +546,6 @@ extension World {
         guard !isHealed else { return }
         var chance = SeededGenerator(seed: event.seed)
         trace { "\(event.kind)" }
-        if event.kind.isFault { count(event.kind.name) }
         switch event.kind {
         case .work(let node, let workload, let steps):
             work(node, workload, steps, &chance)
@@ -546,16 +558,19 @@ extension World {
             after(time * 1_000) { process.unpin(number) }
         case .partition(let side, let isOneWay, let time):
             let links = links(side: side, isOneWay: isOneWay)
-            for link in links { network.setCut(link, true) }
+            count(event.kind.name)
+            for link in links { network.cut(link) }
             after(time * 1_000) { [self] in
-                for link in links { network.setCut(link, false) }
+                for link in links { network.mend(link) }
             }
         case .cut(let from, let to, let time):
             let link = SimulatedNetwork.Link(from: from, to: to)
-            network.setCut(link, true)
-            after(time * 1_000) { [self] in network.setCut(link, false) }
+            count(event.kind.name)
+            network.cut(link)
+            after(time * 1_000) { [self] in network.mend(link) }
         case .clog(let from, let to, let time):
             let link = SimulatedNetwork.Link(from: from, to: to)
+            count(event.kind.name)
             network.clog(link)
             after(time * 1_000) { [self] in
                 for frame in network.release(link, &generator) { deliver(frame) }
@@ -607,17 +622,20 @@ extension World {
         switch kind {
         case .pause(let node, let time):
             guard let process = machine(node)?.process else { return }
+            count(kind.name)
             process.pause()
             after(time * 1_000) { process.resume() }
-        case .close(let node, let time): take(down: node, .closed, for: time)
-        case .kill(let node, 0, let time): take(down: node, .killed, for: time)
+        case .close(let node, let time): take(down: node, .closed, as: kind, for: time)
+        case .kill(let node, 0, let time): take(down: node, .killed, as: kind, for: time)
         case .kill(let node, let operations, _):
             machine(node)?.disk.arm(.kill, afterOperations: operations)
-        case .powerLoss(let node, 0, let time): take(down: node, .powerLost, for: time)
+        case .powerLoss(let node, 0, let time):
+            take(down: node, .powerLost, as: kind, for: time)
         case .powerLoss(let node, let operations, _):
             machine(node)?.disk.arm(.powerLoss, afterOperations: operations)
         case .backUp(let node):
             guard let machine = machine(node) else { return }
+            count(kind.name)
             machine.image = machine.disk.image()
             machine.imageVector = machine.held
             machine.imageMembership = machine.membership
@@ -629,10 +647,14 @@ extension World {
             {
                 return trace { "node \(node + 1) keeps its store: it must tell of members" }
             }
-            take(down: node, .wiped, for: time) { self.forget($0) }
-        case .restore(let node, let time): restore(node, for: time)
-        case .copy(let node, let takesAddress, let time): copy(node, takesAddress, time)
-        case .clockStep(let node, let step): machine(node)?.clock.offset += step
+            take(down: node, .wiped, as: kind, for: time) { self.forget($0) }
+        case .restore(let node, let time): restore(node, as: kind, for: time)
+        case .copy(let node, let takesAddress, let time):
+            if copy(node, takesAddress, time) { count(kind.name) }
+        case .clockStep(let node, let step):
+            guard let machine = machine(node) else { return }
+            count(kind.name)
+            machine.clock.offset += step
         case .migrate(let node, let time):
             guard plan.succession != nil, let machine = machine(node), machine.edition == 0 else {
                 return
@@ -650,11 +672,13 @@ extension World {
             retire(node, cut: cut, away: away, &chance)
         case .diskFull(let node, let time):
             guard let machine = machine(node) else { return }
+            let refused = machine.disk.refusalCount
             machine.disk.capacity = 0
             after(time * 1_000) { [self] in
-                guard !isHealed || machine.disk.capacity != nil else { return }
                 machine.disk.capacity = nil
-                met(.diskFullRecovered)
+                guard machine.disk.refusalCount > refused else { return }
+                count(kind.name)
+                machine.wasFull = true
             }
         case .writeError(let node, let operations):
             machine(node)?.disk.arm(.writeError, afterOperations: operations)
@@ -662,17 +686,18 @@ extension World {
             machine(node)?.disk.arm(.readError, afterOperations: operations)
         case .syncError(let node, let operations):
             machine(node)?.disk.arm(.syncError, afterOperations: operations)
-            met(.syncFailed)
         default: break
         }
     }
 
     /// Takes a machine down for a time, and does something to its disk meanwhile.
     private func take(
-        down node: Int, _ how: Ending, for time: UInt64, _ body: (Machine) -> Void = { _ in }
+        down node: Int, _ how: Ending, as kind: PlannedEvent.Kind, for time: UInt64,
+        _ body: (Machine) -> Void = { _ in }
     ) {
         guard let machine = machine(node) else { return }
         if machine.process != nil || how == .wiped || how == .restored {
+            count(kind.name)
             end(machine, how)
         }
         body(machine)
@@ -683,7 +708,7 @@ extension World {
     ///
     /// Not where the image holds a transaction that every disk has lost since: the cluster has
     /// gone on without it (ARCHITECTURE, failure model).
-    private func restore(_ node: Int, for time: UInt64) {
+    private func restore(_ node: Int, as kind: PlannedEvent.Kind, for time: UInt64) {
         guard let machine = machine(node), let image = machine.image else { return }
         let held = machines.reduce(into: VersionVector()) { $0.join($1.held) }
         guard held.covers(machine.imageVector) else {
@@ -695,7 +720,7 @@ extension World {
         else {
             return trace { "node \(node + 1) is not restored: it would forget a member's change" }
         }
-        take(down: node, .restored, for: time) { machine in
+        take(down: node, .restored, as: kind, for: time) { machine in
             let beside = machine.disk.image().onlySideFiles
             machine.disk.restore(DiskImage(files: image.withoutSideFiles.files + beside.files))
             machine.heldAtEnd = machine.imageVector
@@ -704,11 +729,13 @@ extension World {
     }
 
     /// Starts a copy of a machine beside it.
-    private func copy(_ node: Int, _ takesAddress: Bool, _ time: UInt64) {
+    ///
+    /// - Returns: whether it was done.
+    private func copy(_ node: Int, _ takesAddress: Bool, _ time: UInt64) -> Bool {
         // Whoever goes back from a copy would forget a departure that only the copy has applied.
         guard !plan.hasDepartures, let original = machine(node), original.process != nil,
             !machines.contains(where: { $0.isCopy && $0.node == original.node })
-        else { return }
+        else { return false }
         let copy = Machine(
             number: machines.count, node: original.node,
             disk: SimulatedDisk(seed: draw(), image: original.disk.image().withoutSideFiles),
@@ -722,6 +749,7 @@ extension World {
         if takesAddress { addresses[copy.node] = copy.number }
         start(copy)
         after(time * 1_000) { [self] in remove(copy) }
+        return true
     }
 
     private func remove(_ copy: Machine) {

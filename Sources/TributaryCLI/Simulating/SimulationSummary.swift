@@ -9,6 +9,8 @@ struct SimulationSummary {
     private(set) var statistics = RunStatistics()
     private(set) var beacons = BeaconCounts()
     private(set) var violationCount = 0
+    /// How many violations there were of each law.
+    private var violations: [Int: Int] = [:]
     /// Each violation with the command that replays it.
     private(set) var violationLines: [String] = []
 
@@ -26,6 +28,7 @@ struct SimulationSummary {
     mutating func add(_ report: RunReport) {
         statistics.add(report.statistics)
         beacons.add(report.beacons)
+        for violation in report.violations { violations[violation.law, default: 0] += 1 }
         if !report.violations.isEmpty {
             violate(report.seed, report.violations.map(\.description))
         }
@@ -57,6 +60,10 @@ struct SimulationSummary {
                 + "explained by the oracle",
             "\(statistics.frames) frames, \(statistics.framesLost) lost, "
                 + "\(statistics.framesRepeated) came twice",
+            "\(statistics.faults["power loss", default: 0]) power losses and "
+                + "\(statistics.faults["kill", default: 0]) kills: "
+                + "\(violations[2, default: 0]) acknowledged saves lost (law 2), "
+                + "\(violations[11, default: 0]) dots reused (law 11)",
         ]
         if let seconds, seconds > 0 {
             let speed = Double(statistics.milliseconds) / 1_000 / seconds

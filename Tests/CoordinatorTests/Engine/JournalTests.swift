@@ -274,6 +274,25 @@ import Testing
         #expect(closed.id.closedAt == result.token.generation)
     }
 
+    @Test("A conflict whose sides come to agree is over, and nobody has resolved it")
+    func agreed() throws {
+        let c = try EngineNode(a.model, node: 3)
+        let id = try shared("Tag")
+        try c.take(from: a)
+        try a.update(id, ["name": .string("one")])
+        try b.update(id, ["name": .string("two")])
+        try c.take(from: a)
+        // It has seen one of the sides, and says what the other does.
+        try c.update(id, ["name": .string("two")])
+        let closer = try #require(try c.row(id)?.version.dots.last)
+        try a.take(from: b)
+        #expect(try a.onlyConflict().state == .settled)
+        try a.take(from: c)
+        let entry = try #require(try a.conflicts(isOpen: nil).first)
+        #expect(!entry.isOpen && entry.state == .settled && entry.closedBy == closer)
+        #expect(entry.sides.map(\.value) == [.string("one"), .string("two")])
+    }
+
     @Test("Saving over an unresolved conflict throws unless the save says that it resolves")
     func unresolved() throws {
         let id = try shared("Note")
