@@ -147,6 +147,29 @@ struct ReadingCheckerTests {
         #expect(OracleChecker.subjects(ofEntity: "Note", script.model) == ["Note"])
     }
 
+    @Test("Law 3: wrong lists, counts and objects told to be gone are caught")
+    func lists() throws {
+        var (script, vector) = try stage()
+        let whole = script.reading(1, vector)
+        func found(_ change: (inout Reading) -> Void) -> [String] {
+            var checker = OracleChecker()
+            var reading = Reading(token: whole.token, digest: whole.digest)
+            change(&reading)
+            return script.tell(&checker, read(reading))
+        }
+        let item = ManagedObjectID.of("Item", 2)
+        #expect(found { $0.lists = [.init(entity: "Item", count: 1, objects: [item])] } == [])
+        #expect(found { $0.lists = [.init(entity: "Item", limit: 0, count: 0)] } == [])
+        #expect(found { $0.lists = [.init(entity: "Item", count: 2)] }.count == 1)
+        #expect(found { $0.lists = [.init(entity: "Item", count: 0, objects: [])] }.count == 1)
+        #expect(found { $0.lists = [.init(entity: "Tag", count: 1, objects: [item])] }.count == 1)
+        #expect(found { $0.absent = [.of("Item", 5)] } == [])
+        #expect(found { $0.absent = [item] }.first?.contains("found gone") == true)
+        // Of some rows nobody says that they are all.
+        #expect(found { $0.entities = [.init(entity: "Item", rows: [], isWhole: false)] } == [])
+        #expect(found { $0.entities = [.init(entity: "Item", rows: [])] }.count == 1)
+    }
+
     // MARK: Law 5
 
     @Test("Law 5: a pin that answers the same passes, also after the store moved on")
@@ -299,6 +322,37 @@ struct ReadingCheckerTests {
         other = conflict
         other.sides[0].timestamp = .zero
         #expect(found([other]).contains("expected the time 40.0, found 0.0"))
+    }
+
+    @Test("Law 12: what is told to be over was a conflict, and whoever resolved it had seen it")
+    func closedConflicts() throws {
+        var (script, vector, conflict) = try dispute()
+        let sides = conflict.sides.compactMap(\.dot)
+        let closer = script.transaction(
+            first, 5, at: 60,
+            .init(kind: .update, entity: "Note", row: 9, values: ["text": .string("d")]))
+        var dots = DotChecker()
+        vector = vector.map { $0.0 == first ? (first, 5) : $0 }
+        let committed = Observation.committed(
+            node: 0, notice: script.notice(3, vector, [closer]))
+        #expect(script.tell(&dots, committed) == [])
+        func found(_ entry: Conflict) -> String {
+            var checker = ConflictChecker()
+            var reading = script.reading(3, vector)
+            reading.conflicts = [entry]
+            return script.tell(&checker, .settled(final: [0: reading], isReopened: false))
+                .filter { $0.contains("none had seen") || $0.contains("resolved it") }
+                .joined(separator: "\n")
+        }
+        conflict.id = ConflictID(entity: "Note", row: RowID(9), subject: "text", closedAt: 3)
+        conflict.closedBy = closer.dot
+        conflict.state = .settled
+        #expect(found(conflict) == "")
+        conflict.state = .resolved
+        #expect(found(conflict).contains("had not seen \(sides[1])"))
+        conflict.closedBy = nil
+        conflict.sides.removeLast()
+        #expect(found(conflict).contains("none had seen another"))
     }
 
     @Test("Law 12: a settled conflict may be missing only once its sides are stable")
