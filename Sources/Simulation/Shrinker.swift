@@ -7,8 +7,8 @@ public struct Shrinker {
     public struct Outcome: Hashable, Sendable {
         /// The places of the events that are left; a run of these alone fails.
         public let events: [Int]
-        /// The report of that run.
-        public let report: RunReport
+        /// The report of that run; nil where its process died.
+        public let report: RunReport?
         /// How many runs it took.
         public let runs: Int
     }
@@ -16,31 +16,42 @@ public struct Shrinker {
     private let seed: UInt64
     private let options: SimulationOptions
     private let runLimit: Int
+    private let simulate: (SimulationOptions) -> RunReport?
 
     /// Prepares to shrink a seed's run.
     ///
-    /// - Parameter runLimit: the most runs it may take; at least 1.
-    public init(seed: UInt64, options: SimulationOptions = .init(), runLimit: Int = 2_000) {
+    /// - Parameters:
+    ///   - runLimit: the most runs it may take; at least 1.
+    ///   - simulate: runs the seed; nil where the run trapped, which only a process of its own
+    ///     outlives. Nil for runs in this process.
+    public init(
+        seed: UInt64, options: SimulationOptions = .init(), runLimit: Int = 2_000,
+        simulate: ((SimulationOptions) -> RunReport?)? = nil
+    ) {
         self.seed = seed
         self.options = options
         self.runLimit = runLimit
+        self.simulate = simulate ?? { Simulator.run(seed: seed, options: $0) }
     }
 
-    /// Shrinks; nil where the seed's run does not fail.
+    /// Shrinks; nil where the seed's run does not fail. What is left fails as the whole does: it
+    /// violates the same law, or traps.
     ///
     /// - Parameter progress: told the number of events left, whenever it falls.
     public func shrink(progress: (Int) -> Void = { _ in }) -> Outcome? {
         let first = run(options.events)
-        guard let law = first.violations.first?.law else { return nil }
-        let all = options.events ?? Array(0..<first.eventCount)
+        let law = first?.violations.first?.law
+        if first != nil, law == nil { return nil }
+        let all =
+            options.events ?? Array(RunPlan(seed: seed, options: options).events.indices)
         let (kept, runs) = Self.minimise(all, attempts: runLimit - 1, progress: progress) {
-            run($0).violations.contains { $0.law == law }
+            guard let report = run($0) else { return law == nil }
+            return report.violations.contains { $0.law == law }
         }
         var traced = options
         traced.isTraced = true
         traced.events = kept
-        return Outcome(
-            events: kept, report: Simulator.run(seed: seed, options: traced), runs: runs + 1)
+        return Outcome(events: kept, report: simulate(traced), runs: runs + 1)
     }
 
     /// Leaves out elements as long as what is left still fails: first halves, then ever smaller
@@ -75,10 +86,10 @@ public struct Shrinker {
         return (kept, made)
     }
 
-    private func run(_ events: [Int]?) -> RunReport {
+    private func run(_ events: [Int]?) -> RunReport? {
         var options = options
         options.events = events
         options.isTraced = false
-        return Simulator.run(seed: seed, options: options)
+        return simulate(options)
     }
 }

@@ -120,6 +120,22 @@ struct ShrinkerTests {
         #expect(made == 7)
     }
 
+    @Test("A run that traps shrinks to what makes it trap, and no other failure counts")
+    func trap() throws {
+        var nothing = SimulationOptions()
+        nothing.events = []
+        let sound = Simulator.run(seed: 1, options: nothing)
+        var failed = sound
+        failed.violations = [Violation(law: 1, milliseconds: 0, text: "")]
+        let shrinker = Shrinker(seed: 1) { options in
+            guard let events = options.events else { return nil }
+            if events.contains(3), events.contains(5) { return nil }
+            return events.contains(7) ? failed : sound
+        }
+        let outcome = try #require(shrinker.shrink())
+        #expect(outcome.events == [3, 5] && outcome.report == nil)
+    }
+
     @Test("A run that does not fail is not shrunk")
     func sound() {
         var options = SimulationOptions()

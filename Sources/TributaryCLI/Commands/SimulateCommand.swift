@@ -88,7 +88,7 @@ struct SimulateCommand: AsyncParsableCommand {
         options.hasFaults = !calm
         options.isTraced = trace
         options.events = try events.map(EventList.parse)
-        if options.events != nil, seed == nil, shrink == nil {
+        if options.events != nil, seed == nil, shrink == nil, !worker {
             throw CommandFailure.usage("--events goes with --seed or --shrink.")
         }
         return options
@@ -124,15 +124,30 @@ struct SimulateCommand: AsyncParsableCommand {
 
     private func minimise(_ seed: UInt64, _ options: SimulationOptions) throws {
         var progress = Progress()
-        let shrinker = Shrinker(seed: seed, options: options)
+        // In processes of their own: a trap is a failure like another.
+        let shrinker = Shrinker(seed: seed, options: options) { options in
+            var flags = workerFlags
+            if options.isTraced { flags.append("--trace") }
+            if let events = options.events { flags += ["--events", EventList.text(events)] }
+            var found: RunReport?
+            SimulationWorkers(seeds: SeedRange(first: seed, last: seed), count: 1, flags: flags)
+                .run { result in
+                    if case .report(let report) = result { found = report }
+                    return true
+                }
+            return found
+        }
         let outcome = shrinker.shrink { left in progress.update(records: left, fraction: nil) }
         progress.end()
         guard let outcome else {
             Terminal.print("Seed \(seed) does not fail: there is nothing to shrink.")
             return
         }
-        for line in outcome.report.trace { Terminal.print(line) }
-        for violation in outcome.report.violations { Terminal.print("\(violation)") }
+        for line in outcome.report?.trace ?? [] { Terminal.print(line) }
+        for violation in outcome.report?.violations ?? [] { Terminal.print("\(violation)") }
+        if outcome.report == nil {
+            Terminal.print("The run's process dies, or does not end.")
+        }
         Terminal.print(
             "\(outcome.events.count) events are left after \(outcome.runs) runs; replay with")
         Terminal.print(
