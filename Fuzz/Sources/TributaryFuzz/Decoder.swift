@@ -13,6 +13,7 @@ struct Decoder: Sendable {
     static let all: [Decoder] = [
         .transaction, .message, .replicator, .json, .text, .pattern, .target, .configuration,
         .model, .predicate, .fetch, .save, .apply, .records, .cells, .store,
+        .copy,
     ]
 }
 

@@ -86,18 +86,20 @@ extension Decoder {
         },
         run: { bytes in
             var reader = InputReader(bytes)
-            StoreFile.shared.open { database in
-                let tables = try String.fetchAll(
-                    database,
-                    sql: "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-                var count = 0
-                while !reader.isAtEnd, count < 16 {
-                    count += 1
-                    let table = tables[Int(reader.byte()) % tables.count]
-                    try change(table, &reader, in: database)
-                }
-            }
+            StoreFile.shared.open { try changeCells(&reader, in: $0) }
         })
+
+    /// Makes the changes of values that an input tells.
+    static func changeCells(_ reader: inout InputReader, in database: Database) throws {
+        let tables = try String.fetchAll(
+            database, sql: "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        var count = 0
+        while !reader.isAtEnd, count < 16 {
+            count += 1
+            let table = tables[Int(reader.byte()) % tables.count]
+            try change(table, &reader, in: database)
+        }
+    }
 
     private static func change(
         _ table: String, _ reader: inout InputReader, in database: Database
@@ -156,15 +158,20 @@ extension Decoder {
         },
         run: { input in
             var reader = InputReader(input)
-            var bytes = StoreFile.shared.bytes
-            while !reader.isAtEnd {
-                let place = Int(reader.number(bytes: 3)) % bytes.count
-                for (index, byte) in reader.part().prefix(bytes.count - place).enumerated() {
-                    bytes[place + index] = byte
-                }
-            }
-            StoreFile.shared.open(bytes)
+            StoreFile.shared.open(changeBytes(StoreFile.shared.bytes, &reader))
         })
+
+    /// Makes the changes of a file's bytes that an input tells.
+    static func changeBytes(_ sound: [UInt8], _ reader: inout InputReader) -> [UInt8] {
+        var bytes = sound
+        while !reader.isAtEnd {
+            let place = Int(reader.number(bytes: 3)) % bytes.count
+            for (index, byte) in reader.part().prefix(bytes.count - place).enumerated() {
+                bytes[place + index] = byte
+            }
+        }
+        return bytes
+    }
 }
 
 /// Records as the engine writes them.
