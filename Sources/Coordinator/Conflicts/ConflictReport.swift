@@ -17,6 +17,7 @@ enum ConflictReport {
         for (position, target) in dangling {
             let property = entity.properties[position]
             let sibling = row.shown(position)
+            let isMandatory = !property.isOptional
             result.append(
                 Conflict(
                     id: ConflictID(
@@ -33,8 +34,12 @@ enum ConflictReport {
                         rule: .targetGone,
                         text: "The object it refers to is deleted, or another object's claim "
                             + "to it stands, so the reference reads as nil; should that end, "
-                            + "the reference returns."),
-                    closedBy: nil, openedAt: generation))
+                            + "the reference returns."
+                            + (isMandatory
+                                ? " \(entity.name).\(property.name) is mandatory: give it another "
+                                    + "object, or delete this one." : "")),
+                    closedBy: nil, openedAt: generation,
+                    violation: isMandatory ? .missingMandatoryProperty : nil))
         }
         return result
     }
