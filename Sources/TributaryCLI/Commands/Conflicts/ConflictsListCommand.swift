@@ -15,7 +15,7 @@ struct ConflictsListCommand: AsyncParsableCommand {
     @Option(help: "Only of the object with this URI.")
     var object: String?
 
-    @Option(help: "update, delete, row, uniqueness, dangling, link or save.")
+    @Option(help: "update, delete, row, uniqueness, dangling, link, count or save.")
     var kind: String?
 
     @Option(help: "true for open ones only, false for closed ones only.")
