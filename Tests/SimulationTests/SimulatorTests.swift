@@ -109,11 +109,11 @@ extension SimulatorTests {
                  {"name": "team", "destination": "Team", "inverse": "players"}]},
               {"name": "Coach", "attributes": [{"name": "name", "type": "string"}],
                "relationships": [{"name": "teams", "destination": "Team",
-                 "inverse": "coaches", "toMany": true}]}]}
+                 "inverse": "coaches", "toMany": true, "maxCount": 1}]}]}
             """
         var options = SimulationOptions()
         options.model = try ManagedObjectModel(json: Array(json.utf8))
-        for seed in UInt64(1)...8 {
+        for seed in UInt64(1)...24 {
             let report = Simulator.run(seed: seed, options: options)
             #expect(report.violations.isEmpty, "\(report.violations)")
         }

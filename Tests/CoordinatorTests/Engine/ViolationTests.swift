@@ -281,10 +281,15 @@ struct ViolationTests {
     func groups() throws {
         let first = try team(2).team
         let second = try team(2, on: two)
+        let coach = RelationshipOperation(
+            name: "coaches", kind: .add, members: [try two.insert("Coach").row])
+        try two.save(try two.change(second.team, [:], [coach]))
         try meet()
         let survivor = try #require(
             try [first, second.team].first { try one.row($0)?.objectID == $0 })
-        #expect(try counts().map(\.id.description) == ["Team.\(survivor.row).players.count"])
+        #expect(
+            try counts().map(\.id.description)
+                == ["coaches", "players"].map { "Team.\(survivor.row).\($0).count" })
         // When they go separate ways each has its own again.
         let other = survivor == first ? second.team : first
         let id = try #require(try one.conflicts(kind: .uniqueness).first?.id)
