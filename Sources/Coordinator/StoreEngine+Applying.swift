@@ -36,6 +36,13 @@ enum ResolvedShape {
         case .link, .membership: false
         }
     }
+
+    var isCounted: Bool {
+        switch self {
+        case .rows(let table, _): table.isCounted
+        case .link, .membership: false
+        }
+    }
 }
 
 extension StoreEngine {
@@ -81,6 +88,7 @@ extension StoreEngine {
             group.rewind(to: mark)
             knownAlive.removeAll()
             knownEclipsed.removeAll()
+            recounted.removeAll()
             lastVersion = nil
             precondition(!isLocal, "A save of ours was refused after its checks: \(alarm).")
             try database.prepared("ROLLBACK TO one").run()
@@ -293,11 +301,14 @@ extension StoreEngine {
                 link, source: change.row, target: target, isAlive: change.kind == .link,
                 stamp: stamp, seen: transaction.seen)
         }
+        try settleCounts(by: stamp)
     }
 
     /// Whether inserts of these shapes are independent of all other rows.
     static func isPlain(_ shapes: [ResolvedShape]) -> Bool {
-        !shapes.contains { $0.hasReferences || $0.hasConstraints || $0.isMembership }
+        !shapes.contains {
+            $0.hasReferences || $0.hasConstraints || $0.isMembership || $0.isCounted
+        }
     }
 
     /// Whether inserts of these shapes depend on no other rows than those that they refer to, and
@@ -305,7 +316,7 @@ extension StoreEngine {
     static func isStageable(_ shapes: [ResolvedShape]) -> Bool {
         shapes.allSatisfy { shape in
             guard case .rows(let table, _) = shape else { return false }
-            return table.exclusive.isEmpty
+            return table.exclusive.isEmpty && !table.isCounted
         }
     }
 

@@ -67,7 +67,7 @@ extension StoreEngine {
 
     private func isPlain(_ table: EntityTable) -> Bool {
         let entity = table.entity
-        return !entity.isAbstract && table.exclusive.isEmpty && !table.hasCounts
+        return !entity.isAbstract && table.exclusive.isEmpty && !table.isCounted
             && !entity.policies.isRowGrained
     }
 

@@ -17,7 +17,7 @@ extension StoreEngine {
     }
 
     /// Closes and opens the conflicts over links of which a transaction has made an end dead or
-    /// alive.
+    /// alive; what is at the other end is to be counted anew.
     ///
     /// To be called when all its rows are written and before any link of it is.
     func settleLinks(
@@ -39,9 +39,11 @@ extension StoreEngine {
                 var found: [LinkEnds] = []
                 if table.entity.root == sourceRoot {
                     found += try disputedLinks(link, "source", row)
+                    try noteCounts(link, ofAll: "target", with: "source", row)
                 }
                 if table.entity.root == targetRoot {
                     found += try disputedLinks(link, "target", row)
+                    try noteCounts(link, ofAll: "source", with: "target", row)
                 }
                 for ends in found where settled.insert(ends).inserted {
                     let before =

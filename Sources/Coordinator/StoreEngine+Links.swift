@@ -42,6 +42,7 @@ extension StoreEngine {
         } else {
             try writeLink(link, source: source, target: target, new)
         }
+        noteCounts(link, source: source, target: target)
         try noteUncollected(link, source: source, target: target, new)
         try refreshGroupedLink(link, source: source, target: target)
         group.updated.append(ManagedObjectID(entityName: link.source, row: source))

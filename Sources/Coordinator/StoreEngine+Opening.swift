@@ -35,8 +35,8 @@ extension StoreEngine {
             engine = try begin(
                 database, model, cluster, node, environment,
                 Beginning(
-                    path: path, plan: plan, isNew: isNew, minimumIncarnation: minimumIncarnation,
-                    beside: beside,
+                    path: path, plan: plan, isNew: isNew, isUpgraded: isUpgraded,
+                    minimumIncarnation: minimumIncarnation, beside: beside,
                     announce: { try $0.write(path, files) }))
             engine.hasFinishedStaging = hasFinishedStaging
             if isUpgraded { try engine.recomputeDigest() }
@@ -190,6 +190,7 @@ extension StoreEngine {
         let path: String
         let plan: MigrationPlan?
         let isNew: Bool
+        let isUpgraded: Bool
         let minimumIncarnation: UInt64
         let beside: IncarnationRecord?
         /// Puts a record beside the store.
@@ -266,6 +267,7 @@ extension StoreEngine {
         let hasOtherPolicies = beginning.plan?.hasOtherPolicies ?? false
         try engine.adoptConstraints(isPolicyNew: hasOtherPolicies)
         if hasOtherPolicies { try engine.settleAllClaims() }
+        if beginning.plan != nil || beginning.isUpgraded { try engine.adoptValidation() }
         engine.adoptState()
         return engine
     }

@@ -325,26 +325,30 @@ extension StoreEngine {
     /// Checks the counts of to-manys that the save touches.
     func validateCounts(_ operations: [RowID], _ plan: inout SavePlan) throws {
         for row in operations {
-            guard let planned = plan.rows[row], planned.kind != .delete else { continue }
-            for relationship in planned.table.entity.relationships where relationship.isToMany {
-                let description = relationship.description
-                let least = max(description.minimumCount, description.isOptional ? 0 : 1)
-                guard least > 0 || description.maximumCount > 0 else { continue }
+            // What leads to a row that is eclipsed is shown, and counted, at another. Its own count is
+            // known when it is shown, and must not keep a group from being resolved.
+            guard let planned = plan.rows[row], planned.kind != .delete,
+                planned.loaded?.survivor == nil
+            else { continue }
+            for counted in planned.table.counted {
+                let relationship = counted.relationship
                 let count = try plannedMembers(of: relationship, row: row, &plan).count
-                if count < least {
+                switch counted.violation(of: count) {
+                case .relationshipLacksMinimumCount:
                     plan.failures.append(
                         ValidationFailure(
                             object: "\(planned.name)", property: relationship.name,
                             code: .relationshipLacksMinimumCount,
                             message: "\(planned.table.entity.name).\(relationship.name) needs at "
-                                + "least \(least) objects and has \(count)."))
-                } else if description.maximumCount > 0, count > description.maximumCount {
+                                + "least \(counted.least) objects and has \(count)."))
+                case .relationshipExceedsMaximumCount:
                     plan.failures.append(
                         ValidationFailure(
                             object: "\(planned.name)", property: relationship.name,
                             code: .relationshipExceedsMaximumCount,
                             message: "\(planned.table.entity.name).\(relationship.name) may have "
-                                + "\(description.maximumCount) objects and has \(count)."))
+                                + "\(counted.most) objects and has \(count)."))
+                case .missingMandatoryProperty, nil: continue
                 }
             }
         }

@@ -51,6 +51,11 @@ extension StoreEngine {
                 .conflictNotFound,
                 "\(id) cannot be undone; change a key of one of its objects, and each is shown.")
         }
+        guard conflict.kind != .count else {
+            throw CoordinatorError(
+                .conflictNotFound,
+                "\(id) cannot be undone; add objects or take some away, or delete the object.")
+        }
         guard conflict.state != .unresolved, let wanted else {
             throw CoordinatorError(
                 .conflictNotFound, "\(id) has no outcome to undo: it is unresolved.")
@@ -125,7 +130,7 @@ extension StoreEngine {
                     RelationshipOperation(
                         name: property, kind: side.isDeleted ? .remove : .add, members: [target])
                 ], resolves: true)
-        case .uniqueness: break
+        case .uniqueness, .count: break
         }
         throw CoordinatorError(
             .conflictNotFound, "\(conflict.id) cannot be resolved by choosing a side.")

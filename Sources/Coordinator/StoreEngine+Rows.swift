@@ -187,6 +187,7 @@ extension StoreEngine {
         if table.entity.sharesTable { statement.bind(index, table.code) }
         try statement.run()
         staging?.noteReferences(of: values)
+        noteCounts(table, row, from: nil, to: values)
 
         state.digest.add(
             RowDigest.hashPristine(table, row: row, dot: stamp.dot, values: values))
@@ -267,6 +268,9 @@ extension StoreEngine {
         if isAlive { state.digest.add(RowDigest.hash(new)) }
         try place(new, over: old)
         try noteDangling(old: old, new: new)
+        noteCounts(
+            table, row, from: old.flatMap { $0.isVisible ? $0.columns : nil },
+            to: new.isVisible ? new.columns : nil)
         try noteUncollected(new)
         try journal(old: old, new: new, by: stamp)
         return new

@@ -84,6 +84,13 @@ final class StoreEngine {
     /// The roots of the hierarchies that have uniqueness constraints.
     let groupedRoots: Set<String>
 
+    /// Many-to-manys of which a side has a least or greatest count, by their links' names.
+    let countedLinks: Set<String>
+
+    /// Rows that may lead to more or fewer objects than before, with the table of their entity or of
+    /// one it inherits from; counted when all that a transaction writes is written.
+    var recounted: [RowID: EntityTable] = [:]
+
     /// Whether the store is being held to other constraints than before.
     var isAdopting = false
 
@@ -150,6 +157,11 @@ final class StoreEngine {
                 ($0.name, EntityTable($0, names: names, model: model, history: history))
             })
         groupedRoots = Set(model.entities.map(\.root).filter { model.hasConstraints(root: $0) })
+        countedLinks = Set(
+            tables.values.flatMap(\.counted).compactMap { counted in
+                guard case .link(let name, _) = counted.relationship.storage else { return nil }
+                return name
+            })
         self.cluster = cluster
         self.store = store
         self.actor = actor
@@ -185,6 +197,7 @@ final class StoreEngine {
         group = GroupChanges()
         knownAlive.removeAll(keepingCapacity: true)
         knownEclipsed.removeAll()
+        recounted.removeAll()
         lastVersion = nil
     }
 
@@ -212,6 +225,7 @@ final class StoreEngine {
         group = GroupChanges()
         knownAlive.removeAll()
         knownEclipsed.removeAll()
+        recounted.removeAll()
         if sqlite3_get_autocommit(database.sqliteConnection) == 0 {
             try database.prepared("ROLLBACK").run()
         }

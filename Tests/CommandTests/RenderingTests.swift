@@ -89,6 +89,38 @@ struct ThreeWayTests {
             ])
     }
 
+    @Test("It shows which rule of the model is broken, and how to mend that")
+    func violation() {
+        let lines = ThreeWay(
+            [
+                "id": "Pet.p17.keeper.target", "kind": "dangling", "state": "settled",
+                "open": true, "object": "x-tributary://demo/Pet/p17", "property": "keeper",
+                "policy": "error", "violation": "missingMandatoryProperty",
+                "sides": .array([
+                    ["dot": "1.00000000000000aa-5", "visible": false, "value": "p9"]
+                ]),
+                "base": .null, "reason": ["rule": "targetGone", "text": "It is gone."],
+            ], style: Style(isEnabled: false)
+        ).lines()
+        #expect(lines.contains("violates  missingMandatoryProperty"))
+        #expect(lines.last?.hasSuffix(#"--values '{"keeper": "URI"}'"#) == true)
+        let count = ThreeWay(
+            [
+                "id": "Team.p17.players.count", "kind": "count", "state": "settled",
+                "open": true, "object": "x-tributary://demo/Team/p17", "property": "players",
+                "policy": "error", "violation": "relationshipLacksMinimumCount",
+                "sides": .array([]), "base": .null,
+                "reason": ["rule": "memberCount", "text": "It needs more."],
+            ], style: Style(isEnabled: false)
+        ).lines()
+        #expect(
+            count == [
+                "Team.p17.players.count  settled", "kind      count",
+                "object    x-tributary://demo/Team/p17", "property  players", "policy    error",
+                "violates  relationshipLacksMinimumCount", "", "", "why       It needs more.",
+            ])
+    }
+
     @Test("Long texts are compared line by line with the base")
     func longTexts() {
         let lines = ThreeWay(

@@ -22,6 +22,10 @@ extension EndToEnd {
              {"name": "Pet", "attributes": [{"name": "name", "type": "string"}]}]}
             """
 
+        /// Names are unique from now on.
+        static let constrained = first.replacing(
+            "}]}]}", with: "}], \"uniquenessConstraints\": [[\"name\"]]}]}")
+
         static let otherPolicy = first.replacing("ObjectTrump", with: "StoreTrump")
 
         /// Gives a node that is stopped another model.
@@ -113,6 +117,70 @@ extension EndToEnd.UpgradeTests {
                 #expect(shown.isSuperset(of: ["new-1", "new-2", "new-3", "old"]))
             }
         }
+    }
+
+    @Test("Nodes under load get a constraint that objects there break, one at a time")
+    func constrains() async throws {
+        try await TestCluster.with(model: Self.first) { cluster in
+            let flag = Flag()
+            var names: [String] = []
+            for node in cluster.nodes {
+                try await node.save(
+                    (1...3).map { ["insert": "Person", "values": ["name": .string("same-\($0)")]] })
+            }
+            try await withThrowingTaskGroup(of: [String].self) { group in
+                for node in cluster.nodes {
+                    group.addTask { await load(node, until: flag) }
+                }
+                for node in cluster.nodes {
+                    #expect(try await node.terminate() == 0)
+                    try setModel(Self.constrained, of: node)
+                    try await node.start()
+                    guard node.number == 1 else { continue }
+                    // Who has not migrated has not heard of it, and may use the name.
+                    for other in [node, cluster.node(3)] {
+                        try await other.save([["insert": "Person", "values": ["name": "late"]]])
+                    }
+                }
+                flag.value.store(true, ordering: .releasing)
+                for try await some in group { names += some }
+            }
+            try await cluster.waitForConvergence()
+            let wanted = Set(names + ["late", "same-1", "same-2", "same-3"])
+            var conflicts = Set<[String]>()
+            for node in cluster.nodes {
+                #expect(try await held(node).isEmpty)
+                #expect(try await node.verify()["ok"]?.boolean == true)
+                let shown = try await node.objects("Person").compactMap { $0.value("name")?.string }
+                #expect(shown.count == wanted.count && Set(shown) == wanted)
+                conflicts.insert(try await groups(node))
+            }
+            #expect(conflicts.count == 1 && conflicts.first?.count == 4)
+
+            // Another name for those that are not shown, and they are.
+            let id = try #require(conflicts.first?.first)
+            let node = cluster.node(2)
+            let sides = try await node.expect("GET", "/v1/conflicts/\(id)")["sides"]?.array ?? []
+            let hidden = sides.compactMap(\.object).filter { $0["visible"]?.boolean == false }
+            var change = JSONObject()
+            for (number, side) in hidden.enumerated() {
+                let uri = try #require(side["value"]?.object?["object"]?.string)
+                change[uri] = ["name": .string("other-\(number)")]
+            }
+            _ = try await node.expect(
+                "POST", "/v1/conflicts/\(id)/resolution", ["change": .object(change)])
+            try await cluster.waitForConvergence()
+            for node in cluster.nodes {
+                #expect(try await node.count("Person") == wanted.count + hidden.count)
+                #expect(try await groups(node).count == 3)
+            }
+        }
+    }
+
+    /// The conflicts over unique keys, by their names.
+    private func groups(_ node: NodeHandle) async throws -> [String] {
+        let answer = try await node.expect("GET", "/v1/conflicts?kind=uniqueness&open=true")
+        return (answer["conflicts"]?.array ?? []).compactMap { $0.object?.text("id") }.sorted()
     }
 
     @Test("A node with another merge policy is refused, and both sides say what differs")

@@ -46,6 +46,7 @@ extension ReferenceModel {
                 }
             }
         }
+        result += countConflicts()
         result += uniquenessConflicts()
         for link in links where link.isDisputed && link.endsLive {
             let parts = link.key.name.split(separator: ".", maxSplits: 1)
@@ -53,6 +54,24 @@ extension ReferenceModel {
             result.append(open(name, link.policy, link.siblings))
         }
         return result.sorted { $0.id < $1.id }
+    }
+
+    /// To-manys that lead to fewer objects than the model asks for, or to more.
+    private func countConflicts() -> [OpenConflict] {
+        rows.filter(\.value.isVisible).flatMap { id, row in
+            row.entity.relationships.filter(\.isToMany).compactMap { relationship in
+                let description = relationship.description
+                let least = max(description.minimumCount, description.isOptional ? 0 : 1)
+                let most = description.maximumCount > 0 ? description.maximumCount : .max
+                if least == 0, most == .max { return nil }
+                if (least...max(least, most)).contains(members(id, relationship.name).count) {
+                    return nil
+                }
+                return OpenConflict(
+                    id: "\(row.entity.name).\(id).\(relationship.name).count",
+                    isUnresolved: false, sides: [])
+            }
+        }
     }
 
     /// Whether the siblings of a row's existence differ: in whether there is a row, and under a

@@ -91,6 +91,35 @@ struct SimulatorTests {
     }
 }
 
+extension SimulatorTests {
+    @Test("To-manys that have too few objects or too many are listed as the oracle finds them")
+    func counts() throws {
+        let json = """
+            {"entities": [
+              {"name": "Team", "mergePolicy": "mergeByPropertyObjectTrump",
+               "attributes": [{"name": "name", "type": "string"}],
+               "relationships": [
+                 {"name": "players", "destination": "Player", "inverse": "team", "toMany": true,
+                  "minCount": 1, "maxCount": 2, "deleteRule": "cascade"},
+                 {"name": "coaches", "destination": "Coach", "inverse": "teams", "toMany": true,
+                  "maxCount": 1}],
+               "uniquenessConstraints": [["name"]]},
+              {"name": "Player", "attributes": [{"name": "name", "type": "string"}],
+               "relationships": [
+                 {"name": "team", "destination": "Team", "inverse": "players"}]},
+              {"name": "Coach", "attributes": [{"name": "name", "type": "string"}],
+               "relationships": [{"name": "teams", "destination": "Team",
+                 "inverse": "coaches", "toMany": true, "maxCount": 1}]}]}
+            """
+        var options = SimulationOptions()
+        options.model = try ManagedObjectModel(json: Array(json.utf8))
+        for seed in UInt64(1)...24 {
+            let report = Simulator.run(seed: seed, options: options)
+            #expect(report.violations.isEmpty, "\(report.violations)")
+        }
+    }
+}
+
 @Suite("Shrinking")
 struct ShrinkerTests {
     @Test("What is left are exactly the events that are needed")

@@ -22,6 +22,9 @@ public struct Conflict: Hashable, Sendable {
     public var closedBy: Dot?
     /// The generation in which it was first seen here.
     public var openedAt: UInt64
+    /// Which rule of the model the object does not keep as it is shown; nil where it keeps all, or
+    /// the conflict is about none.
+    public var violation: ConflictViolation?
 
     /// Whether it is still open.
     public var isOpen: Bool { id.closedAt == nil }
@@ -29,6 +32,19 @@ public struct Conflict: Hashable, Sendable {
     public var object: ManagedObjectID {
         ManagedObjectID(entityName: id.entity, row: id.row)
     }
+}
+
+/// A rule of the model's validation that an object in conflict does not keep.
+///
+/// Saves are validated one by one; what is made of concurrent ones is shown all the same, so it may
+/// be what no save would have been let to write.
+public enum ConflictViolation: String, Hashable, Sendable, CaseIterable {
+    /// A mandatory to-one reads as nil (NSValidationMissingMandatoryPropertyError).
+    case missingMandatoryProperty
+    /// Too few objects in a to-many (NSValidationRelationshipLacksMinimumCountError).
+    case relationshipLacksMinimumCount
+    /// Too many objects in a to-many (NSValidationRelationshipExceedsMaximumCountError).
+    case relationshipExceedsMaximumCount
 }
 
 /// One side of a conflict.
@@ -71,13 +87,13 @@ public struct ConflictSide: Hashable, Sendable {
 
 /// A conflict's bytes in the journal.
 ///
-/// Layout: [kind, state, property, policy, rule, text, closedBy, side ...]
+/// Layout: [kind, state, property, policy, rule, text, closedBy, violation?, side ...]
 ///     side = [dot, timestamp, flags, has value, value or null, (entity, row)?, entry ...]
 ///     entry = name, value, dot or null, timestamp
 enum ConflictCoding {
     static func encode(_ conflict: Conflict) -> [UInt8] {
         var writer = CBORWriter(capacity: 256)
-        writer.beginArray(7 + conflict.sides.count)
+        writer.beginArray((conflict.violation == nil ? 7 : 8) + conflict.sides.count)
         writer.write(conflict.kind.rawValue)
         writer.write(conflict.state.rawValue)
         writer.write(conflict.property)
@@ -85,6 +101,7 @@ enum ConflictCoding {
         writer.write(conflict.explanation.rule.rawValue)
         writer.write(conflict.explanation.text)
         write(conflict.closedBy, to: &writer)
+        if let violation = conflict.violation { writer.write(violation.rawValue) }
         for side in conflict.sides {
             writer.beginArray(5 + side.row.count * 4 + (side.object == nil ? 0 : 2))
             write(side.dot, to: &writer)
@@ -125,12 +142,19 @@ enum ConflictCoding {
             let text = try reader.text()
             let closedBy = try reader.optionalText().flatMap { Dot($0) }
             var sides: [ConflictSide] = []
-            for _ in 7..<parts { sides.append(try side(&reader)) }
+            var violation: ConflictViolation?
+            for _ in 7..<parts {
+                if try reader.nextIsArray() {
+                    sides.append(try side(&reader))
+                } else {
+                    violation = ConflictViolation(rawValue: try reader.text())
+                }
+            }
             try reader.finish()
             return Conflict(
                 id: id, kind: kind, state: state, property: property, policy: policy,
                 sides: sides, explanation: Explanation(rule: rule, text: text),
-                closedBy: closedBy, openedAt: openedAt)
+                closedBy: closedBy, openedAt: openedAt, violation: violation)
         } catch let failure as DecodingFailure {
             throw CoordinatorError(
                 .storeDamaged, "The journal's entry \(id) is damaged: \(failure).")

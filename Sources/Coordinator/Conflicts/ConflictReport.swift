@@ -17,6 +17,7 @@ enum ConflictReport {
         for (position, target) in dangling {
             let property = entity.properties[position]
             let sibling = row.shown(position)
+            let isMandatory = !property.isOptional
             result.append(
                 Conflict(
                     id: ConflictID(
@@ -33,8 +34,12 @@ enum ConflictReport {
                         rule: .targetGone,
                         text: "The object it refers to is deleted, or another object's claim "
                             + "to it stands, so the reference reads as nil; should that end, "
-                            + "the reference returns."),
-                    closedBy: nil, openedAt: generation))
+                            + "the reference returns."
+                            + (isMandatory
+                                ? " \(entity.name).\(property.name) is mandatory: give it another "
+                                    + "object, or delete this one." : "")),
+                    closedBy: nil, openedAt: generation,
+                    violation: isMandatory ? .missingMandatoryProperty : nil))
         }
         return result
     }
@@ -130,5 +135,31 @@ enum ConflictReport {
             explanation: link.policy.leavesUnresolved
                 ? .deleting(link.policy) : .choosing(link.policy),
             closedBy: nil, openedAt: generation)
+    }
+
+    /// The conflict of a to-many that leads to too few objects, or too many; nil where it does not.
+    ///
+    /// It has no sides: no write of it is another one's rival.
+    static func conflict(
+        _ counted: CountedRelationship, of row: LoadedRow, count: Int, generation: UInt64
+    ) -> Conflict? {
+        guard let violation = counted.violation(of: count) else { return nil }
+        let entity = row.table.entity
+        let name = counted.relationship.name
+        let isLacking = violation == .relationshipLacksMinimumCount
+        let counts =
+            isLacking
+            ? "needs at least \(counted.least) objects and has \(count)"
+            : "may have \(counted.most) objects and has more"
+        return Conflict(
+            id: ConflictID(entity: entity.name, row: row.row, subject: "\(name).count"),
+            kind: .count, state: .settled, property: name, policy: entity.policies.entity,
+            sides: [],
+            explanation: Explanation(
+                rule: .memberCount,
+                text: "\(entity.name).\(name) \(counts): saves that had not seen each other "
+                    + "came together. Saves of the object are refused until "
+                    + (isLacking ? "others are added." : "some are taken away.")),
+            closedBy: nil, openedAt: generation, violation: violation)
     }
 }

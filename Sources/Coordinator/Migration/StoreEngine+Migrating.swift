@@ -99,13 +99,15 @@ extension StoreEngine {
 
     /// Lists open conflicts under the names of the new model; those about what is gone close.
     private func journalAnew(_ plan: MigrationPlan) throws {
-        let statement = try database.prepared("SELECT id FROM _conflict WHERE closed = 0")
+        // Counts are looked at when all else is as the new model has it.
+        let own = "closed = 0 AND kind <> '\(ConflictKind.count.rawValue)'"
+        let statement = try database.prepared("SELECT id FROM _conflict WHERE \(own)")
         var ids: [ConflictID] = []
         while try statement.step() { if let id = ConflictID(statement.text(0)) { ids.append(id) } }
         let entries = try ids.sorted { $0.description < $1.description }.compactMap {
             try openEntry($0)
         }
-        try database.execute(sql: "DELETE FROM _conflict WHERE closed = 0")
+        try database.execute(sql: "DELETE FROM _conflict WHERE \(own)")
         var written = Set<ConflictID>()
         var rows = Set<RowID>()
         for entry in entries where !entry.id.subject.isEmpty {

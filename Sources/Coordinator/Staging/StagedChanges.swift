@@ -322,10 +322,11 @@ final class StagedChanges: StagedTransaction {
         return (old, new.showing(columns))
     }
 
-    /// Whether nothing hangs on a row's being there: it has no unique key and no claim, and nothing
-    /// refers to it, be it unheard.
+    /// Whether nothing hangs on a row's being there: it has no unique key and no claim, is not counted,
+    /// and nothing refers to it, be it unheard.
     private func isFree(_ row: LoadedRow, _ engine: StoreEngine) throws -> Bool {
-        guard !row.table.isGrouped,
+        guard !row.table.isGrouped, !row.table.hasCounts,
+            row.table.countedReferences.allSatisfy({ row.columns[$0].isNull }),
             row.table.exclusive.allSatisfy({ row.columns[$0.position].isNull })
         else { return false }
         for sql in lookups(row.table.entity.root, engine) {

@@ -7,7 +7,7 @@ import Merge
 ///
 /// Invariants
 /// 1. Hidden rows are of identities that nobody knows yet, of entities without one-to-ones and counts
-///    of members: no save that comes between can depend on them.
+///    of members, and are no such members: no save that comes between can depend on them.
 /// 2. They depend on others by references and unique keys. What they refer to was shown when they were
 ///    written, and no other row had their keys: the unique index is theirs too. Where what they refer to
 ///    is not shown any more when all are, or a save that came between took one of their keys (the row

@@ -13,6 +13,30 @@ struct ExclusiveReference {
     let root: String
 }
 
+/// A to-many with a least or a greatest count.
+struct CountedRelationship {
+    let relationship: ManagedObjectModel.Relationship
+    /// The least count that is valid.
+    let least: Int
+    /// The greatest, or 0 for none.
+    let most: Int
+
+    /// - Returns: nil of any other relationship.
+    init?(_ relationship: ManagedObjectModel.Relationship) {
+        let description = relationship.description
+        self.relationship = relationship
+        least = max(description.minimumCount, description.isOptional ? 0 : 1)
+        most = description.maximumCount
+        guard relationship.isToMany, least > 0 || most > 0 else { return nil }
+    }
+
+    /// What is wrong with a count; nil where it is valid.
+    func violation(of count: Int) -> ConflictViolation? {
+        if count < least { return .relationshipLacksMinimumCount }
+        return most > 0 && count > most ? .relationshipExceedsMaximumCount : nil
+    }
+}
+
 /// How one entity's rows are kept: its SQL, and its properties' lasting numbers.
 ///
 /// Built once at opening; the hot paths look nothing up by name.
@@ -44,8 +68,10 @@ final class EntityTable: Sendable {
     let mandatory: [Int]
     /// What an insert gives properties that it does not assign; nulls left out.
     let defaults: [(position: Int, value: PropertyValue)]
-    /// Whether a to-many of the entity has a least or greatest count.
-    let hasCounts: Bool
+    /// To-manys with a least or greatest count.
+    let counted: [CountedRelationship]
+    /// Positions of to-ones whose other side is such a to-many.
+    let countedReferences: [Int]
     /// Each property's type where a value of that type needs no further check; nil where it does.
     let plainTypes: [AttributeType?]
 
@@ -99,10 +125,14 @@ final class EntityTable: Sendable {
         defaults = entity.properties.enumerated().compactMap {
             $1.defaultValue.isNull ? nil : ($0, $1.defaultValue)
         }
-        hasCounts = entity.relationships.contains {
-            $0.isToMany
-                && ($0.description.minimumCount > 0 || $0.description.maximumCount > 0
-                    || !$0.description.isOptional)
+        counted = entity.relationships.compactMap(CountedRelationship.init)
+        countedReferences = entity.relationships.compactMap { relationship in
+            guard case .column(let position) = relationship.storage,
+                let inverse = relationship.description.inverse,
+                let destination = model.entity(named: relationship.destination),
+                destination.relationship(named: inverse).flatMap(CountedRelationship.init) != nil
+            else { return nil }
+            return position
         }
         plainTypes = entity.properties.map { property in
             guard case .attribute(let type) = property.content,
@@ -125,6 +155,12 @@ final class EntityTable: Sendable {
         selectSQL =
             "SELECT \(selectedColumns.joined(separator: ", ")) FROM \(table) WHERE _id = ?1"
     }
+
+    /// Whether a to-many of the entity has a least or greatest count.
+    var hasCounts: Bool { !counted.isEmpty }
+
+    /// Whether a row's coming or going changes what there is to count.
+    var isCounted: Bool { hasCounts || !countedReferences.isEmpty }
 
     /// For each property its position in another entity of the hierarchy; nil where that has no
     /// property of the same declaration.

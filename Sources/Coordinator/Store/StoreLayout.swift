@@ -9,12 +9,13 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 8
+    static let version: Int32 = 9
 
     /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
-    /// members, without consumers of history, without staged rows, or of a program that recorded
-    /// stores as new though it took them for vouched for.
-    static func canUpgrade(_ version: Int32) -> Bool { (3...7).contains(version) }
+    /// members, without consumers of history, without staged rows, of a program that recorded
+    /// stores as new though it took them for vouched for, or whose journal tells nothing of the
+    /// model's validation.
+    static func canUpgrade(_ version: Int32) -> Bool { (3...8).contains(version) }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
     /// the model is adopted.
@@ -30,11 +31,16 @@ enum StoreLayout {
                 \(memberTable)
                 \(historyTables)
                 \(stagedTable)
-                UPDATE _state SET recovery = \(StoreRecovery.none.rawValue)
-                    WHERE recovery = \(StoreRecovery.new.rawValue);
+                \(version < 8 ? vouching : "")
                 """)
         return true
     }
+
+    /// What layouts before 8 recorded as new was taken for vouched for.
+    private static let vouching = """
+        UPDATE _state SET recovery = \(StoreRecovery.none.rawValue)
+            WHERE recovery = \(StoreRecovery.new.rawValue);
+        """
 
     /// Living rows whose unique key an earlier row shows, and their keys.
     private static let eclipsedTables = """

@@ -206,30 +206,12 @@ public struct StoreReader {
         of relationship: ManagedObjectModel.Relationship, row: RowID, model: ManagedObjectModel,
         in database: Database
     ) throws -> [(row: RowID, code: Int64?)] {
-        guard let destination = model.entity(named: relationship.destination) else { return [] }
-        let code = destination.sharesTable ? "t._entity" : "NULL"
-        let root = EntityTable.quote(destination.root)
-        let sql: String
-        switch relationship.storage {
-        case .column: return []
-        case .inverseColumn(let entity, let property):
-            var own = ""
-            if let owner = model.entity(named: entity), owner.parent != nil {
-                // Another entity of the table may have a to-one of the same name.
-                let names = owner.familyNames.map { "'\($0)'" }.joined(separator: ", ")
-                own =
-                    " AND t._entity IN (SELECT code FROM _name "
-                    + "WHERE property = '' AND entity IN (\(names)))"
-            }
-            sql =
-                "SELECT t._id, \(code), t._version FROM \(root) t WHERE t.\(EntityTable.quote(property)) = ?1"
-                + "\(own) ORDER BY t._id"
-        case .link(let name, let isFirst):
-            let (near, far) = isFirst ? ("source", "target") : ("target", "source")
-            sql =
-                "SELECT t._id, \(code), t._version FROM \(EntityTable.quote(name)) l "
-                + "JOIN \(root) t ON t._id = l.\(far) WHERE l.\(near) = ?1 AND l._alive ORDER BY t._id"
+        guard let source = memberSource(of: relationship, owner: "?1", model: model) else {
+            return []
         }
+        let sharesTable = model.entity(named: relationship.destination)?.sharesTable ?? false
+        let code = sharesTable ? "t._entity" : "NULL"
+        let sql = "SELECT t._id, \(code), t._version FROM \(source) ORDER BY t._id"
         let statement = try database.prepared(sql)
         statement.bind(1, row.rawValue)
         var result: [(RowID, Int64?)] = []
@@ -240,5 +222,33 @@ public struct StoreReader {
                 (RowID(statement.integer(0)), statement.isNull(1) ? nil : statement.integer(1)))
         }
         return result
+    }
+
+    /// From where SQL selects the objects that a to-many, or the derived side of a one-to-one, leads
+    /// to, as `t`; nil where the row's own column tells.
+    ///
+    /// - Parameter owner: what stands for the identity of the row that they are of.
+    static func memberSource(
+        of relationship: ManagedObjectModel.Relationship, owner: String, model: ManagedObjectModel
+    ) -> String? {
+        guard let destination = model.entity(named: relationship.destination) else { return nil }
+        let root = EntityTable.quote(destination.root)
+        switch relationship.storage {
+        case .column: return nil
+        case .inverseColumn(let entity, let property):
+            let members = "\(root) t WHERE t.\(EntityTable.quote(property)) = \(owner)"
+            guard let declarer = model.entity(named: entity), declarer.parent != nil else {
+                return members
+            }
+            // Another entity of the table may have a to-one of the same name.
+            let names = declarer.familyNames.map { "'\($0)'" }.joined(separator: ", ")
+            return members
+                + " AND t._entity IN (SELECT code FROM _name "
+                + "WHERE property = '' AND entity IN (\(names)))"
+        case .link(let name, let isFirst):
+            let (near, far) = isFirst ? ("source", "target") : ("target", "source")
+            return "\(EntityTable.quote(name)) l JOIN \(root) t ON t._id = l.\(far) "
+                + "WHERE l.\(near) = \(owner) AND l._alive"
+        }
     }
 }

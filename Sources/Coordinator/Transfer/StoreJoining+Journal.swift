@@ -36,6 +36,8 @@ extension StoreJoining {
                 from: before.map { [$0] } ?? [], to: after.map { [$0] } ?? [], ended,
                 by: closing(register.siblings.map(\.stamp)))
         }
+        // Nobody can tell which of the writes that came to each other were one too many.
+        try engine.settleCounts(by: nil)
     }
 
     /// An entry that both stores had, and the former one has closed.
@@ -110,12 +112,14 @@ extension StoreJoining {
         stamps.filter { !seen.contains($0.dot) }.max()
     }
 
-    /// The open entries of a row, without those of its links.
+    /// The open entries of a row that follow from its registers.
     private func openConflicts(of row: RowID) throws -> [Conflict] {
         let statement = try engine.database.prepared(
-            "SELECT id FROM _conflict WHERE row = ?1 AND closed = 0 AND kind <> ?2 ORDER BY id")
+            "SELECT id FROM _conflict WHERE row = ?1 AND closed = 0 "
+                + "AND kind NOT IN (?2, ?3) ORDER BY id")
         statement.bind(1, row.rawValue)
         statement.bind(2, ConflictKind.link.rawValue)
+        statement.bind(3, ConflictKind.count.rawValue)
         var ids: [ConflictID] = []
         while try statement.step() { if let id = ConflictID(statement.text(0)) { ids.append(id) } }
         return try ids.compactMap { try engine.openEntry($0) }

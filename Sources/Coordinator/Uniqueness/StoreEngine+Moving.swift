@@ -113,6 +113,7 @@ extension StoreEngine {
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID
     ) throws {
         let name = EntityTable.quote(link.name)
+        noteCounts(link, source: source, target: target)
         let register = try loadLink(link, source: source, target: target)
         let policy = history.settling(link, register).policy
         var isShown = LinkCoding.isAlive(register, policy: policy)

@@ -5,6 +5,7 @@
 ///     Entity.pDECIMAL.property.target      a reference to a row that is gone
 ///     Entity.pDECIMAL.relationship.pDECIMAL   a link
 ///     Entity.pDECIMAL.unique.CONSTRAINT    a group, by its survivor
+///     Entity.pDECIMAL.relationship.count   a to-many with too few objects, or too many
 ///
 /// A closed conflict's name is followed by `@` and the generation that closed it.
 public struct ConflictID: Hashable, Sendable, CustomStringConvertible {
@@ -66,6 +67,8 @@ public enum ConflictKind: String, Hashable, Sendable, CaseIterable {
     case dangling
     /// A link added and removed concurrently.
     case link
+    /// A to-many that saves together left with too few objects, or too many.
+    case count
     /// What a context's save discarded on the node where it happened.
     case save
 }
@@ -94,6 +97,8 @@ public struct Explanation: Hashable, Sendable {
         case staysAlive
         /// The target of a reference is gone.
         case targetGone
+        /// The relationship leads to whoever is left, though they are too few or too many.
+        case memberCount
         /// The context's merge policy decided at a save.
         case savePolicy
     }

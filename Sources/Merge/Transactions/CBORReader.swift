@@ -159,6 +159,9 @@ public struct CBORReader: Sendable {
         return text
     }
 
+    /// Whether an array comes next.
+    public func nextIsArray() throws(DecodingFailure) -> Bool { try peek() >> 5 == 4 }
+
     /// Reads text or null.
     public mutating func optionalText() throws(DecodingFailure) -> String? {
         if try peek() == 0xF6 {

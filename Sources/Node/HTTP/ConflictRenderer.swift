@@ -28,6 +28,7 @@ struct ConflictRenderer: Sendable {
                 "rule": .string(conflict.explanation.rule.rawValue),
                 "text": .string(conflict.explanation.text),
             ],
+            "violation": ValueRenderer.text(conflict.violation?.rawValue),
             "closedBy": ValueRenderer.text(conflict.closedBy?.description),
         ]
     }

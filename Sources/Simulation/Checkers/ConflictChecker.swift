@@ -91,9 +91,9 @@ struct ConflictChecker: Checker {
         }
         for id in expected.keys.sorted() where !listed.contains(id) {
             guard let open = expected[id] else { continue }
-            // A group is a conflict as long as it is one, whatever is stable.
+            // A group is a conflict as long as it is one, whatever is stable, and a count is nobody's.
             let mayBeCollapsed =
-                !open.isUnresolved && !Self.isGroup(id)
+                !open.isUnresolved && !Self.isGroup(id) && !open.sides.isEmpty
                 && open.sides.allSatisfy { stable[node]?.contains($0) == true }
             if mayBeCollapsed { continue }
             findings.note(
@@ -152,7 +152,7 @@ struct ConflictChecker: Checker {
                         + "\(Telling.dots(sides)), of which others had seen "
                         + Telling.dots(seen.map(\.dot)))
             }
-        case .uniqueness, .dangling, .save: break
+        case .uniqueness, .dangling, .count, .save: break
         }
         guard let closer = conflict.closedBy.flatMap({ run.archive.transaction($0) }) else {
             return

@@ -195,6 +195,7 @@ struct StoreEncoder {
                 "rule": .string(conflict.explanation.rule.rawValue),
                 "text": .string(conflict.explanation.text),
             ],
+            "violation": Self.text(conflict.violation?.rawValue),
             "closedBy": Self.text(conflict.closedBy?.description),
         ]
     }

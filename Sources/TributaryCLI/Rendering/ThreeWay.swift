@@ -22,7 +22,7 @@ struct ThreeWay {
             let dot = base["dot"]?.string ?? ""
             lines.append(style.paint("base", .bold) + "      \(dot)")
             lines += values(base["value"], isDeleted: false, base: nil)
-        } else {
+        } else if !(conflict["sides"]?.array ?? []).isEmpty {
             lines.append(style.paint("base", .bold) + "      not known: no write came before, ")
             lines[lines.count - 1] += "or history no longer has it"
         }
@@ -50,6 +50,9 @@ struct ThreeWay {
             lines.append("property  \(DisplayText.line(property))")
         }
         lines.append("policy    \(text("policy"))")
+        if let violation = conflict["violation"]?.string {
+            lines.append("violates  " + style.paint(DisplayText.line(violation), .red))
+        }
         if let dot = conflict["closedBy"]?.string { lines.append("closed by \(dot)") }
         return lines
     }
@@ -113,10 +116,13 @@ struct ThreeWay {
         let id = DisplayText.line(text("id"))
         let dots = (conflict["sides"]?.array ?? []).compactMap { $0.object?["dot"]?.string }
         guard let last = dots.last else { return [] }
+        let way =
+            text("violation") == "missingMandatoryProperty"
+            ? "--values '{\"\(DisplayText.line(text("property")))\": \"URI\"}'" : "--side \(last)"
         let verb = text("state") == "unresolved" ? "resolve" : "change "
         return [
             style.paint("\(verb)", .bold)
-                + "   tributary conflicts resolve '\(id)' --side \(last)"
+                + "   tributary conflicts resolve '\(id)' \(way)"
         ]
     }
 

@@ -23,61 +23,156 @@ import Testing
         ])
     }
 
-    /// Opens a node's store with another model, as a migration would leave it.
-    private func reopen(
-        _ node: EngineNode, _ model: ManagedObjectModel
-    ) throws -> PersistentStoreCoordinator {
-        node.close()
-        let hash = model.versionHash.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
-        try node.tamper("UPDATE _model SET hash = x'\(hash.joined())'")
-        return try PersistentStoreCoordinator(
-            storeAt: node.path, model: model, cluster: "test", node: node.node)
+    private func users(_ node: EngineNode) throws -> [ManagedObjectID] {
+        try node.coordinator.read { try $0.objectIDs(FetchRequest("User")) }
     }
 
-    private func users(_ coordinator: PersistentStoreCoordinator) throws -> [ManagedObjectID] {
-        try coordinator.read { try $0.objectIDs(FetchRequest("User")) }
+    /// Two users of one mail, of whom the second has a task, and a third.
+    private func duplicates(
+        _ policy: MergePolicy
+    ) throws -> (node: EngineNode, users: [ManagedObjectID], task: ManagedObjectID) {
+        let node = try EngineNode(try model([], policy))
+        let users = try [("a", "1"), ("a", "2"), ("b", "3")].map { mail, note in
+            try node.insert("User", ["mail": .string(mail), "note": .string(note)])
+        }
+        return (node, users, try node.insert("Task", ["user": .reference(users[1].row)]))
     }
 
     @Test(
         "A store whose model gains a constraint opens, with conflicts to resolve",
         arguments: MergePolicy.allCases)
     func gained(_ policy: MergePolicy) throws {
-        let node = try EngineNode(try model([], policy))
-        let first = try node.insert("User", ["mail": .string("a"), "note": .string("1")])
-        let second = try node.insert("User", ["mail": .string("a"), "note": .string("2")])
-        _ = try node.insert("User", ["mail": .string("b")])
-        let task = try node.insert("Task", ["user": .reference(second.row)])
-        let unique = try model([["mail"]], policy)
-        let opened = try reopen(node, unique)
-        #expect(try users(opened).count == 2)
-        #expect(try users(opened).contains(first))
-        let entity = try #require(unique.entity(named: "Task"))
-        let shown = try opened.read { try $0.row(entity, task.row)?.values }
-        #expect(shown == [.reference(first.row)])
-        let conflicts = try opened.read { try $0.conflicts(ConflictQuery(isOpen: true)) }
-        #expect(conflicts.map(\.id.description) == ["User.\(first.row).unique.mail"])
-        #expect(conflicts.map(\.state) == [policy.leavesUnresolved ? .unresolved : .settled])
-        #expect(try opened.verify().isOK)
-        #expect(throws: CoordinatorError.self) {
-            let user = try #require(unique.entity(named: "User"))
-            let mail = try #require(user.position(of: "mail"))
-            _ = try opened.save(
-                SaveRequest(operations: [
-                    SaveOperation(
-                        kind: .insert, entity: user, row: RowID(-1),
-                        values: [(mail, .string("a"))])
-                ]))
-        }
-        opened.close()
+        let (node, all, task) = try duplicates(policy)
+        try node.migrate(to: try model([["mail"]], policy))
+        #expect(try Set(users(node)) == [all[0], all[2]])
+        #expect(try node.value(task, "user") == .reference(all[0].row))
+        let conflict = try node.onlyConflict()
+        #expect(conflict.id.description == "User.\(all[0].row).unique.mail")
+        #expect(conflict.kind == .uniqueness)
+        #expect(conflict.state == (policy.leavesUnresolved ? .unresolved : .settled))
+        #expect(Set(conflict.sides.compactMap(\.object)) == [all[0], all[1]])
+        #expect(try node.coordinator.verify().isOK)
+        // A save is held to it from now on.
+        #expect(
+            try node.code { _ = try node.insert("User", ["mail": .string("a")]) }
+                == .constraintConflict)
 
-        // Without the constraint each is shown again.
-        let plain = try reopen(node, try model([], policy))
-        #expect(try users(plain).count == 3)
-        let back = try plain.read { try $0.row(entity, task.row)?.values }
-        #expect(back == [.reference(second.row)])
-        #expect(try plain.read { try $0.conflicts(ConflictQuery(isOpen: true)) }.isEmpty)
-        #expect(try plain.verify().isOK)
-        plain.close()
+        // Another key for the one that is not shown: then each is.
+        let change = ConflictResolution.change([all[1]: ["mail": .string("c")]])
+        let _: SaveResult = try node.coordinator.resolve(conflict.id, change)
+        #expect(try node.conflicts().isEmpty)
+        #expect(try Set(users(node)) == Set(all))
+        #expect(try all.map { try node.value($0, "mail") } == ["a", "c", "b"].map { .string($0) })
+        #expect(try node.value(all[1], "note") == .string("2"))
+        #expect(try node.value(task, "user") == .reference(all[1].row))
+        #expect(try node.coordinator.verify().isOK)
+        node.close()
+        try node.open()
+        #expect(try Set(users(node)) == Set(all))
+        #expect(try node.coordinator.verify().isOK)
+    }
+
+    @Test("One of those that share a key can be kept alone", arguments: MergePolicy.allCases)
+    func kept(_ policy: MergePolicy) throws {
+        let (node, all, task) = try duplicates(policy)
+        try node.migrate(to: try model([["mail"]], policy))
+        let conflict = try node.onlyConflict()
+        let side = try #require(conflict.sides.first { $0.object == all[1] }?.dot)
+        let _: SaveResult = try node.coordinator.resolve(conflict.id, .side(side))
+        #expect(try node.conflicts().isEmpty)
+        #expect(try Set(users(node)) == [all[1], all[2]])
+        #expect(try node.value(task, "user") == .reference(all[1].row))
+        #expect(try node.coordinator.verify().isOK)
+    }
+
+    @Test(
+        "A store whose model loses a constraint shows each again", arguments: MergePolicy.allCases)
+    func lost(_ policy: MergePolicy) throws {
+        let (node, all, task) = try duplicates(policy)
+        try node.migrate(to: try model([["mail"]], policy))
+        try node.migrate(to: try model([], policy))
+        #expect(try Set(users(node)) == Set(all))
+        #expect(try node.value(task, "user") == .reference(all[1].row))
+        #expect(try node.conflicts().isEmpty)
+        #expect(try node.coordinator.verify().isOK)
+    }
+
+    @Test("CD-117: a store that works alone is not migrated over duplicates, and is as it was")
+    func alone() throws {
+        let (node, all, _) = try duplicates(.error)
+        let plain = node.model
+        let digest = try node.coordinator.currentDigest
+        let unique = try model([["mail"]], .error)
+        #expect(try node.code { try node.migrate(to: unique, .inferred) } == .constraintMigration)
+        try node.migrate(to: plain)
+        #expect(try Set(users(node)) == Set(all))
+        #expect(try node.coordinator.currentDigest == digest)
+        try node.delete(all[1])
+        try node.migrate(to: unique, .inferred)
+        #expect(try node.conflicts(kind: .uniqueness).isEmpty)
+    }
+
+    /// Animals of which dogs, puppies among them, have tags of their own.
+    private func animals(_ breeds: String...) throws -> ManagedObjectModel {
+        try ManagedObjectModel(
+            entities: [
+                EntityDescription(
+                    "Animal",
+                    attributes: [
+                        AttributeDescription("chip", .string), AttributeDescription("tag", .string),
+                    ], uniquenessConstraints: [["chip"]]),
+                EntityDescription("Cat", parent: "Animal"),
+                EntityDescription("Dog", parent: "Animal", uniquenessConstraints: [["tag"]]),
+            ] + breeds.map { EntityDescription($0, parent: "Dog") })
+    }
+
+    @Test("SQLite keeps heirs to the constraints of all they inherit from, and nobody else")
+    func heirs() throws {
+        let node = try EngineNode(try animals("Puppy"))
+        let names = ["Animal", "Cat", "Dog", "Puppy"]
+        var ids: [String: ManagedObjectID] = [:]
+        for name in names {
+            ids[name] = try node.insert(name, ["chip": .string(name), "tag": .string(name)])
+        }
+        try node.migrate(to: try animals("Puppy", "Hound"))
+        ids["Hound"] = try node.insert(
+            "Hound", ["chip": .string("Hound"), "tag": .string("Hound")])
+        node.close()
+        #expect(
+            try node.look(
+                """
+                SELECT count(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = 'Animal'
+                    AND sql LIKE 'CREATE UNIQUE INDEX %'
+                """) == 2)
+        #expect(
+            try node.look(
+                """
+                SELECT count(*) FROM sqlite_master WHERE type = 'index'
+                    AND sql LIKE 'CREATE UNIQUE INDEX %("tag") WHERE _entity IN (%, %, %)'
+                """) == 1)
+        func give(_ property: String, of other: String, to name: String) throws {
+            let row = try #require(ids[name]).row.rawValue
+            try node.tamper("UPDATE Animal SET \(property) = '\(other)' WHERE _id = \(row)")
+        }
+        for (other, name) in [("Dog", "Puppy"), ("Puppy", "Hound"), ("Hound", "Dog")] {
+            #expect(throws: DatabaseError.self) { try give("tag", of: other, to: name) }
+        }
+        for name in names {
+            #expect(throws: DatabaseError.self) { try give("chip", of: "Hound", to: name) }
+        }
+        // A new row is refused as well.
+        let puppy = try #require(ids["Puppy"]).row.rawValue
+        #expect(throws: DatabaseError.self) {
+            try node.tamper(
+                """
+                INSERT INTO Animal (_id, _entity, _version, _timestamp, chip, tag)
+                SELECT _id + 1, _entity, _version, _timestamp, 'new', 'Dog' FROM Animal
+                WHERE _id = \(puppy)
+                """)
+        }
+        // Cats and other animals may have a dog's.
+        try give("tag", of: "Dog", to: "Cat")
+        try give("tag", of: "Dog", to: "Animal")
     }
 
     @Test("SQLite itself keeps two visible rows from one key")

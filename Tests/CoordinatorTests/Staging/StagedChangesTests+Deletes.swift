@@ -226,5 +226,47 @@ extension StagedChangesTests {
         }
     }
 
+    @Test("Deletes from elsewhere that leave too few, however many, are listed")
+    func countedDeletes() throws {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Order", attributes: [AttributeDescription("name", .string)],
+                relationships: [
+                    RelationshipDescription(
+                        "lines", to: "Line", inverse: "order", isToMany: true, isOptional: false)
+                ]),
+            EntityDescription(
+                "Line", attributes: [AttributeDescription("name", .string)],
+                relationships: [RelationshipDescription("order", to: "Order", inverse: "lines")]),
+        ])
+        let nodes = try (1...2).map { try EngineNode(model, node: $0) }
+        try Self.reopen(nodes[1])
+        let result = try nodes[0].coordinator.save(
+            SaveRequest(
+                operations: [try nodes[0].insertion("Order", -1)]
+                    + (2...31).map {
+                        try nodes[0].insertion("Line", -$0, ["order": .reference(RowID(-1))])
+                    }))
+        try exchange(nodes[0], nodes[1])
+        _ = try nodes[0].coordinator.save(
+            SaveRequest(
+                operations: try result.insertedRows.dropFirst().map {
+                    try nodes[0].deletion(ManagedObjectID(entityName: "Line", row: $0.row))
+                }))
+        try exchange(nodes[0], nodes[1])
+        for node in nodes {
+            #expect(try node.onlyConflict().violation == .relationshipLacksMinimumCount)
+        }
+        // And many that come mend it.
+        _ = try nodes[0].coordinator.save(
+            SaveRequest(
+                operations: try (1...30).map {
+                    try nodes[0].insertion(
+                        "Line", -$0, ["order": .reference(result.insertedRows[0].row)])
+                }))
+        try exchange(nodes[0], nodes[1])
+        for node in nodes { #expect(try node.conflicts().isEmpty) }
+    }
+
     // MARK: What comes between
 }

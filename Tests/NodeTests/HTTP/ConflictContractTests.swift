@@ -72,6 +72,63 @@ struct ConflictContractTests {
         }
     }
 
+    /// Pets that must have a keeper, and of whom a keeper may have one.
+    private static let pets = """
+        {"entities": [
+          {"name": "Person", "attributes": [{"name": "name", "type": "string"}],
+           "relationships": [{"name": "pets", "destination": "Pet", "inverse": "keeper",
+             "toMany": true, "maxCount": 1}]},
+          {"name": "Pet", "relationships": [{"name": "keeper", "destination": "Person",
+             "inverse": "pets", "optional": false}]}]}
+        """
+
+    @Test("What breaks the model's validation is told")
+    func violations() async throws {
+        try await HTTPTestNode.run(model: Self.pets) { node in
+            var people: [String] = []
+            for name in ["Ada", "Eve"] { people.append(try await node.insertPerson(name).uri) }
+            let rows = try people.map { try #require(ObjectURI($0)?.row) }
+            let seen = try node.coordinator.currentToken.versionVector
+            for (number, uri) in people.enumerated() {
+                let pet = #""insert": "Pet", "id": "@\#(number)", "values": {"keeper": "\#(uri)"}"#
+                let saved = try await node.save(#"{"operations": [{\#(pet)}]}"#)
+                #expect(saved.status == 200, "\(saved.text)")
+            }
+            // Elsewhere one was deleted, and the other got a pet as well.
+            let actor = ActorID(node: try HTTPTestNode.node(2), startedAtSeconds: 9, random: 7)
+            let transaction = Transaction(
+                dot: Dot(actor: actor, sequence: 1),
+                timestamp: try #require(
+                    HybridTimestamp(milliseconds: 1_700_000_000_000, counter: 3)),
+                seen: seen, author: "elsewhere", modelHash: node.coordinator.model.versionHash,
+                shapes: [
+                    ChangeShape(entity: "Person", assigned: []),
+                    ChangeShape(entity: "Pet", assigned: ["keeper"]),
+                ],
+                changes: [
+                    Change(kind: .delete, shape: 0, row: rows[0], values: []),
+                    Change(
+                        kind: .insert, shape: 1, row: RowID(rows[0].rawValue + 1 << 48),
+                        values: [.reference(rows[1])]),
+                ])
+            _ = try node.coordinator.apply([EncodedTransaction(transaction)])
+            let gone = try await node.ask("GET", "/v1/conflicts?kind=dangling")
+            #expect(
+                gone["conflicts.0.violation"] == .string("missingMandatoryProperty"),
+                "\(gone.text)")
+            let many = try await node.ask("GET", "/v1/conflicts?kind=count")
+            let id = "Person.\(rows[1]).pets.count"
+            #expect(many["conflicts.0.id"] == .string(id), "\(many.text)")
+            #expect(many["conflicts.0.reason.rule"] == .string("memberCount"))
+            let one = try await node.ask("GET", "/v1/conflicts/\(id)")
+            #expect(one["violation"] == .string("relationshipExceedsMaximumCount"))
+            #expect(one["sides"] == .array([]) && one["property"] == .string("pets"))
+            let answer = try await node.ask(
+                "POST", "/v1/conflicts/\(id)/resolution", #"{"delete": true, "sides": []}"#)
+            #expect(answer.status == 422, "\(answer.text)")
+        }
+    }
+
     @Test("A save over an unresolved conflict is 409, unless it says that it resolves")
     func protectsUnresolvedConflicts() async throws {
         try await HTTPTestNode.run { node in

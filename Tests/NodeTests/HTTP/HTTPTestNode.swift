@@ -22,7 +22,7 @@ final class HTTPTestNode: Sendable {
 
     /// Runs a test against a node, and removes it.
     static func run(
-        options: HTTPServer.Options = HTTPServer.Options(),
+        options: HTTPServer.Options = HTTPServer.Options(), model: String = modelText,
         _ body: (HTTPTestNode) async throws -> Void
     ) async throws {
         let directory = FileManager.default.temporaryDirectory
@@ -31,7 +31,7 @@ final class HTTPTestNode: Sendable {
         defer { try? FileManager.default.removeItem(at: directory) }
         let coordinator = try PersistentStoreCoordinator(
             storeAt: directory.appendingPathComponent("store.sqlite").path,
-            model: try ManagedObjectModel(json: Array(modelText.utf8)), cluster: "demo",
+            model: try ManagedObjectModel(json: Array(model.utf8)), cluster: "demo",
             node: try node(1))
         defer { coordinator.close() }
         var options = options
@@ -137,7 +137,7 @@ final class HTTPTestNode: Sendable {
         _ = try coordinator.apply([EncodedTransaction(transaction)])
     }
 
-    private static let modelText = """
+    static let modelText = """
         {"entities": [
           {"name": "Person",
            "attributes": [

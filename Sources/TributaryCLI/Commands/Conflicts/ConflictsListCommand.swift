@@ -15,7 +15,7 @@ struct ConflictsListCommand: AsyncParsableCommand {
     @Option(help: "Only of the object with this URI.")
     var object: String?
 
-    @Option(help: "update, delete, row, uniqueness, dangling, link or save.")
+    @Option(help: "update, delete, row, uniqueness, dangling, link, count or save.")
     var kind: String?
 
     @Option(help: "true for open ones only, false for closed ones only.")
@@ -50,6 +50,7 @@ struct ConflictsListCommand: AsyncParsableCommand {
     static func table(_ conflicts: [JSONObject]) -> Table {
         var table = Table([
             "ID", "KIND", "STATE", "POLICY", Table.Column("SIDES", isNumeric: true), "VISIBLE",
+            "VIOLATES",
         ])
         for conflict in conflicts {
             let sides = (conflict["sides"]?.array ?? []).compactMap(\.object)
@@ -64,6 +65,7 @@ struct ConflictsListCommand: AsyncParsableCommand {
                     state + (isOpen ? "" : ", closed"), state == "unresolved" ? .red : nil),
                 Table.Cell(conflict["policy"]?.string ?? ""), Table.Cell(String(sides.count)),
                 Table.Cell(isDeleted ? "deleted" : JSONRendering.brief(visible?["value"])),
+                Table.Cell(conflict["violation"]?.string ?? "", .red),
             ])
         }
         return table

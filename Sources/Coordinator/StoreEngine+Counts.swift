@@ -1,0 +1,145 @@
+import Merge
+
+/// To-manys that lead to too few objects, or too many. Each save keeps to the counts that the model
+/// asks for; of two that are made at once each may, and what is made of both may not. That is shown
+/// as it is, and listed as a conflict: the next save of the object is refused until it is mended.
+///
+/// Which rows are listed is a function of what is shown, so it is the same wherever the same saves
+/// were applied. Whatever changes what is shown notes the rows at which something may have changed;
+/// they are counted once, when all that the transaction writes is written.
+extension StoreEngine {
+    // MARK: What may have changed
+
+    /// Notes what is to be counted anew, for a row is shown otherwise than before.
+    ///
+    /// - Parameters:
+    ///   - before: what its columns showed; nil where it was not shown.
+    ///   - after: what they show now; nil where it is not shown any more.
+    func noteCounts(
+        _ table: EntityTable, _ row: RowID, from before: [PropertyValue]?,
+        to after: [PropertyValue]?
+    ) {
+        guard table.isCounted else { return }
+        if table.hasCounts, (before == nil) != (after == nil) { recounted[row] = table }
+        for (position, root) in table.references where table.countedReferences.contains(position) {
+            let values = [before?[position] ?? .null, after?[position] ?? .null]
+            if values[0] == values[1] { continue }
+            for case .reference(let target) in values { recounted[target] = self.table(root) }
+        }
+    }
+
+    /// Notes the ends of a link that is shown otherwise than before.
+    func noteCounts(_ link: ManagedObjectModel.Link, source: RowID, target: RowID) {
+        guard countedLinks.contains(link.name) else { return }
+        recounted[source] = table(link.source)
+        recounted[target] = table(link.target)
+    }
+
+    /// Notes what is at the other ends of a row's links.
+    func noteCounts(
+        _ link: ManagedObjectModel.Link, ofAll far: String, with near: String, _ row: RowID
+    ) throws {
+        guard countedLinks.contains(link.name) else { return }
+        let statement = try database.prepared(
+            "SELECT \(far) FROM \(EntityTable.quote(link.name)) WHERE \(near) = ?1 AND _alive")
+        statement.bind(1, row.rawValue)
+        let table = table(far == "source" ? link.source : link.target)
+        while try statement.step() { recounted[RowID(statement.integer(0))] = table }
+    }
+
+    // MARK: Counting
+
+    /// Opens and closes the conflicts over counts of the rows that were noted.
+    ///
+    /// - Parameter stamp: of the write that changed them; nil where nobody can tell.
+    func settleCounts(by stamp: Stamp?) throws {
+        if recounted.isEmpty { return }
+        let rows = recounted.sorted { $0.key < $1.key }
+        recounted.removeAll()
+        for (row, table) in rows {
+            let before = try openCounts(of: row)
+            let after = try load(table, row).map { try countConflicts(of: $0, before) } ?? []
+            try journal(from: before, to: after, by: stamp)
+        }
+    }
+
+    private func openCounts(of row: RowID) throws -> [Conflict] {
+        let statement = try database.prepared(
+            "SELECT id FROM _conflict WHERE row = ?1 AND closed = 0 AND kind = ?2 ORDER BY id")
+        statement.bind(1, row.rawValue)
+        statement.bind(2, ConflictKind.count.rawValue)
+        var ids: [ConflictID] = []
+        while try statement.step() { if let id = ConflictID(statement.text(0)) { ids.append(id) } }
+        return try ids.compactMap { try openEntry($0) }
+    }
+
+    private func countConflicts(of row: LoadedRow, _ known: [Conflict]) throws -> [Conflict] {
+        guard row.isVisible else { return [] }
+        return try row.table.counted.compactMap { counted in
+            let statement = try database.prepared("SELECT " + countSQL(counted, owner: "?1"))
+            statement.bind(1, row.row.rawValue)
+            guard try statement.step() else { return nil }
+            let count = Int(statement.integer(0))
+            statement.reset()
+            guard
+                var conflict = ConflictReport.conflict(
+                    counted, of: row, count: count, generation: state.generation)
+            else { return nil }
+            if let known = known.first(where: { $0.id == conflict.id }) {
+                conflict.openedAt = known.openedAt
+            }
+            return conflict
+        }
+    }
+
+    /// Counts no further than it takes to tell whether there are too many: there may be very many.
+    private func countSQL(_ counted: CountedRelationship, owner: String) -> String {
+        let source = StoreReader.memberSource(
+            of: counted.relationship, owner: owner, model: model)
+        let limit = max(counted.least, counted.most + 1)
+        return "(SELECT count(*) FROM (SELECT 1 FROM \(source ?? "_state") LIMIT \(limit)))"
+    }
+
+    // MARK: Another model
+
+    /// Brings what the journal tells of the model's validation up to date, where the model is another
+    /// than before, or the journal told nothing of it. To be called while opening, last of all.
+    func adoptValidation() throws {
+        group = GroupChanges()
+        state.generation += 1
+        recounted.removeAll()
+        for table in tables.values where table.hasCounts && !table.entity.isAbstract {
+            let root = EntityTable.quote(table.entity.root)
+            let own = table.entity.sharesTable ? "r._entity = \(table.code) AND " : ""
+            let isWrong = table.counted.map { counted in
+                let count = countSQL(counted, owner: "r._id")
+                let most = counted.most == 0 ? "" : " OR \(count) > \(counted.most)"
+                return "\(count) < \(counted.least)\(most)"
+            }
+            let statement = try database.prepared(
+                "SELECT r._id FROM \(root) r WHERE \(own)(\(isWrong.joined(separator: " OR ")))")
+            while try statement.step() { recounted[RowID(statement.integer(0))] = table }
+        }
+        for entry in try openEntries(.count) where recounted[entry.id.row] == nil {
+            _ = try settle(from: [entry], to: [])
+        }
+        try settleCounts(by: nil)
+        for entry in try openEntries(.dangling) {
+            guard let loaded = try tables[entry.id.entity].flatMap({ try load($0, entry.id.row) })
+            else { continue }
+            let current = try conflicts(of: loaded, dangling: dangling(loaded))
+            for conflict in current where conflict.id == entry.id { try writeOpen(conflict) }
+        }
+        try writeState()
+        group = GroupChanges()
+    }
+
+    private func openEntries(_ kind: ConflictKind) throws -> [Conflict] {
+        let statement = try database.prepared(
+            "SELECT id FROM _conflict WHERE closed = 0 AND kind = ?1 ORDER BY id")
+        statement.bind(1, kind.rawValue)
+        var ids: [ConflictID] = []
+        while try statement.step() { if let id = ConflictID(statement.text(0)) { ids.append(id) } }
+        return try ids.compactMap { try openEntry($0) }
+    }
+}
