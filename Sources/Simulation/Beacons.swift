@@ -88,6 +88,8 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case groupDissolvedByKey
     /// A person decided over rows that have one unique key.
     case uniquenessResolved
+    /// Saves together left a to-many with too few objects or too many.
+    case countBroken
     /// A node that joined a cluster at work was started.
     case memberJoined
     /// A node left by itself.

@@ -30,6 +30,9 @@ public struct SimulationOptions: Sendable {
     /// large ones that change what is there; all else of a seed's plan is the same, though not what
     /// comes of it.
     public var hasLargeChanges = true
+    /// Whether in a quarter of the runs to-manys have least and greatest counts; all else of a seed's
+    /// plan is the same, though not what comes of it.
+    public var hasCounts = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

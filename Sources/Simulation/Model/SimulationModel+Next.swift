@@ -54,6 +54,8 @@ extension SimulationModel {
             var later = choices
             var change = NextChoices.draw(&generator, for: choices)
             later.next = change
+            // What broke a count may keep the next one, and the other way round.
+            later.counts = Array(choices.counts.reversed())
             next = SimulationModel.made(later)
             change.hasAdditions = false
             change.policies = [:]

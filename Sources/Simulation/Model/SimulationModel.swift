@@ -25,6 +25,9 @@ enum SimulationModel {
         var isRingOneToOne = true
         /// What there is of entities with uniqueness constraints; nil for none.
         var unique: UniqueChoices?
+        /// The least and the greatest count of to-manys, taken in turn by those there are; a nil
+        /// stands for one without.
+        var counts: [ClosedRange<Int>?] = []
         /// What the next model has otherwise; nil for the first.
         var next: NextChoices?
     }
@@ -57,6 +60,18 @@ enum SimulationModel {
         choices.passport = generator.choice(DeleteRule.allCases) ?? .nullify
         choices.isRingOneToOne = generator.chance(in: 2)
         return choices
+    }
+
+    /// Draws what to-manys count; nothing in three of four cases.
+    static func drawCounts(_ seed: UInt64) -> [ClosedRange<Int>?] {
+        var generator = SeededGenerator(seed: seed &* 0xE703_7ED1_A0B4_28DB &+ 11)
+        guard generator.chance(in: 4) else { return [] }
+        return (0..<11).map { _ in
+            guard generator.chance(in: 2) else { return nil }
+            // Few have a least count: what is new has nothing that leads to it.
+            let least = generator.chance(in: 5) ? 1 : 0
+            return least...(1 + generator.number(below: 3))
+        }
     }
 
     /// The model of choices that were drawn.
@@ -92,6 +107,7 @@ enum SimulationModel {
         }
         override(&entities, choices.overrides)
         if let unique = choices.unique { entities += Self.unique(unique) }
+        count(&entities, choices.counts)
         if let next = choices.next { advance(&entities, next) }
         return try ManagedObjectModel(entities: entities)
     }
@@ -121,6 +137,23 @@ enum SimulationModel {
             for relationship in entities[place].relationships.indices
             where !entities[place].relationships[relationship].isToMany {
                 entities[place].relationships[relationship].mergePolicy = draw()
+            }
+        }
+    }
+
+    private static func count(
+        _ entities: inout [EntityDescription], _ counts: [ClosedRange<Int>?]
+    ) {
+        if counts.isEmpty { return }
+        var next = 0
+        for place in entities.indices {
+            for number in entities[place].relationships.indices
+            where entities[place].relationships[number].isToMany {
+                if let bounds = counts[next % counts.count] {
+                    entities[place].relationships[number].minimumCount = bounds.lowerBound
+                    entities[place].relationships[number].maximumCount = bounds.upperBound
+                }
+                next += 1
             }
         }
     }

@@ -31,8 +31,9 @@ struct RunPlan {
         // What is drawn with a generator of its own leaves all else of a seed's plan as it was.
         var own = SeededGenerator(seed: seed &* 0xD6E8_FEB8_6659_FD93 &+ 5)
         let unique = options.hasUniqueKeys ? SimulationModel.UniqueChoices.draw(&own) : nil
-        let choices =
+        var choices =
             options.model == nil ? SimulationModel.draw(&generator, unique: unique) : nil
+        if options.hasCounts { choices?.counts = SimulationModel.drawCounts(seed) }
         var later = SeededGenerator(seed: seed &* 0x8CB9_2BA7_2F3D_8DD7 &+ 17)
         let changes = options.hasModelChanges && later.chance(in: 6)
         succession = changes ? choices.map { .init($0, &later) } : nil

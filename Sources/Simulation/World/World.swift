@@ -523,6 +523,7 @@ final class World {
         if journal.contains(where: { $0.state == .resolved && $0.closedBy != nil }) {
             met(.loserOverwritten)
         }
+        if journal.contains(where: { $0.kind == .count }) { met(.countBroken) }
         mix(milliseconds)
         mix(statistics.frames)
         mix(reading.digest.high)

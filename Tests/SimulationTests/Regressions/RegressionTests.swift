@@ -664,6 +664,7 @@ struct RegressionTests {
         options.hasGroupsOfOne = regression.hasGroupsOfOne
         options.hasJoins = regression.hasJoins
         options.hasLargeChanges = regression.hasLargeChanges
+        options.hasCounts = false
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
