@@ -136,7 +136,7 @@ let package = Package(
         .testTarget(
             name: "NodeTests",
             dependencies: [
-                "Merge", "Replication", "Coordinator", "Node", "CZeroMQ",
+                "Merge", "Replication", "Coordinator", "Node", "CZeroMQ", "Simulation",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

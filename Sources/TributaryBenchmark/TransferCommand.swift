@@ -4,11 +4,18 @@ import Foundation
 import Node
 import Synchronization
 
-/// What it costs to take a whole store over, at the new node and at the one that gives it.
+/// What it costs to take a whole store over, at the new nodes and at the one that gives it.
+///
+/// Each round has stores and processes of its own: a node that has given or taken a copy before is
+/// not what is measured.
 struct TransferCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transfer",
-        abstract: "A new node takes over a million rows from a node that goes on saving.")
+        abstract: "New nodes take over a million rows from a node that goes on saving.",
+        discussion: """
+            Every figure is the median of --rounds runs (3 by default), each with new stores; a \
+            percentile or a ratio is taken in each run, and then the median of those.
+            """)
 
     @OptionGroup var common: CommonOptions
 
@@ -18,42 +25,97 @@ struct TransferCommand: AsyncParsableCommand {
     @Option(help: "How many rows it got in one save; over 10,000 saves are given as a copy.")
     var batch = 90
 
+    @Option(help: "How many new nodes join at once.")
+    var joiners = 1
+
+    func validate() throws {
+        guard (1...16).contains(joiners) else {
+            throw ValidationError("--joiners is 1 to 16.")
+        }
+    }
+
     func run() async throws {
         try await measure().print()
     }
 
+    /// What one round gave.
     private struct Outcome {
-        var seconds = 0.0
+        /// Until each new node had all, from when all were started.
+        var seconds: [Double] = []
         var copying = 0.0
         var storeMegabytes = 0.0
         var before: [Double] = []
         var meanwhile: [Double] = []
-        var peaks = [0.0, 0.0]
+        var giverPeak = 0.0
+        var takersPeak = 0.0
+
+        /// How much longer the slowest saves of a hundred took while copies were given.
+        var ratio: Double {
+            let before = Figures.percentile(0.99, of: before)
+            return before > 0 ? Figures.percentile(0.99, of: meanwhile) / before : 0
+        }
     }
 
     func measure() async throws -> MarkdownTable {
-        let outcome = try await Workspace.with(common.directory, "transfer") { workspace in
-            try fill(workspace)
-            return try await once(workspace)
+        var outcomes: [Outcome] = []
+        for _ in 0..<common.rounds {
+            outcomes.append(
+                try await Workspace.with(common.directory, "transfer") { workspace in
+                    try fill(workspace)
+                    return try await once(workspace)
+                })
         }
+        return table(outcomes)
+    }
+
+    private func table(_ outcomes: [Outcome]) -> MarkdownTable {
+        func median(_ figure: (Outcome) -> Double) -> Double {
+            Figures.median(outcomes.map(figure))
+        }
+        let who = joiners == 1 ? "A new node takes" : "\(joiners) new nodes at once take"
         var table = MarkdownTable(
-            "A new node takes over \(Figures.text(Double(rows), 0)) rows "
-                + "(\(Figures.text(outcome.storeMegabytes, 0)) MB)",
-            columns: ["", ""])
-        table.add(
-            "from the process's start until it has all", "\(Figures.text(outcome.seconds, 1)) s")
-        table.add(
-            "copying the giver's file, to disk, by hand", "\(Figures.text(outcome.copying, 1)) s")
-        for (name, samples) in [
-            ("before", outcome.before), ("meanwhile", outcome.meanwhile),
-        ] {
+            "\(who) over \(Figures.text(Double(rows), 0)) rows "
+                + "(\(Figures.text(median(\.storeMegabytes), 0)) MB)",
+            columns: ["", "median of \(outcomes.count)"])
+        if joiners == 1 {
             table.add(
-                "the giver's saves \(name): p50, p99, most (\(samples.count) saves)",
-                [0.5, 0.99, 1].map { Figures.milliseconds(Figures.percentile($0, of: samples)) }
-                    .joined(separator: ", "))
+                "from the process's start until it has all",
+                "\(Figures.text(median { $0.seconds.max() ?? 0 }, 1)) s")
+        } else {
+            table.add(
+                "from the processes' start until the first has all",
+                "\(Figures.text(median { $0.seconds.min() ?? 0 }, 1)) s")
+            table.add(
+                "from the processes' start until all have all",
+                "\(Figures.text(median { $0.seconds.max() ?? 0 }, 1)) s")
         }
-        table.add("the giver's memory at most", "\(Figures.text(outcome.peaks[0], 0)) MB")
-        table.add("the taker's memory at most", "\(Figures.text(outcome.peaks[1], 0)) MB")
+        table.add(
+            "copying the giver's file, to disk, by hand",
+            "\(Figures.text(median(\.copying), 1)) s")
+        let parts: [(name: String, samples: (Outcome) -> [Double])] = [
+            ("before", \.before), ("meanwhile", \.meanwhile),
+        ]
+        for (name, samples) in parts {
+            let count = Int(median { Double(samples($0).count) })
+            table.add(
+                "the giver's saves \(name): p50, p99, most (\(count) saves)",
+                [0.5, 0.99, 1].map { share in
+                    Figures.milliseconds(median { Figures.percentile(share, of: samples($0)) })
+                }.joined(separator: ", "))
+        }
+        table.add(
+            "the giver's p99 meanwhile, times that before in the same run",
+            Figures.text(median(\.ratio)))
+        table.add("the giver's memory at most", "\(Figures.text(median(\.giverPeak), 0)) MB")
+        table.add(
+            "\(joiners == 1 ? "the" : "any") taker's memory at most",
+            "\(Figures.text(median(\.takersPeak), 0)) MB")
+        if outcomes.count > 1 {
+            let each = outcomes.map {
+                "\(Figures.text($0.seconds.max() ?? 0, 1)) s and \(Figures.text($0.ratio)) times"
+            }
+            table.notes = ["All rounds: \(each.joined(separator: "; "))."]
+        }
         return table
     }
 
@@ -61,28 +123,37 @@ struct TransferCommand: AsyncParsableCommand {
         var outcome = Outcome()
         outcome.storeMegabytes = Double(size(workspace.file("n1.sqlite"))) / 1e6
         outcome.copying = try Clocks.measure { try copy(workspace) }.wall
-        return try await ServedNode.with(2, started: 1, in: workspace) { nodes in
+        return try await ServedNode.with(1 + joiners, started: 1, in: workspace) { nodes in
+            let takers = nodes.dropFirst()
             let pace = Pace()
             let saver = try HTTPSaver(url: nodes[0].url)
             let saving = Task { try await pace.save(with: saver) }
             try await Task.sleep(for: .seconds(5))
             outcome.before = pace.take()
             let start = Clocks.seconds()
-            try nodes[1].start()
-            try await waitUntilTaken(nodes[1], since: start)
-            outcome.seconds = Clocks.seconds() - start
+            for taker in takers { try taker.start() }
+            outcome.seconds = try await waitUntilTaken(takers, since: start)
             outcome.meanwhile = pace.take()
             saving.cancel()
             _ = try? await saving.value
             await saver.client.close()
-            outcome.peaks = nodes.map(\.peakMegabytes)
+            outcome.giverPeak = nodes[0].peakMegabytes
+            outcome.takersPeak = takers.map(\.peakMegabytes).max() ?? 0
             return outcome
         }
     }
 
-    /// The new node answers nothing for the moment in which it opens the copy.
-    private func waitUntilTaken(_ node: ServedNode, since start: Double) async throws {
+    /// Waits until each node has all rows; gives how long each took.
+    ///
+    /// One after the other in turns, so that asking costs as much with many as with one. A new node
+    /// answers nothing for the moment in which it opens the copy.
+    private func waitUntilTaken(
+        _ nodes: ArraySlice<ServedNode>, since start: Double
+    ) async throws -> [Double] {
+        var seconds: [Double] = []
+        var waiting = Array(nodes)
         while Clocks.seconds() - start < 600 {
+            let node = waiting.removeFirst()
             let answer = try? await node.client.request(
                 "POST", "/v1/fetch",
                 body: Array(#"{"entity": "Item", "resultType": "count"}"#.utf8),
@@ -91,11 +162,14 @@ struct TransferCommand: AsyncParsableCommand {
                 let count = try JSONParser.parse(answer.body).object?["count"]?.integer,
                 count >= rows
             {
-                return
+                seconds.append(Clocks.seconds() - start)
+                if waiting.isEmpty { return seconds }
+            } else {
+                waiting.append(node)
             }
-            try await Task.sleep(for: .milliseconds(50))
+            try await Task.sleep(for: .milliseconds(50 / waiting.count))
         }
-        throw BenchmarkError("The new node has not got everything within ten minutes.")
+        throw BenchmarkError("Not every new node has got everything within ten minutes.")
     }
 
     private func size(_ path: String) -> Int {

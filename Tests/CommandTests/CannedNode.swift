@@ -1,6 +1,7 @@
 import Foundation
 
-/// A server on loopback that gives one answer to every request, and keeps what it was asked.
+/// A server on loopback that gives one answer to every request, and keeps what it was asked; the
+/// first so many answers it may lose, as one does that dies.
 final class CannedNode: Sendable {
     let url: String
     private let listener: Int32
@@ -17,7 +18,8 @@ final class CannedNode: Sendable {
     /// The first lines of the requests so far.
     var requests: [String] { asked.all }
 
-    init(status: Int, body: String) throws {
+    /// - Parameter lost: how many requests it hangs up on before it answers.
+    init(status: Int, body: String, lost: Int = 0) throws {
         let opened = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -34,10 +36,12 @@ final class CannedNode: Sendable {
         listener = opened
         let asked = asked
         Thread.detachNewThread {
+            var left = lost
             while true {
                 let connection = accept(opened, nil, nil)
                 guard connection >= 0 else { return }
-                Self.serve(connection, status, body, asked)
+                Self.serve(connection, left > 0 ? nil : (status, body), asked)
+                left -= 1
                 close(connection)
             }
         }
@@ -48,7 +52,9 @@ final class CannedNode: Sendable {
         close(listener)
     }
 
-    private static func serve(_ connection: Int32, _ status: Int, _ body: String, _ asked: Asked) {
+    private static func serve(
+        _ connection: Int32, _ answer: (status: Int, body: String)?, _ asked: Asked
+    ) {
         var text = ""
         var chunk = [UInt8](repeating: 0, count: 65_536)
         // A request of these tests has its body in the same packets as its head, or none.
@@ -58,9 +64,10 @@ final class CannedNode: Sendable {
             text += String(decoding: chunk.prefix(count), as: UTF8.self)
         }
         asked.add(text.split(separator: "\r\n").first.map(String.init) ?? "")
-        let answer = Array(
+        guard let (status, body) = answer else { return }
+        let bytes = Array(
             ("HTTP/1.1 \(status) X\r\nContent-Type: application/json\r\nConnection: close\r\n"
                 + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)").utf8)
-        send(connection, answer, answer.count, Int32(MSG_NOSIGNAL))
+        send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL))
     }
 }

@@ -151,7 +151,8 @@ struct ProgramTests {
         "A refusal ends with the contract's code and one line on standard error",
         arguments: [
             (409, "mergeConflict", 3), (422, "validationFailed", 3), (401, "unauthorized", 7),
-            (410, "queryGenerationExpired", 10), (507, "diskFull", 9),
+            (410, "queryGenerationExpired", 10), (507, "diskFull", 9), (500, "outcomeUnknown", 4),
+            (504, "acknowledgementTimeout", 13),
         ])
     func refusals(_ status: Int, _ code: String, _ expected: Int32) async throws {
         let body = "{\"error\":{\"code\":\"\(code)\",\"message\":\"It was refused\"}}"
@@ -161,6 +162,30 @@ struct ProgramTests {
         #expect(outcome.exitCode == expected)
         #expect(outcome.errors.hasPrefix("Error: It was refused."))
         #expect(outcome.errors.count { $0 == "\n" } == 1)
+    }
+
+    @Test("A save whose answers are lost ends with 4 and says by which ID to ask")
+    func lostAnswers() async throws {
+        let node = try CannedNode(status: 200, body: "{}", lost: .max)
+        let outcome = try await program.run(
+            ["save", "-", "--node", node.url], input: #"{"operations": [], "saveID": "a b"}"#)
+        #expect(outcome.exitCode == 4, "\(outcome)")
+        #expect(outcome.output == "")
+        #expect(outcome.errors.contains("GET /v1/saves/a%20b"), "\(outcome.errors)")
+        // With an ID it may be asked again, and was.
+        #expect(node.requests.count > 1)
+        #expect(node.requests.allSatisfy { $0 == "POST /v1/save HTTP/1.1" })
+    }
+
+    @Test("A save whose first answer is lost is asked for again, and is told as any other")
+    func answeredLate() async throws {
+        let node = try CannedNode(
+            status: 200, body: #"{"transaction": "1.6f3a91c04be1d277-5"}"#, lost: 2)
+        let outcome = try await program.run(
+            ["save", "-", "--node", node.url], input: #"{"operations": [{"insert": "A"}]}"#)
+        #expect(outcome.exitCode == 0, "\(outcome)")
+        #expect(outcome.output == "Saved as 1.6f3a91c04be1d277-5.\n")
+        #expect(node.requests.count == 3)
     }
 
     @Test("A store's file is read as a node is, and what writes is refused")

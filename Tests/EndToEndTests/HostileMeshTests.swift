@@ -108,6 +108,46 @@ extension EndToEnd.HostileMeshTests {
     }
 
     @Test(
+        "of two processes under one number that take part at once, one ends with code 12",
+        arguments: [false, true])
+    func numberInUse(isHeard: Bool) async throws {
+        try await TestCluster.with(nodes: 3, starting: [1, 2]) { cluster in
+            let (first, second) = (cluster.node(1), cluster.node(2))
+            try await second.save([TestModel.insert("Latest", ["name": "of the older store"])])
+            try await cluster.waitForConvergence(among: [1, 2])
+            // Node 3's machine, given node 2's number by mistake: it meets the other only through
+            // node 1, or also directly, for what it calls 3 is node 2.
+            let peers = [(1, first)] + (isHeard ? [(3, second)] : [])
+            let file = try write(
+                "twin.yaml", try twin(of: 2, store: "twin.sqlite", peers: peers), cluster)
+            let twin = try TestProcess(
+                ["serve", "--config", file.path],
+                output: cluster.folder.appendingPathComponent("twin.out"),
+                errors: cluster.folder.appendingPathComponent("twin.err"))
+            do {
+                try await waitUntil {
+                    "one of the two had ended. They say: \(twin.lastErrors) "
+                        + "\(second.process?.lastErrors ?? "")"
+                } _: {
+                    !twin.isRunning || second.process?.isRunning != true
+                }
+                // Which of them was meant nobody can know.
+                let ended = twin.isRunning ? second.process : twin
+                #expect(try await ended?.waitForExit() == 12)
+                #expect(ended?.lastErrors.contains("in use") == true)
+                // The rest of the cluster is not drawn into it, and has what was saved.
+                try await expectServing(cluster, [1])
+                #expect(try await first.count("Latest") == 1)
+                #expect(try await first.verify()["ok"]?.boolean == true)
+            } catch {
+                await twin.end()
+                throw error
+            }
+            await twin.end()
+        }
+    }
+
+    @Test(
         "a database of another program is refused and left as it is",
         arguments: [
             (mark: [0x7E, 0x57, 0x0F, 0x01] as [UInt8], hasTable: true),
@@ -190,17 +230,36 @@ extension EndToEnd.HostileMeshTests {
     // MARK: - Helpers
 
     /// Expects that every node takes saves, and that all nodes get them.
-    private func expectServing(_ cluster: TestCluster) async throws {
-        for node in cluster.nodes {
+    private func expectServing(_ cluster: TestCluster, _ numbers: [Int]? = nil) async throws {
+        let nodes = numbers.map { $0.map(cluster.node) } ?? cluster.nodes
+        for node in nodes {
             #expect(node.process?.isRunning == true)
             try await node.save([
                 TestModel.insert("Rollback", ["name": .string("served by \(node.number)")])
             ])
         }
-        try await cluster.waitForConvergence()
-        for node in cluster.nodes {
-            #expect(try await node.count("Rollback") == cluster.nodes.count)
+        try await cluster.waitForConvergence(among: nodes.map(\.number))
+        for node in nodes {
+            #expect(try await node.count("Rollback") == nodes.count)
         }
+    }
+
+    /// The settings of another process under a number, with ports of its own.
+    private func twin(
+        of number: Int, store: String, peers: [(number: Int, node: NodeHandle)]
+    ) throws -> String {
+        let ports = try FreePorts.take(3)
+        var lines = [
+            "cluster: test", "node: \(number)", "store: \(store)", "model: model.json", "http:",
+            "  listen: 127.0.0.1:\(ports[0])", "mesh:", "  publish: tcp://127.0.0.1:\(ports[1])",
+            "  exchange: tcp://127.0.0.1:\(ports[2])", "  peers:",
+        ]
+        for peer in peers {
+            lines.append("    - node: \(peer.number)")
+            lines.append("      publish: tcp://127.0.0.1:\(peer.node.publishPort)")
+            lines.append("      exchange: tcp://127.0.0.1:\(peer.node.exchangePort)")
+        }
+        return lines.joined(separator: "\n") + "\n"
     }
 
     /// The settings of a node without a mesh.

@@ -37,6 +37,54 @@ extension EndToEnd.ClockTests {
         (try await node.status()["held"]?.array ?? []).map { $0.object?.text("transaction") ?? "" }
     }
 
+    /// Waits until a node that can compare its clock with two others' says that it takes no saves.
+    private func waitForDrift(_ node: NodeHandle) async throws {
+        try await waitUntil {
+            "node \(node.number) refused saves for its clock"
+        } _: {
+            try await node.status()["savesRefused"]?.object?.text("code") == "clockDrift"
+        }
+        let refused = try await save("refused", on: node)
+        #expect(refused.status == 503 && refused.code == "clockDrift", "\(refused)")
+        let alarms = (try await node.status()["alarms"]?.array ?? []).compactMap(\.object)
+        #expect(alarms.map { $0.text("name") }.contains("clockOff"), "\(alarms)")
+    }
+
+    /// Waits until a node holds back one transaction, and no other.
+    private func waitForHeld(_ transaction: String, by node: NodeHandle) async throws {
+        try await waitUntil {
+            "node \(node.number) held \(transaction) alone"
+        } _: {
+            try await held(by: node) == [transaction]
+        }
+    }
+
+    /// Waits until every node's store is vouched for, as those of clusters that have run are.
+    private func waitForVouching(_ cluster: TestCluster) async throws {
+        let saved = try await save("of before", on: cluster.node(1))
+        #expect(saved.status == 200)
+        try await waitUntil {
+            "all stores were vouched for"
+        } _: {
+            for node in cluster.nodes {
+                let members = try await node.status()["stability"]?.object?["members"]?.array
+                guard members?.count == 2,
+                    members?.allSatisfy({ $0.object?["hindrance"] == .null }) == true
+                else { return false }
+            }
+            return true
+        }
+    }
+
+    /// Waits until a node takes saves.
+    private func waitForSaving(_ node: NodeHandle) async throws {
+        try await waitUntil {
+            "node \(node.number) took saves"
+        } _: {
+            try await node.status()["savesRefused"] == .null
+        }
+    }
+
     private func clockOffset(of number: Int, seenBy node: NodeHandle) async throws -> Int64? {
         let peers = try await node.status()["peers"]?.array ?? []
         return peers.compactMap(\.object).first { $0["node"]?.integer == Int64(number) }?[
@@ -111,21 +159,19 @@ extension EndToEnd.ClockTests {
         "a year ahead: its saves are held and reported by the others, whose clocks it does not move",
         MachineAbilities.needed(.clocks))
     func farAhead() async throws {
-        try await TestCluster.with(starting: [1, 2]) { cluster in
+        try await TestCluster.with { cluster in
             let wrong = cluster.node(3)
             let sane = [cluster.node(1), cluster.node(2)]
+            try await waitForVouching(cluster)
+            #expect(try await wrong.terminate() == 0)
+            // Before it hears the others it cannot know.
+            await cluster.partition([[1, 2], [3]])
             try await start(wrong, offBy: 365 * 86_400)
             let bad = try await save("of the future", on: wrong)
-            #expect(bad.status == 200 || bad.code == "clockDrift", "\(bad)")
-            if bad.status == 200 {
-                for node in sane {
-                    try await waitUntil {
-                        "node \(node.number) held the save of the future"
-                    } _: {
-                        try await held(by: node) == [bad.answer.transaction]
-                    }
-                }
-            }
+            #expect(bad.status == 200, "\(bad)")
+            await cluster.heal()
+            for node in sane { try await waitForHeld(bad.answer.transaction, by: node) }
+            try await waitForDrift(wrong)
             let now = Int64(Date().timeIntervalSince1970 * 1000)
             for (index, node) in sane.enumerated() {
                 let good = try await save("of now \(index)", on: node)
@@ -134,7 +180,7 @@ extension EndToEnd.ClockTests {
             }
             try await cluster.waitForConvergence(among: [1, 2])
             for node in sane {
-                #expect(try await node.count("Latest") == 2)
+                #expect(try await node.count("Latest") == 3)
                 #expect(try await node.verify()["ok"]?.boolean == true)
             }
             // Nor after they have been started anew.
@@ -143,7 +189,77 @@ extension EndToEnd.ClockTests {
             let later = try await save("of now, later", on: cluster.node(1))
             #expect(abs(later.answer.stamp.milliseconds - now) < 300_000)
             try await cluster.waitForConvergence(among: [1, 2])
-            #expect(try await cluster.node(2).count("Latest") == 3)
+            #expect(try await cluster.node(2).count("Latest") == 4)
+
+            // With its clock put right it has all that the others saved, and they go on. What it saved
+            // in the future is lost nowhere, and waits there for its time.
+            #expect(try await wrong.terminate() == 0)
+            try await wrong.start()
+            for (index, node) in sane.enumerated() {
+                try await waitForSaving(node)
+                let good = try await save("at the end \(index)", on: node)
+                #expect(good.status == 200, "\(good)")
+            }
+            try await cluster.waitForConvergence(among: [1, 2])
+            try await waitUntil {
+                "node 3 had all that the others saved"
+            } _: {
+                try await wrong.count("Latest") == 7
+            }
+            #expect(try await held(by: wrong) == [])
+            #expect(try await wrong.verify()["ok"]?.boolean == true)
+            for node in sane {
+                try await waitForHeld(bad.answer.transaction, by: node)
+                #expect(try await node.count("Latest") == 6)
+            }
+        }
+    }
+
+    @Test(
+        "a clock that jumps a year ahead stops a node's saves; put right, all is delivered",
+        MachineAbilities.needed(.clocks))
+    func mended() async throws {
+        try await TestCluster.with { cluster in
+            let wrong = cluster.node(3)
+            var answers: [(node: Int, answer: SaveAnswerText)] = []
+            func expectSaved(_ name: String, _ node: NodeHandle) async throws {
+                let saved = try await save(name, on: node)
+                #expect(saved.status == 200, "\(name): \(saved)")
+                answers.append((node.number, saved.answer))
+            }
+            for node in cluster.nodes { try await expectSaved("before \(node.number)", node) }
+            // The last of its own saves reaches nobody before its clock goes wrong.
+            await cluster.partition([[1, 2], [3]])
+            try await expectSaved("unheard", wrong)
+            #expect(try await wrong.terminate() == 0)
+            await cluster.heal()
+            try await start(wrong, offBy: 365 * 86_400)
+            try await waitForDrift(wrong)
+            for number in [1, 2] { try await expectSaved("meanwhile", cluster.node(number)) }
+            // It is stopped from saving only: what it saved before goes out, what others save comes
+            // in, and its own clock holds nothing back.
+            try await cluster.waitForConvergence()
+            for node in cluster.nodes {
+                #expect(try await node.count("Latest") == 6)
+                #expect(try await held(by: node) == [])
+            }
+
+            #expect(try await wrong.terminate() == 0)
+            try await wrong.start()
+            try await waitForSaving(wrong)
+            try await expectSaved("after", wrong)
+            let last = try #require(answers.last?.answer.stamp.milliseconds)
+            let now = Int64(Date().timeIntervalSince1970 * 1000)
+            #expect(abs(last - now) < 300_000, "its clock has kept the wrong time")
+            let records = answers.map {
+                SaveRecord(
+                    node: $0.node, saveID: "", transaction: $0.answer.transaction, operations: [])
+            }
+            try await ClusterInvariants.expect(cluster, records)
+            for node in cluster.nodes {
+                #expect(try await node.count("Latest") == 7)
+                #expect(try await held(by: node) == [])
+            }
         }
     }
 }

@@ -171,6 +171,14 @@ final class NodeHandle: Sendable {
     /// What must be equal where the same was applied.
     func position() async throws -> Position { Position(try await status()) }
 
+    /// A metric without labels; nil where there is none.
+    func metric(_ name: String) async throws -> Double? {
+        let answer = try await client.request("GET", "/metrics")
+        let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
+        return lines.first { $0.hasPrefix("\(name) ") }?.split(separator: " ").last
+            .flatMap { Double($0) }
+    }
+
     /// Whether the digest fits the rows here, and the peers' at the same vector.
     func verify() async throws -> JSONObject {
         try await expect("POST", "/v1/verify", timeout: .seconds(60))

@@ -2,6 +2,7 @@ import Coordinator
 import Foundation
 import Merge
 import Node
+import Simulation
 import Synchronization
 
 /// A node without a mesh: a coordinator in a temporary directory behind the HTTP interface.
@@ -21,18 +22,24 @@ final class HTTPTestNode: Sendable {
     }
 
     /// Runs a test against a node, and removes it.
+    ///
+    /// - Parameter disk: where its store is; nil for in a folder.
     static func run(
         options: HTTPServer.Options = HTTPServer.Options(), model: String = modelText,
+        disk: SimulatedDisk? = nil,
         _ body: (HTTPTestNode) async throws -> Void
     ) async throws {
         let directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("tributary-http-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
+        var storeOptions = PersistentStoreCoordinator.Options()
+        if let disk { storeOptions.files = disk }
         let coordinator = try PersistentStoreCoordinator(
-            storeAt: directory.appendingPathComponent("store.sqlite").path,
+            storeAt: disk?.path("store.sqlite")
+                ?? directory.appendingPathComponent("store.sqlite").path,
             model: try ManagedObjectModel(json: Array(model.utf8)), cluster: "demo",
-            node: try node(1))
+            node: try node(1), options: storeOptions)
         defer { coordinator.close() }
         var options = options
         options.listen = HostAddress(host: "127.0.0.1", port: 0)

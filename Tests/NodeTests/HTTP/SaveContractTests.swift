@@ -1,6 +1,7 @@
 import Coordinator
 import Merge
 import Node
+import Simulation
 import Synchronization
 import Testing
 
@@ -243,10 +244,70 @@ struct SaveContractTests {
             #expect(late.status == 504 && late.code == "acknowledgementTimeout")
             #expect(late["error.missing"] == .array([.integer(3)]))
             #expect(late["error.saved.ids.@n"]?.string != nil)
+            #expect(
+                normalised(late.text)
+                    == #"{"error":{"code":"acknowledgementTimeout","message":"The save is on disk "#
+                    + #"here, but nodes have not confirmed it in time: 3.","missing":[3],"#
+                    + #""saved":{"transaction":"DOT-1","timestamp":{TIME},"seen":{},"#
+                    + #""token":"TOKEN","ids":{"@n":"x-tributary://demo/Note/pROW"},"#
+                    + #""conflicts":[]}}}"#)
             let local = try await node.save(body + #""local"}"#)
             #expect(local.status == 200)
             node.backend.missing.withLock { $0 = [] }
             #expect(try await node.save(body + "2}").status == 200)
+        }
+    }
+
+    @Test("What became of a save that was late elsewhere is told by its ID, and it is saved once")
+    func tellsOfLateSaves() async throws {
+        try await HTTPTestNode.run { node in
+            let three = try HTTPTestNode.node(3)
+            node.backend.missing.withLock { $0 = [three] }
+            let body =
+                #"{"operations": [{"insert": "Note", "id": "@n"}], "saveID": "late", "#
+                + #""acknowledgement": "majority", "timeoutSeconds": 1}"#
+            let late = try await node.save(body)
+            #expect(late.status == 504, "\(late.text)")
+            let saved = try #require(late["error.saved"]?.object)
+            // The same as a 200 would have been, with the outcome in front.
+            var wanted: JSONObject = ["outcome": .string("saved")]
+            for member in saved.members { wanted[member.key] = member.value }
+            let told = try await node.ask("GET", "/v1/saves/late")
+            #expect(told.status == 200 && told.json == .object(wanted), "\(told.text)")
+            // Still late, and not saved again; then no longer late.
+            #expect(try await node.save(body).text == late.text)
+            node.backend.missing.withLock { $0 = [] }
+            let repeated = try await node.save(body)
+            #expect(repeated.status == 200 && repeated.json == .object(saved))
+            #expect(try node.coordinator.currentToken.position == 1)
+        }
+    }
+
+    @Test("A commit that the disk failed is 500 outcomeUnknown, and its ID is told as unknown")
+    func tellsUnknownOutcomes() async throws {
+        let disk = SimulatedDisk(seed: 1)
+        try await HTTPTestNode.run(disk: disk) { node in
+            func body(_ saveID: String) -> String {
+                #"{"operations": [{"insert": "Note"}], "saveID": "\#(saveID)"}"#
+            }
+            let first = try await node.save(body("first"))
+            #expect(first.status == 200)
+            disk.arm(.syncError, afterOperations: 0)
+            let unknown = try await node.save(body("second"))
+            #expect(unknown.status == 500 && unknown.code == "outcomeUnknown", "\(unknown.text)")
+            #expect(unknown.message.hasSuffix("whether it was saved shows after a restart."))
+            let outcome = try await node.ask("GET", "/v1/saves/second")
+            #expect(outcome.status == 200 && outcome.text == #"{"outcome":"unknown"}"#)
+            // Nor is it called "not saved" when it is tried again, whose disk works again or not.
+            disk.disarm()
+            let again = try await node.save(body("second"))
+            #expect(again.status == 500 && again.code == "outcomeUnknown", "\(again.text)")
+            // What was answered before stays as it was.
+            let kept = try await node.ask("GET", "/v1/saves/first")
+            #expect(kept["outcome"]?.string == "saved")
+            #expect(kept["transaction"] == first["transaction"])
+            #expect(try await node.save(body("first")).text == first.text)
+            #expect(try await node.ask("GET", "/readyz").status == 503)
         }
     }
 
