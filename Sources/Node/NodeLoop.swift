@@ -52,7 +52,7 @@ final class NodeLoop {
     static let retryMilliseconds: UInt64 = 100
     /// How many polls are drained before other work gets its turn.
     static let pollsInRow = 16
-    /// A node that hears of its own number this early is the newcomer of the two, and goes.
+    /// A process that hears of its node's number this early is the newcomer of the two, and goes.
     static let newcomerMilliseconds: UInt64 = 10_000
 
     private let shared: LoopShared
@@ -71,6 +71,8 @@ final class NodeLoop {
     private let actor: ActorID
     private let peers: [NodeID]
     private let startedAt = MonotonicClock.milliseconds
+    /// When the process began, which may have run the node before.
+    private let processStartedAt: UInt64
     private let recoveryAtOpening: StoreRecovery
     private var state: StoreState
     private var nextTickAt: UInt64 = 0
@@ -94,7 +96,7 @@ final class NodeLoop {
         shared: LoopShared, coordinator: PersistentStoreCoordinator, actor: ActorID,
         state: StoreState, incarnations: [ActorID], models: [ModelText], peers: [MeshPeer],
         transport: any Transport, limits: Limits, logger: Logger,
-        withdrawn: Set<NodeID>, transferPauseMilliseconds: UInt64,
+        withdrawn: Set<NodeID>, startedAt: UInt64, transferPauseMilliseconds: UInt64,
         queues: (reading: DispatchQueue, maintenance: DispatchQueue)
     ) {
         self.shared = shared
@@ -104,9 +106,10 @@ final class NodeLoop {
         self.actor = actor
         self.state = state
         self.peers = peers.map(\.node)
+        processStartedAt = startedAt
         maintenanceQueue = queues.maintenance
         recoveryAtOpening = coordinator.recovery
-        stabilityWatch = StabilityWatch(startedAt: startedAt)
+        stabilityWatch = StabilityWatch(startedAt: self.startedAt)
         digestBook = DigestBook(
             cluster: coordinator.cluster, modelHash: coordinator.model.versionHash, limits: limits)
         transfers = StoreTransfers(
@@ -281,7 +284,7 @@ final class NodeLoop {
                 try feed(.peerConnected(node, now: now))
             }
         }
-        if interpreter.isNumberTaken, now < startedAt + Self.newcomerMilliseconds {
+        if interpreter.isNumberTaken, now < processStartedAt + Self.newcomerMilliseconds {
             throw NodeError(
                 .nodeIDInUse,
                 "Node \(coordinator.node) is in use by another live process of this cluster; "

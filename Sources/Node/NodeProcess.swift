@@ -21,6 +21,8 @@ struct NodeRun: Sendable {
     var secrets: NodeSecrets
     let model: ManagedObjectModel
     let counters = NodeCounters()
+    /// When the process began, in monotonic milliseconds.
+    let startedAt = MonotonicClock.milliseconds
     /// The store's next incarnation is later than this one.
     var minimumIncarnation: UInt64 = 0
     var transferPauseMilliseconds: UInt64 = 0
@@ -280,6 +282,7 @@ public struct NodeProcess: Sendable {
         }
         settings.history = configuration.history
         settings.counters = run.counters
+        settings.startedAt = run.startedAt
         settings.transferPauseMilliseconds = run.transferPauseMilliseconds
         settings.logger = logger
         return settings

@@ -40,6 +40,9 @@ public final class NodeService: Sendable {
         var counters: NodeCounters?
         /// Peers that reloads took out in an earlier run: members still, and cut off.
         var withdrawn: Set<NodeID> = []
+        /// When the process began that has run the node since, in monotonic milliseconds: of two live
+        /// ones of one number the later is to go.
+        var startedAt = MonotonicClock.milliseconds
         /// For how long after the start no copy of a member's store is asked for, in milliseconds.
         var transferPauseMilliseconds: UInt64 = 0
 
@@ -184,7 +187,7 @@ public final class NodeService: Sendable {
                 incarnations: try coordinator.rememberedIncarnations,
                 models: try coordinator.modelTexts, peers: settings.peers, transport: transport,
                 limits: settings.limits, logger: settings.logger,
-                withdrawn: settings.withdrawn,
+                withdrawn: settings.withdrawn, startedAt: settings.startedAt,
                 transferPauseMilliseconds: settings.transferPauseMilliseconds,
                 queues: (readQueue, maintenanceQueue))
         } catch {

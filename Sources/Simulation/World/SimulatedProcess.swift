@@ -31,7 +31,8 @@ final class SimulatedProcess {
     let outgoing: OutgoingTransfer
     let incoming: IncomingTransfer
     private var observation: CommitObservation?
-    private let startedAt: UInt64
+    /// When the process began, which may have run the node before.
+    let startedAt: UInt64
 
     private(set) var isAlive = true
     private(set) var state: StoreState
@@ -73,14 +74,16 @@ final class SimulatedProcess {
     }
 
     /// Opens the machine's store and starts the process; `begin()` follows.
-    init(machine: Machine, world: World, minimumIncarnation: UInt64) throws {
+    init(
+        machine: Machine, world: World, minimumIncarnation: UInt64, startedAt: UInt64
+    ) throws {
         self.machine = machine
         self.world = world
         machine.lives += 1
         life = machine.lives
         faultsBefore = machine.disk.faultCount
         failedSyncsBefore = machine.disk.count(of: .syncError)
-        startedAt = world.milliseconds
+        self.startedAt = startedAt
         links = Set(machine.configured)
         generator = SeededGenerator(seed: world.draw())
         var options = machine.options(seed: world.draw())

@@ -193,7 +193,10 @@ final class World {
 
     // MARK: Lives
 
-    func start(_ machine: Machine, minimumIncarnation: UInt64 = 0) {
+    /// - Parameter since: when the process began that has run the node since; nil for now.
+    func start(
+        _ machine: Machine, minimumIncarnation: UInt64 = 0, since start: UInt64? = nil
+    ) {
         guard machine.process == nil, !machine.isOut, machine.isEnrolled else { return }
         guard !hasAloneDouble(machine) else {
             trace { "node \(machine.number + 1) waits: its double alone has what it saved" }
@@ -203,7 +206,8 @@ final class World {
         let faults = machine.disk.faultCount
         do {
             let process = try SimulatedProcess(
-                machine: machine, world: self, minimumIncarnation: minimumIncarnation)
+                machine: machine, world: self, minimumIncarnation: minimumIncarnation,
+                startedAt: start ?? milliseconds)
             machine.process = process
             machine.incarnation = process.actor.incarnation
             statistics.starts += 1
@@ -338,7 +342,7 @@ final class World {
         }
         machine.reopenedAt = milliseconds
         end(machine, .closed)
-        start(machine, minimumIncarnation: incarnation)
+        start(machine, minimumIncarnation: incarnation, since: process.startedAt)
     }
 
     /// Whether an incarnation is not one that lives now.
