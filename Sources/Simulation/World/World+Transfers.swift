@@ -40,6 +40,8 @@ extension World {
             }
             settle(machine)
             try? IncomingTransfer(storeAt: machine.storePath, files: machine.disk).discard()
+            // Another fault may strike that.
+            settle(machine)
         }
         start(machine)
     }
