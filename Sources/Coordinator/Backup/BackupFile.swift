@@ -3,11 +3,14 @@ import Merge
 
 /// Makes a copy of a store that is a store in its own right, and marks it as one.
 ///
-/// The copy is made beside its place and moved there when it is whole and on disk, so that
-/// nothing half copied is ever found under its name.
+/// The copy is made beside its place and moved there when it is whole and, where that is wanted, on
+/// disk, so that nothing half copied is ever found under its name.
 struct BackupFile {
     let path: String
     let files: any StoreFiles
+    /// Whether the copy waits for the disk. One that is made to be read by others soon, who check
+    /// it, need not: to sync a large file keeps the saves of its store waiting.
+    var isDurable = true
 
     /// Pages copied at a time; in between, others come to the source.
     private static let pagesInStep: CInt = 1_000
@@ -44,13 +47,16 @@ struct BackupFile {
         let copy = try DatabaseQueue(path: unfinished, configuration: configuration)
         defer { try? copy.close() }
         return try copy.writeWithoutTransaction { database in
+            let mode = isDurable ? "FULL" : "OFF"
+            try database.execute(sql: "PRAGMA synchronous = \(mode)")
             try source.read { source in
                 // Begins the transaction in which all steps copy one state.
                 _ = try Int.fetchOne(source, sql: "SELECT count(*) FROM _state")
                 try source.backup(to: database, pagesPerStep: Self.pagesInStep)
             }
             // One file, whole in itself: the log's mode came with the header.
-            try database.execute(sql: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL")
+            try database.execute(
+                sql: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = \(mode)")
             // It lacks what its node will have told others by the time it is put in its place.
             try database.execute(
                 sql: "UPDATE _state SET recovery = ?", arguments: [StoreRecovery.restored.rawValue])

@@ -165,7 +165,9 @@ package final class OutgoingTransfer: Sendable {
         let store = coordinator.storePath
         let size = (files.size(of: store) ?? 0) + (files.size(of: store + "-wal") ?? 0)
         try files.requireRoom(for: size, beside: store)
-        let made = try BackupFile(path: path, files: files).write(from: coordinator.pool)
+        // Nobody looks for it after a crash, and whoever takes it checks its hash.
+        let made = try BackupFile(path: path, files: files, isDurable: false)
+            .write(from: coordinator.pool)
         var number: UInt64 = 0
         while number == 0 { number = coordinator.options.random() }
         return Copy(
