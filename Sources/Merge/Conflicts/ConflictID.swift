@@ -77,7 +77,7 @@ public enum ConflictKind: String, Hashable, Sendable, CaseIterable {
 public enum ConflictState: String, Hashable, Sendable, CaseIterable {
     /// Nobody has decided; the policy is an error policy.
     case unresolved
-    /// The policy chose.
+    /// The policy chose; or it is over, and no save that had seen all sides has ended it.
     case settled
     /// A later save that had seen all sides overwrote it.
     case resolved

@@ -21,14 +21,6 @@ import Testing
         }
     }
 
-    /// Pins the context by a first read.
-    private func pin(_ context: ManagedObjectContext) throws {
-        try context.performAndWait {
-            context.setQueryGeneration(from: .current)
-            _ = try context.count(for: store.request("Item"))
-        }
-    }
-
     @Test("CD-46: a new context has no token, and each fetch sees the newest commit")
     func unpinned() throws {
         #expect(context.performAndWait { context.queryGenerationToken } == nil)
@@ -52,7 +44,7 @@ import Testing
     @Test("CD-48: a pinned context sees no insert, update or delete made afterwards")
     func pinned() throws {
         let doomed = try store.insert("Item", ["p": "doomed"])
-        try pin(context)
+        try store.pin(context)
         _ = try store.insert("Item", ["p": "new"])
         try store.update(id, "p", "changed")
         try store.delete(doomed)
@@ -63,7 +55,7 @@ import Testing
 
     @Test("CD-49: a pinned context fires the fault of a row deleted since, with the old values")
     func faultOfDeleted() throws {
-        try pin(context)
+        try store.pin(context)
         try store.delete(id)
         let value: String? = context.performAndWait { context.object(with: id)["p"] }
         #expect(value == "old")
@@ -71,7 +63,7 @@ import Testing
 
     @Test("CD-50: two contexts with one token fetch the same")
     func sharedToken() throws {
-        try pin(context)
+        try store.pin(context)
         let other = store.context()
         try other.performAndWait {
             try other.setQueryGeneration(
@@ -86,7 +78,7 @@ import Testing
     @Test("CD-51: a pinned context's save meets the newest store, and its pin moves")
     func saveMovesPin() throws {
         context.mergePolicy = .mergeByPropertyObjectTrump
-        try pin(context)
+        try store.pin(context)
         let before = context.performAndWait { context.queryGenerationToken }
         let object = try context.performAndWait { try context.existingObject(with: id) }
         try store.update(id, "q", "theirs")
@@ -107,7 +99,7 @@ import Testing
 
     @Test("CD-51: with error, a pinned context's stale save conflicts")
     func staleSaveConflicts() throws {
-        try pin(context)
+        try store.pin(context)
         try store.update(id, "p", "theirs")
         let error = #expect(throws: CoordinatorError.self) {
             try context.performAndWait {
@@ -120,7 +112,7 @@ import Testing
 
     @Test("CD-52: mergeChanges moves the pin to the newest generation")
     func mergeMovesPin() throws {
-        try pin(context)
+        try store.pin(context)
         try store.update(id, "p", "changed")
         context.performAndWait {
             context.mergeChanges(fromContextDidSave: ContextDidSave(updated: [id]))
@@ -130,7 +122,7 @@ import Testing
 
     @Test("CD-53: reset moves the pin")
     func resetMovesPin() throws {
-        try pin(context)
+        try store.pin(context)
         try store.update(id, "p", "changed")
         context.performAndWait { context.reset() }
         #expect(try fetched(context) == ["changed"])
@@ -141,7 +133,7 @@ import Testing
 
     @Test("CD-54: refreshing all objects does not move the pin")
     func refreshKeepsPin() throws {
-        try pin(context)
+        try store.pin(context)
         try store.update(id, "p", "changed")
         context.performAndWait { context.refreshAllObjects() }
         #expect(try fetched(context) == ["old"])
@@ -149,7 +141,7 @@ import Testing
 
     @Test("CD-56: moving the pin leaves the objects' values until they are refreshed")
     func movingKeepsValues() throws {
-        try pin(context)
+        try store.pin(context)
         let object = try context.performAndWait { try context.existingObject(with: id) }
         try store.update(id, "p", "changed")
         context.performAndWait { context.setQueryGeneration(from: .current) }

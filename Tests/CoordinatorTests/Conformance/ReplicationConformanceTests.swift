@@ -18,13 +18,6 @@ import Testing
         context = store.context()
     }
 
-    private func pin(_ context: ManagedObjectContext) throws {
-        try context.performAndWait {
-            context.setQueryGeneration(from: .current)
-            _ = try context.count(for: store.request("Item"))
-        }
-    }
-
     @Test("CD-149: a remote save is in the history, and commits are told of it")
     func history() throws {
         let told = Mutex<[(isLocal: Bool, updated: [ManagedObjectID])]>([])
@@ -70,7 +63,7 @@ import Testing
     @Test(
         "CD-149: a pinned context sees no remote save, and fires the fault of a row deleted there")
     func pinned() throws {
-        try pin(context)
+        try store.pin(context)
         _ = try remote.insert("Item", ["p": "new"])
         try remote.delete(id)
         try store.take(from: remote)
@@ -89,7 +82,7 @@ import Testing
 
     @Test("CD-149: a save over a remote one that was not seen is a conflict, by the policy")
     func stale() throws {
-        try pin(context)
+        try store.pin(context)
         let object = try context.performAndWait { try context.existingObject(with: id) }
         try remote.update(id, "q", "theirs")
         try store.take(from: remote)

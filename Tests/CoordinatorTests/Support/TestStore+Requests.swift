@@ -12,4 +12,12 @@ extension TestStore {
             sortDescriptors: sort.map { [SortDescriptor(text: $0)] } ?? [], fetchLimit: limit,
             fetchOffset: offset)
     }
+
+    /// Pins a context to the newest generation, by a first read.
+    func pin(_ context: ManagedObjectContext) throws {
+        try context.performAndWait {
+            context.setQueryGeneration(from: .current)
+            _ = try context.count(for: request("Item"))
+        }
+    }
 }
