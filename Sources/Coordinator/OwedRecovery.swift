@@ -1,3 +1,4 @@
+import Merge
 import Synchronization
 
 /// What was told last of a store's recovery, whether it could be written down yet or not: nothing of
@@ -6,11 +7,17 @@ import Synchronization
 /// The replicator tells it once; the record may fail, for the disk is full, and what is applied a
 /// second later does not.
 final class OwedRecovery: Sendable {
-    private static let nothing = -1
-    private let told = Atomic<Int>(nothing)
+    private let noted = Mutex<RecoveryRecord?>(nil)
 
-    func note(_ recovery: StoreRecovery) { told.store(recovery.rawValue, ordering: .releasing) }
+    func note(_ record: RecoveryRecord) { noted.withLock { $0 = record } }
 
     /// What is to be in the store; nil where nothing was told yet.
-    var recovery: StoreRecovery? { StoreRecovery(rawValue: told.load(ordering: .acquiring)) }
+    var record: RecoveryRecord? { noted.withLock { $0 } }
+}
+
+/// What a store keeps of its recovery.
+struct RecoveryRecord: Hashable, Sendable {
+    var recovery: StoreRecovery
+    /// Who was vouched for together with this store, when all were new.
+    var founders: [ActorID] = []
 }

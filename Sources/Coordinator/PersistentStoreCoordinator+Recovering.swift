@@ -52,8 +52,18 @@ extension PersistentStoreCoordinator {
     /// Vouches for the store: it has all that its node ever had, as far as anybody can know.
     /// Blocks until it is on disk.
     ///
+    /// - Parameter founders: whose stores were vouched for together with this one when all were
+    ///   new, at most one incarnation a node; kept until it is vouched for anew.
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
-    public func vouch() throws { try setRecovery(.none) }
+    public func vouch(founders: [ActorID] = []) throws {
+        try setRecovery(.none, founders: founders)
+    }
+
+    /// Notes that the store, which is new, is one of the founders of its cluster. What is applied
+    /// afterwards is not on disk without this. Blocks until it is recorded.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be written.
+    public func noteFounder() throws { try setRecovery(.founder) }
 
     /// Notes that the store takes over from others, so that somebody must vouch for it before it
     /// may save. What is applied afterwards is not on disk without this. Blocks likewise.
@@ -61,9 +71,10 @@ extension PersistentStoreCoordinator {
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
     public func outgrow() throws { try setRecovery(.restored) }
 
-    private func setRecovery(_ recovery: StoreRecovery) throws {
-        writer?.owedRecovery.note(recovery)
-        try maintainBlocking { try $0.record(recovery) }
+    private func setRecovery(_ recovery: StoreRecovery, founders: [ActorID] = []) throws {
+        let record = RecoveryRecord(recovery: recovery, founders: founders)
+        writer?.owedRecovery.note(record)
+        try maintainBlocking { try $0.record(record) }
         standing.withLock { $0.recovery = recovery }
         if recovery == .none { try makeDurable() }
     }
@@ -74,6 +85,28 @@ extension PersistentStoreCoordinator {
     public var rememberedIncarnations: [ActorID] {
         get throws {
             try read { try StoreLayout.readIncarnations(in: $0.database) }
+        }
+    }
+
+    /// Whom ``vouch(founders:)`` named last, by node.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public var founders: [ActorID] {
+        get throws {
+            try read { try StoreLayout.readFounders(in: $0.database) }
+        }
+    }
+
+    /// The incarnations of this node in which the store was open before, from the one that made it
+    /// on; none where that was another node. To be asked before anything is applied: others may
+    /// tell of incarnations that this node had with another store.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public var formerIncarnations: [ActorID] {
+        get throws {
+            let actors = try read { try StoreLayout.readActors(in: $0.database).0.actors }
+            guard let first = actors.first, first.node == node else { return [] }
+            return actors.filter { $0.node == node && $0 >= first && $0 != actor }
         }
     }
 
@@ -98,14 +131,16 @@ extension PersistentStoreCoordinator {
         }
     }
 
-    /// Does what ``vouch()`` and ``outgrow()`` do without blocking. It is recorded before whatever
-    /// is handed to the coordinator later; the completion is called on the writer's queue.
+    /// Does what ``vouch(founders:)``, ``noteFounder()`` and ``outgrow()`` do without blocking. It
+    /// is recorded before whatever is handed to the coordinator later; the completion is called on
+    /// the writer's queue.
     public func setRecovery(
-        _ recovery: StoreRecovery,
+        _ recovery: StoreRecovery, founders: [ActorID] = [],
         completion: @escaping @Sendable (Result<Void, any Error>) -> Void
     ) {
-        writer?.owedRecovery.note(recovery)
-        maintain({ try $0.record(recovery) }) { [self] result in
+        let record = RecoveryRecord(recovery: recovery, founders: founders)
+        writer?.owedRecovery.note(record)
+        maintain({ try $0.record(record) }) { [self] result in
             if case .success = result { standing.withLock { $0.recovery = recovery } }
             // A store that forgot that it was vouched for would be taken for one that is new.
             guard case .success = result, recovery == .none else { return completion(result) }

@@ -69,7 +69,7 @@ extension StoreEngine {
         let shapes = try resolve(transaction)
         if !isLocal, showing == nil { try checkForeign(transaction, shapes: shapes) }
 
-        if !isLocal, let recovery = owedRecovery.recovery { try record(recovery) }
+        if !isLocal, let owed = owedRecovery.record { try record(owed) }
         applying = transaction
         defer { applying = nil }
         let before = state

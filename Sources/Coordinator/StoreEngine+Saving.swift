@@ -19,7 +19,7 @@ extension StoreEngine {
             throw CoordinatorError.departed(actor.node)
         }
         // It was let through before, and waited: a row that it writes may be one of the others'.
-        if owedRecovery.recovery == .restored { throw CoordinatorError.recovering }
+        if owedRecovery.record?.recovery == .restored { throw CoordinatorError.recovering }
         if !request.membership.isEmpty { return try saveMembership(request) }
         if let showing { return try showing.save(request, self) }
         if let result = try saveInserts(request) { return result }

@@ -71,7 +71,8 @@ struct EffectInterpreter {
             case .setSaving(let allowed): setSaving(allowed)
             case .setClockOff(let isOff): coordinator.setClockOff(isOff)
             case .outgrown: record(.restored)
-            case .vouched: record(.none)
+            case .founder: record(.founder)
+            case .vouched(let founders): record(.none, founders: founders)
             case .connect(let nodes): connect(to: nodes)
             case .remember(let actor): remember(actor)
             case .learnModels(let models): learn(models)
@@ -148,9 +149,9 @@ struct EffectInterpreter {
 
     /// Records what the replicator knows of the store's recovery. Jobs of the writer keep their
     /// order, so it is written before a later apply is committed.
-    private func record(_ recovery: StoreRecovery) {
+    private func record(_ recovery: StoreRecovery, founders: [ActorID] = []) {
         let logger = logger
-        coordinator.setRecovery(recovery) { result in
+        coordinator.setRecovery(recovery, founders: founders) { result in
             guard case .failure(let error) = result else { return }
             logger.error(
                 "The state of recovery could not be recorded; it is with what is applied next",

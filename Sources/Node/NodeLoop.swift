@@ -93,17 +93,17 @@ final class NodeLoop {
     private var isStopping = false
 
     init(
-        shared: LoopShared, coordinator: PersistentStoreCoordinator, actor: ActorID,
-        state: StoreState, incarnations: [ActorID], models: [ModelText], peers: [MeshPeer],
+        shared: LoopShared, coordinator: PersistentStoreCoordinator,
+        configuration: Replicator.Configuration, state: StoreState, peers: [MeshPeer],
         transport: any Transport, limits: Limits, logger: Logger,
-        withdrawn: Set<NodeID>, startedAt: UInt64, transferPauseMilliseconds: UInt64,
+        withdrawn: Set<NodeID>, startedAt: UInt64,
         queues: (reading: DispatchQueue, maintenance: DispatchQueue)
     ) {
         self.shared = shared
         self.coordinator = coordinator
         self.transport = transport
         self.logger = logger
-        self.actor = actor
+        actor = configuration.actor
         self.state = state
         self.peers = peers.map(\.node)
         processStartedAt = startedAt
@@ -114,14 +114,11 @@ final class NodeLoop {
             cluster: coordinator.cluster, modelHash: coordinator.model.versionHash, limits: limits)
         transfers = StoreTransfers(
             coordinator: coordinator, handover: shared.handover, logger: logger)
+        var configuration = configuration
+        configuration.transfer = transfers.begin()
         replicator = Replicator(
-            configuration: .init(
-                cluster: coordinator.cluster, actor: actor,
-                modelHash: coordinator.model.versionHash,
-                recovery: coordinator.recovery.protocolValue, incarnations: incarnations,
-                models: models, transfer: transfers.begin(),
-                transferPauseMilliseconds: transferPauseMilliseconds),
-            limits: limits, generator: SeededGenerator(seed: actor.incarnation))
+            configuration: configuration, limits: limits,
+            generator: SeededGenerator(seed: actor.incarnation))
         interpreter = EffectInterpreter(
             transport: transport, coordinator: coordinator, handover: shared.handover,
             counters: shared.counters, logger: logger, readQueue: queues.reading,

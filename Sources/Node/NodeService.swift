@@ -183,12 +183,13 @@ public final class NodeService: Sendable {
                 try transport.connect(to: peer)
             }
             loop = NodeLoop(
-                shared: shared, coordinator: coordinator, actor: actor, state: state,
-                incarnations: try coordinator.rememberedIncarnations,
-                models: try coordinator.modelTexts, peers: settings.peers, transport: transport,
+                shared: shared, coordinator: coordinator,
+                configuration: try .init(
+                    of: coordinator, actor: actor,
+                    transferPauseMilliseconds: settings.transferPauseMilliseconds),
+                state: state, peers: settings.peers, transport: transport,
                 limits: settings.limits, logger: settings.logger,
                 withdrawn: settings.withdrawn, startedAt: settings.startedAt,
-                transferPauseMilliseconds: settings.transferPauseMilliseconds,
                 queues: (readQueue, maintenanceQueue))
         } catch {
             end(.failure(error))
@@ -323,16 +324,5 @@ private final class OneWaiter: Sendable {
             return continuation
         }
         first?.resume()
-    }
-}
-
-extension StoreRecovery {
-    /// The same in the protocol's words.
-    var protocolValue: Recovery {
-        switch self {
-        case .none: .none
-        case .new: .new
-        case .restored: .restored
-        }
     }
 }

@@ -48,9 +48,13 @@ public enum Effect: Hashable, Sendable {
     /// most once.
     case outgrown
 
-    /// The store is vouched for: record that its recovery is ``Recovery/none``. Given at most
-    /// once.
-    case vouched
+    /// The store, which is new, is one of the founders of its cluster: record that, before a later
+    /// ``apply(_:)`` is committed. Given at most once.
+    case founder
+
+    /// The store is vouched for: record that its recovery is ``Recovery/none``, and who founded the
+    /// cluster together with it; empty where it did not. Given at most once.
+    case vouched(founders: [ActorID])
 
     /// The other members are these now, by number: connect to them, where their addresses are
     /// known, and to nobody else. Not given as long as no transaction has told of members.

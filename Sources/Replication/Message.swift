@@ -61,7 +61,7 @@ public struct Heads: Hashable, Sendable {
     /// Whether its store may lack what its node has reported before; unless it is
     /// ``Recovery/none``, its report counts for nobody's stability.
     public var recovery: Recovery
-    /// Whose store it was vouched for together with, when it was new, sorted by node; itself among
+    /// Whose stores it was vouched for together with, when it was new, sorted by node; itself among
     /// them. Nothing that one of them has not reported since is stable anywhere.
     public var founders: [ActorID]
     /// The other nodes that its configuration names, sorted: members, as long as no transaction

@@ -136,13 +136,15 @@ extension Replicator {
         peers[index].recovery = heads.recovery
         peers[index].modelHash = heads.modelHash
         peers[index].departed = heads.departed
-        let isFellow = heads.recovery == .none && heads.founders.contains(configuration.actor)
+        let isFellow = heads.recovery == .none && heads.founders.contains(where: isOwnLife)
         peers[index].isAsNew = heads.recovery == .new || isFellow
         // Who is restored publishes nothing; what else it has that is not here comes in answers.
         let isAsOld = heads.recovery == .restored && state.vector.covers(heads.vector)
         if !peers[index].isAsNew, !isAsOld { outgrow() }
         if isFellow, recovery == .new {
             for actor in heads.founders { founders.note(actor) }
+            if !isFounder { effects.append(.founder) }
+            isFounder = true
         }
         guard recovery != .none, heads.met.contains(configuration.actor) else { return }
         // The first, not the latest: of a peer that always writes the latest is never covered.
@@ -151,6 +153,12 @@ extension Replicator {
         {
             peers[index].firstVouched = heads.vector
         }
+    }
+
+    /// Whether an actor is this node with the store that it has now: an earlier store of its has
+    /// told others what this one may lack.
+    private func isOwnLife(_ actor: ActorID) -> Bool {
+        actor == configuration.actor || configuration.formerIncarnations.contains(actor)
     }
 
     /// Tells what has become stable.
@@ -167,24 +175,29 @@ extension Replicator {
     /// Whether saves are let through.
     var isSaving: Bool { recovery != .restored && !isOutdated && isMember }
 
-    /// A new store takes over from an older one: it must have all of it before it saves.
+    /// A new store takes over from an older one: it must have all of it before it saves. One that
+    /// is a founder lacks nothing that an older one has collected.
     mutating func outgrow() {
-        guard recovery == .new else { return }
-        recovery = .restored
-        founders = Incarnations()
+        if recovery == .new, !isFounder { takeForRestored() }
     }
 
     /// A peer that has more of a former incarnation of this node than its store has, shows that
     /// the store was replaced by an older one: what a node writes is on its disk before anybody
-    /// hears of it.
+    /// hears of it. Of a founder only what this very store has written tells that: its node may
+    /// have had another before.
     mutating func noteLoss(against vector: VersionVector) {
-        guard recovery == .none else { return }
+        guard recovery == .none || isFounder else { return }
         let isLost = vector.entries.contains {
             $0.actor.node == node && $0.actor != configuration.actor
+                && (recovery == .none || isOwnLife($0.actor))
                 && $0.sequence > state.vector[$0.actor]
         }
-        guard isLost else { return }
+        if isLost { takeForRestored() }
+    }
+
+    private mutating func takeForRestored() {
         recovery = .restored
+        isFounder = false
         founders = Incarnations()
     }
 
@@ -202,6 +215,7 @@ extension Replicator {
         if recovery != .none, isStarted, isVouchedFor {
             if recovery == .new { completeFounders() }
             recovery = .none
+            isFounder = false
             for index in peers.indices {
                 peers[index].firstMet = nil
                 peers[index].firstVouched = nil
@@ -209,7 +223,8 @@ extension Replicator {
             noteGap(isCertain: true)
         }
         if recovery != toldRecovery {
-            effects.append(recovery == .none ? .vouched : .outgrown)
+            effects.append(
+                recovery == .none ? .vouched(founders: founders.newest) : .outgrown)
             toldRecovery = recovery
             // Who counts as a member depends on it.
             setPeers()

@@ -20,6 +20,13 @@ public struct Replicator: Sendable {
         public var modelHash: [UInt8]
         /// Whether the store may lack what its node has reported before, as kept in the store.
         public var recovery: Recovery
+        /// Whether it is new and one of the cluster's founders, as ``Effect/founder`` told.
+        public var isFounder: Bool
+        /// In which incarnations it was open before, from the one that made it on, as far as that is
+        /// known; for a store that is new.
+        public var formerIncarnations: [ActorID]
+        /// Whom ``Effect/vouched(founders:)`` told last to be the cluster's founders.
+        public var founders: [ActorID]
         /// The incarnations of other nodes that the store remembers, at most one a node, in any
         /// order: the last that ``Input/remembered(_:isDurable:now:)`` told of.
         public var incarnations: [ActorID]
@@ -53,7 +60,8 @@ public struct Replicator: Sendable {
         /// Describes a node.
         public init(
             cluster: String, actor: ActorID, modelHash: [UInt8], recovery: Recovery = .none,
-            incarnations: [ActorID] = [], models: [ModelText] = [],
+            isFounder: Bool = false, formerIncarnations: [ActorID] = [],
+            founders: [ActorID] = [], incarnations: [ActorID] = [], models: [ModelText] = [],
             transfer: BegunTransfer? = nil, transferPauseMilliseconds: UInt64 = 0
         ) {
             self.transfer = transfer
@@ -63,6 +71,9 @@ public struct Replicator: Sendable {
             self.actor = actor
             self.modelHash = modelHash
             self.recovery = recovery
+            self.isFounder = isFounder
+            self.formerIncarnations = formerIncarnations
+            self.founders = founders
             self.incarnations = incarnations
         }
     }
@@ -93,8 +104,8 @@ public struct Replicator: Sendable {
     var dropped: [Dot] = []
     var recovery: Recovery
     /// The incarnations that this node, when its store was new and was vouched for, had met, and
-    /// those that others told to have been vouched for with; in memory only, and empty where a
-    /// transaction had told of members by then, for who joins may lack what the others had stable.
+    /// those that others told to have been vouched for with; empty where a transaction had told of
+    /// members by then, for who joins may lack what the others had stable.
     ///
     /// Before the first of them was vouched for nothing was stable anywhere, for all are members and
     /// it had made no report that counts. Each report that it makes since names of each other the
@@ -103,6 +114,11 @@ public struct Replicator: Sendable {
     /// outgrow itself by taking over from this one: else, in a cluster that has just begun, who is
     /// vouched for last would take no saves for a while, or, where a link breaks then, for long.
     var founders = Incarnations()
+    /// Whether this store, new, was among them, in this incarnation or one of those it had before.
+    ///
+    /// As long as it is new nothing is stable at anybody, for its reports do not count; so it stays
+    /// a founder, also where whoever told it so has started anew, or is gone.
+    var isFounder: Bool
     /// What the shell was told of ``recovery``, and of saves.
     var toldRecovery: Recovery
     var toldSaving = true
@@ -151,6 +167,9 @@ public struct Replicator: Sendable {
         queue.models = Set(configuration.models.map(\.hash))
         recovery = configuration.recovery
         toldRecovery = configuration.recovery
+        isFounder = configuration.recovery == .new && configuration.isFounder
+        guard recovery == .none else { return }
+        for actor in configuration.founders { founders.note(actor) }
     }
 
     /// This node.

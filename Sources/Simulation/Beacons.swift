@@ -56,6 +56,8 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case incarnationReopened
     /// Two live processes with one number met.
     case doubleMet
+    /// A founder of the cluster that was not vouched for yet was opened again.
+    case founderReopened
     /// A closed incarnation's transactions reached a node through another's log.
     case closedActorPulled
     /// A write of a save was refused while a store was recovering.

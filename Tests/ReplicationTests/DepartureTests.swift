@@ -104,7 +104,7 @@ import Testing
         #expect(!subject.publish(from: 3).contains { $0.isApplying })
         #expect(subject.replicator.status.recovery != .none)
         // Node 2 has met it and has nothing that it lacks: node 3 is a member indeed.
-        #expect(subject.hear(from: 2, met: [1, 3]).contains(.vouched))
+        #expect(subject.hear(from: 2, met: [1, 3]).tellsVouched)
         #expect(subject.publish(from: 3).contains { $0.isApplying })
     }
 
@@ -155,7 +155,7 @@ import Testing
         // Of the log it has the part in which nodes 1 and 2 alone are members.
         _ = subject.learn(members: [1, 2])
         // Node 2 lost its store as well, so its word alone does not vouch for this one.
-        #expect(!subject.hear(from: 2, met: [1], recovery: .new).contains(.vouched))
+        #expect(!subject.hear(from: 2, met: [1], recovery: .new).tellsVouched)
         _ = subject.hear(from: 3, met: [1])
         #expect(subject.publish(from: 3).contains { $0.isApplying })
     }

@@ -16,7 +16,12 @@ struct FakeStore {
     private(set) var durable = VersionVector()
     private(set) var durableCount = 0
     private(set) var recovery = Recovery.none
-    private var outgrownAt: Int?
+    private(set) var isFounder = false
+    /// How long the log was when it was told last of its recovery, and what it was before.
+    private var note: (count: Int, recovery: Recovery, isFounder: Bool)?
+    private(set) var founders: [ActorID] = []
+    /// In which incarnations of its node it was open, the present one the last.
+    var lives: [ActorID] = []
     /// The incarnations of others that it remembers; on disk at once.
     private(set) var incarnations: [ActorID] = []
     /// All that was declared stable to this store.
@@ -102,7 +107,9 @@ struct FakeStore {
     /// Takes away what is not on disk. A note in the store is lost with all that came after it.
     mutating func losePower() {
         let kept = Array(log[..<durableCount])
-        if let outgrownAt, durableCount <= outgrownAt, recovery == .restored { recovery = .new }
+        if let note, durableCount <= note.count {
+            (recovery, isFounder) = (note.recovery, note.isFounder)
+        }
         vector = VersionVector()
         digest = ProjectionDigest()
         membership = Membership()
@@ -112,14 +119,22 @@ struct FakeStore {
     }
 
     mutating func outgrow() {
+        note = (log.count, recovery, isFounder)
         recovery = .restored
-        outgrownAt = log.count
+        isFounder = false
+    }
+
+    mutating func noteFounder() {
+        note = (log.count, recovery, isFounder)
+        isFounder = true
     }
 
     /// Only what is on disk is vouched for, so the note may be taken for durable.
-    mutating func vouch() {
+    mutating func vouch(founders: [ActorID]) {
         recovery = .none
-        outgrownAt = nil
+        isFounder = false
+        self.founders = founders
+        note = nil
     }
 
     mutating func remember(_ actor: ActorID) {
@@ -130,6 +145,8 @@ struct FakeStore {
     /// Becomes what the restore command makes of a backup.
     mutating func restore() {
         recovery = .restored
-        outgrownAt = nil
+        isFounder = false
+        founders = []
+        note = nil
     }
 }

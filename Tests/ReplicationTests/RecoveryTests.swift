@@ -24,13 +24,14 @@ struct RecoveryTests {
         node.heads(Self.second, [old.dot], met: isMet ? [Self.own] : [])
         node.page([old], from: 2)
         #expect(node.store.vector.contains(old.dot))
-        #expect(node.effects.contains(.vouched) == isMet)
+        #expect(node.effects.tellsVouched == isMet)
         #expect(node.replicator.status.isSaving == isMet)
         guard isMet else { return }
-        #expect(node.effects.suffix(2) == [.vouched, .setSaving(allowed: true)])
+        #expect(
+            node.effects.suffix(2) == [.vouched(founders: []), .setSaving(allowed: true)])
         node.tick()
         #expect(node.lastHeads?.recovery == Recovery.none)
-        #expect(node.effects.count { $0 == .vouched } == 1)
+        #expect(node.effects.filter(\.isVouched).count == 1)
     }
 
     @Test("What is applied but not on disk vouches for nothing")
@@ -39,10 +40,10 @@ struct RecoveryTests {
             recovery: .restored, store: FakeStore(recovery: .restored, isLazy: true))
         node.heads(Self.second, [old.dot])
         node.page([old], from: 2)
-        #expect(!node.effects.contains(.vouched))
+        #expect(!node.effects.tellsVouched)
         node.store.sync()
         node.give(.committed([], state: node.store.state, now: node.now))
-        #expect(node.effects.contains(.vouched))
+        #expect(node.effects.tellsVouched)
     }
 
     @Test("A member that is itself not vouched for vouches for nobody alone, but all together do")
@@ -53,7 +54,7 @@ struct RecoveryTests {
         node.heads(Self.third, [], met: [Self.second], recovery: .new)
         #expect(!node.replicator.status.isSaving)
         node.heads(Self.third, [], recovery: .new)
-        #expect(node.effects.contains(.vouched))
+        #expect(node.effects.tellsVouched)
         #expect(node.replicator.status.isSaving)
     }
 
@@ -63,7 +64,7 @@ struct RecoveryTests {
         node.heads(Self.second, [old.dot])
         node.heads(Self.second, [dot(Self.second, 9)])
         node.page([old], from: 2)
-        #expect(node.effects.contains(.vouched))
+        #expect(node.effects.tellsVouched)
     }
 
     @Test("A peer that restarts takes its word back")
@@ -73,15 +74,15 @@ struct RecoveryTests {
         let restarted = ActorID(node: World.id(2), incarnation: 21)
         node.heads(restarted, [old.dot], met: [])
         node.page([old], from: 2)
-        #expect(!node.effects.contains(.vouched))
+        #expect(!node.effects.tellsVouched)
         node.heads(restarted, [old.dot])
-        #expect(node.effects.contains(.vouched))
+        #expect(node.effects.tellsVouched)
     }
 
     @Test("Without peers a store is vouched for at once", arguments: [Recovery.new, .restored])
     func alone(recovery: Recovery) {
         let node = Reporter(recovery: recovery, peers: [1])
-        #expect(node.effects.first == .vouched)
+        #expect(node.effects.first == .vouched(founders: []))
         #expect(!node.effects.contains(.setSaving(allowed: false)))
     }
 
@@ -111,23 +112,86 @@ struct RecoveryTests {
         }
     }
 
-    @Test("Beside one that it was new together with, a new store stays new", arguments: [0, 1, 2])
+    @Test(
+        "Beside one that it was new together with, a new store stays new", arguments: [0, 1, 2, 3])
     func fellowFounder(others: Int) {
-        // The same, an earlier incarnation of this node, or nobody of it.
+        // The same, the same store in an earlier incarnation, one of another store, or nobody of it.
+        let former = ActorID(node: Self.own.node, incarnation: 49)
         let founders = [
-            [Self.own, Self.second],
-            [ActorID(node: Self.own.node, incarnation: 49), Self.second], [Self.second],
+            [Self.own, Self.second], [former, Self.second],
+            [ActorID(node: Self.own.node, incarnation: 48), Self.second], [Self.second],
         ][others]
-        var node = Reporter(recovery: .new)
+        var node = Reporter(recovery: .new, formerIncarnations: [former])
         node.heads(Self.second, [old.dot], met: [], recovery: .new)
         node.heads(Self.second, [old.dot], met: [], founders: founders)
-        #expect(node.effects.contains(.setSaving(allowed: false)) == (others != 0))
-        guard others == 0 else { return }
-        node.page([old], from: 2, recovery: .new)
-        #expect(node.effects == [.apply([old])])
+        #expect(node.effects.contains(.setSaving(allowed: false)) == (others > 1))
+        guard others <= 1 else { return }
+        node.page([old], from: 2, recovery: others == 0 ? .new : .none)
+        #expect(node.effects == [.founder, .apply([old])])
         #expect(node.replicator.status.recovery == .new)
         node.heads(Self.second, [old.dot], founders: founders)
-        #expect(node.effects.last == .vouched)
+        #expect(node.effects.last == .vouched(founders: [Self.own, Self.second]))
+    }
+
+    @Test("A founder stays one after a restart, also where nobody tells it any more")
+    func foundedBefore() {
+        var node = Reporter(recovery: .new, isFounder: true)
+        node.heads(Self.second, [old.dot], met: [])
+        node.page([old], from: 2)
+        #expect(node.effects == [.apply([old])])
+        #expect(node.replicator.status.isSaving)
+    }
+
+    @Test("A founder whose store was replaced by an older one refuses saves", arguments: [49, 48])
+    func founderLost(incarnation: UInt64) {
+        // Of another store that its node had once, others may have what this one never had.
+        var node = Reporter(
+            recovery: .new, isFounder: true,
+            formerIncarnations: [ActorID(node: Self.own.node, incarnation: 49)])
+        let lost = dot(ActorID(node: Self.own.node, incarnation: incarnation), 1)
+        node.heads(Self.second, [lost], met: [])
+        #expect(node.effects.contains(.outgrown) == (incarnation == 49))
+        #expect(node.replicator.status.isSaving == (incarnation == 48))
+    }
+
+    @Test("Who was vouched for names the founders after a restart, unless it was put back")
+    func namesFoundersLater() {
+        let founders = [Self.own, Self.second]
+        var node = Reporter(founders: founders)
+        node.tick()
+        #expect(node.lastHeads?.founders == founders)
+        var restored = Reporter(recovery: .restored, founders: founders)
+        restored.heads(Self.second)
+        restored.tick()
+        #expect(restored.effects.tellsVouched)
+        #expect(restored.lastHeads?.founders == [])
+    }
+
+    @Test(
+        "One whose clock was far ahead when the cluster began stops nobody's saves",
+        arguments: 0..<20)
+    func founderAhead(seed: UInt64) {
+        let world = World(seed: 100 + seed)
+        for number in 1...3 {
+            world.addNode(number, peers: [1, 2, 3].filter { $0 != number }, recovery: .new)
+        }
+        // What it saves before it hears the others they have to hold, and none is vouched for
+        // beside it before they have it.
+        world.start(2)
+        world.save(2, ahead: 365 * 86_400_000)
+        for index in 0...1 { world.start(index) }
+        world.run(5_000 + seed * 50)
+        for index in [2, 0, 1, 1, 0, 2] {
+            world.stop(index)
+            world.restart(index)
+            world.run(seed * 100)
+            #expect(world.nodes.map(\.isSaving) == [true, true, true])
+        }
+        for index in 0...2 { world.save(index) }
+        world.run(5_000)
+        #expect(world.nodes.map(\.isSaving) == [true, true, true])
+        // What it saves later waits for what it saved first.
+        #expect(world.isConvergedOf([0, 1]) && world.nodes[0].store.log.count == 2)
     }
 
     @Test("A new store stays new beside a restored one that has nothing else", arguments: [0, 1])
@@ -143,7 +207,7 @@ struct RecoveryTests {
     func lastMember() {
         var node = Reporter(recovery: .new, peers: [2])
         node.tick()
-        #expect(!node.effects.contains(.vouched))
+        #expect(!node.effects.tellsVouched)
         let save = makeTransaction(dot(Self.own, 1), seen: VersionVector())
         node.store.append(save)
         var state = node.store.state
@@ -154,7 +218,7 @@ struct RecoveryTests {
         }
         state.membership.apply(.depart(World.id(2), isRetired: true), stamp: stamp)
         node.give(.committed([save], state: state, now: node.now))
-        #expect(node.effects.contains(.vouched))
+        #expect(node.effects.tellsVouched)
     }
 
     @Test("Who is vouched for names as founders whom it had met, and is to them as new as they")
@@ -163,7 +227,7 @@ struct RecoveryTests {
         #expect(node.lastHeads?.founders == [])
         node.heads(Self.second, recovery: .new)
         node.heads(Self.third, recovery: .new)
-        #expect(node.effects == [.vouched])
+        #expect(node.effects == [.vouched(founders: [Self.own, Self.second, Self.third])])
         // It was no member then: what members had was stable without it.
         node.heads(ActorID(node: World.id(4), incarnation: 40), recovery: .new)
         node.tick()
@@ -195,7 +259,8 @@ struct RecoveryTests {
         node.heads(Self.second, [old.dot])
         #expect(!node.replicator.status.isSaving)
         node.page([old], from: 2)
-        #expect(node.effects.suffix(2) == [.vouched, .setSaving(allowed: true)])
+        #expect(
+            node.effects.suffix(2) == [.vouched(founders: []), .setSaving(allowed: true)])
         let refused = node.effects.firstIndex(of: .setSaving(allowed: false))
         let applied = node.effects.firstIndex(of: .apply([old]))
         #expect((refused ?? .max) < (applied ?? 0))
@@ -301,4 +366,14 @@ extension World {
     func isConvergedOf(_ indices: [Int]) -> Bool {
         indices.allSatisfy { nodes[$0].store.vector == nodes[indices[0]].store.vector }
     }
+}
+
+extension Effect {
+    var isVouched: Bool {
+        if case .vouched = self { true } else { false }
+    }
+}
+
+extension Sequence<Effect> {
+    var tellsVouched: Bool { contains { $0.isVouched } }
 }

@@ -22,14 +22,17 @@ struct Reporter {
     private var answered = 0
 
     init(
-        recovery: Recovery = .none, peers: [Int] = [2, 3], store: FakeStore = FakeStore(),
+        recovery: Recovery = .none, isFounder: Bool = false,
+        formerIncarnations: [ActorID] = [], founders: [ActorID] = [],
+        peers: [Int] = [2, 3], store: FakeStore = FakeStore(),
         limits: Limits = Limits(), incarnations: [ActorID] = []
     ) {
         self.store = store
         replicator = Replicator(
             configuration: .init(
                 cluster: "test", actor: Self.own, modelHash: model, recovery: recovery,
-                incarnations: incarnations),
+                isFounder: isFounder, formerIncarnations: formerIncarnations,
+                founders: founders, incarnations: incarnations),
             limits: limits, generator: SeededGenerator(seed: 1))
         give(
             .started(

@@ -79,7 +79,8 @@ final class World {
         recovery: Recovery = .none
     ) {
         let actor = ActorID(node: Self.id(number), incarnation: UInt64(number) << 32 | 1)
-        let store = FakeStore(recovery: recovery, isLazy: syncMilliseconds != nil)
+        var store = FakeStore(recovery: recovery, isLazy: syncMilliseconds != nil)
+        store.lives = [actor]
         nodes.append(
             FakeNode(
                 replicator: makeReplicator(
@@ -93,13 +94,14 @@ final class World {
 
     func makeReplicator(
         _ actor: ActorID, cluster: String, model: [UInt8], recovery: Recovery = .none,
-        incarnations: [ActorID] = [], incoming: (copy: TransferCopy, bytes: [UInt8])? = nil
+        of store: FakeStore = FakeStore()
     ) -> Replicator {
         Replicator(
             configuration: .init(
                 cluster: cluster, actor: actor, modelHash: model, recovery: recovery,
-                incarnations: incarnations,
-                transfer: incoming.flatMap { incoming in
+                isFounder: store.isFounder, formerIncarnations: store.lives,
+                founders: store.founders, incarnations: store.incarnations,
+                transfer: store.incoming.flatMap { incoming in
                     copies[incoming.copy.number].map {
                         .init(
                             donor: $0.node, copy: incoming.copy,
@@ -153,8 +155,8 @@ final class World {
         nodes[index].effects = []
         nodes[index].replicator = makeReplicator(
             actor, cluster: "test", model: model, recovery: nodes[index].store.recovery,
-            incarnations: nodes[index].store.incarnations,
-            incoming: nodes[index].store.incoming)
+            of: nodes[index].store)
+        nodes[index].store.lives.append(actor)
         start(index)
     }
 
@@ -278,7 +280,8 @@ final class World {
         case .connect(let peers): nodes[index].peers = peers
         case .setSaving(let isAllowed): nodes[index].isSaving = isAllowed
         case .outgrown: nodes[index].store.outgrow()
-        case .vouched: nodes[index].store.vouch()
+        case .founder: nodes[index].store.noteFounder()
+        case .vouched(let founders): nodes[index].store.vouch(founders: founders)
         case .remember(let actor):
             nodes[index].store.remember(actor)
             schedule(

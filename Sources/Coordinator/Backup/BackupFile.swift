@@ -60,6 +60,7 @@ struct BackupFile {
             // It lacks what its node will have told others by the time it is put in its place.
             try database.execute(
                 sql: "UPDATE _state SET recovery = ?", arguments: [StoreRecovery.restored.rawValue])
+            try database.execute(sql: "DELETE FROM _founder")
             try StoreEngine.check(database, path: unfinished)
             return try Self.describe(database, path: path)
         }

@@ -9,13 +9,13 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 9
+    static let version: Int32 = 10
 
     /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
     /// members, without consumers of history, without staged rows, of a program that recorded
-    /// stores as new though it took them for vouched for, or whose journal tells nothing of the
-    /// model's validation.
-    static func canUpgrade(_ version: Int32) -> Bool { (3...8).contains(version) }
+    /// stores as new though it took them for vouched for, whose journal tells nothing of the
+    /// model's validation, or without founders.
+    static func canUpgrade(_ version: Int32) -> Bool { (3...9).contains(version) }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
     /// the model is adopted.
@@ -31,6 +31,7 @@ enum StoreLayout {
                 \(memberTable)
                 \(historyTables)
                 \(stagedTable)
+                \(founderTable)
                 \(version < 8 ? vouching : "")
                 """)
         return true
@@ -76,6 +77,12 @@ enum StoreLayout {
     private static let stagedTable = """
         CREATE TABLE IF NOT EXISTS _staged (
             id INTEGER PRIMARY KEY CHECK (id = 1), dot INTEGER, timestamp INTEGER) STRICT;
+        """
+
+    /// The incarnations whose stores were vouched for together with this one, when all were new.
+    private static let founderTable = """
+        CREATE TABLE IF NOT EXISTS _founder (
+            node INTEGER PRIMARY KEY, incarnation INTEGER NOT NULL) STRICT;
         """
 
     /// The position of the newest transaction; 0 where there was none yet. Where all that a store has had
@@ -129,6 +136,7 @@ enum StoreLayout {
         \(memberTable)
         \(historyTables)
         \(stagedTable)
+        \(founderTable)
         """
 
     /// Makes or extends the tables of a model's entities.
@@ -250,8 +258,19 @@ enum StoreLayout {
 
     /// The incarnations of other nodes that the store remembers, by node.
     static func readIncarnations(in database: Database) throws -> [ActorID] {
+        try incarnations("_incarnation", in: database)
+    }
+
+    /// Those whose stores were vouched for together with this one, by node.
+    static func readFounders(in database: Database) throws -> [ActorID] {
+        try incarnations("_founder", in: database)
+    }
+
+    private static func incarnations(
+        _ table: String, in database: Database
+    ) throws -> [ActorID] {
         let statement = try database.prepared(
-            "SELECT node, incarnation FROM _incarnation ORDER BY node")
+            "SELECT node, incarnation FROM \(table) ORDER BY node")
         var incarnations: [ActorID] = []
         while try statement.step() {
             guard let node = NodeID(statement.integer(0)) else { continue }

@@ -2,7 +2,7 @@
 ///
 /// A node that has told others of a transaction and then lost it would write against rows that
 /// others have collected since (MODEL P15). It is kept in the store until
-/// ``PersistentStoreCoordinator/vouch()``, over any number of openings.
+/// ``PersistentStoreCoordinator/vouch(founders:)``, over any number of openings.
 public enum StoreRecovery: Int, Hashable, Sendable {
     /// The store is vouched for.
     case none = 0
@@ -10,4 +10,7 @@ public enum StoreRecovery: Int, Hashable, Sendable {
     case new = 1
     /// The store is from a backup, or a copy, or it was new and takes over from others.
     case restored = 2
+    /// The store was made anew, and somebody who was vouched for has told that it lacks nothing:
+    /// together they founded the cluster. It takes saves until it is vouched for.
+    case founder = 3
 }

@@ -110,6 +110,9 @@ final class SimulatedProcess {
                 cluster: World.cluster, actor: actor,
                 modelHash: coordinator.model.versionHash,
                 recovery: Self.recovery(coordinator.recovery),
+                isFounder: coordinator.recovery == .founder,
+                formerIncarnations: try coordinator.formerIncarnations,
+                founders: try coordinator.founders,
                 incarnations: try coordinator.rememberedIncarnations,
                 models: world.plan.succession == nil ? [] : try coordinator.modelTexts,
                 transfer: incoming.begun().map {
@@ -132,7 +135,7 @@ final class SimulatedProcess {
     private static func recovery(_ recovery: StoreRecovery) -> Recovery {
         switch recovery {
         case .none: .none
-        case .new: .new
+        case .new, .founder: .new
         case .restored: .restored
         }
     }
@@ -146,6 +149,7 @@ final class SimulatedProcess {
         observeFound()
         noteMigration()
         if coordinator.hasFinishedStaging { met(.stagingFinished) }
+        if recoveryAtOpening == .founder { met(.founderReopened) }
         observe { .durable(node: $0, vector: state.durable) }
         feed(
             .started(
@@ -266,9 +270,12 @@ final class SimulatedProcess {
         case .outgrown:
             world.trace { "node \(self.name) takes over from older stores" }
             run { try $0.outgrow() }
-        case .vouched:
+        case .founder:
+            world.trace { "node \(self.name) is a founder" }
+            run { try $0.noteFounder() }
+        case .vouched(let founders):
             world.trace { "node \(self.name) is vouched for" }
-            if case .success = run({ try $0.vouch() }) {
+            if case .success = run({ try $0.vouch(founders: founders) }) {
                 // It waits for the disk.
                 observe { .durable(node: $0, vector: coordinator.durableVector) }
             }

@@ -26,6 +26,60 @@ import Testing
         #expect(try node.coordinator.rememberedIncarnations == expected)
     }
 
+    @Test("Who founded the cluster is remembered, over openings, until it is vouched for anew")
+    func founders() throws {
+        #expect(node.coordinator.recovery == .new)
+        try node.coordinator.noteFounder()
+        node.close()
+        // Of a layout that knew no founders, too.
+        try node.tamper("DROP TABLE _founder; PRAGMA user_version = 9")
+        try node.open()
+        #expect(node.coordinator.recovery == .founder)
+        let founders = [try #require(node.coordinator.actor), try actor(7, .max)]
+        try node.coordinator.vouch(founders: founders)
+        node.close()
+        try node.open()
+        #expect(node.coordinator.recovery == .none)
+        #expect(try node.coordinator.founders == founders)
+        let backup = node.path + "-backup"
+        _ = try node.coordinator.backUp(to: backup)
+        #expect(try PersistentStoreCoordinator(readingStoreAt: backup).founders == [])
+        try node.coordinator.outgrow()
+        try node.coordinator.vouch()
+        #expect(try node.coordinator.founders == [])
+    }
+
+    @Test("A store knows the incarnations it was open in, and not those its node had with another")
+    func formerIncarnations() throws {
+        #expect(try node.coordinator.formerIncarnations == [])
+        var lives = [try #require(node.coordinator.actor)]
+        for _ in 0..<2 {
+            node.close()
+            try node.open()
+            #expect(try node.coordinator.formerIncarnations == lives)
+            lives.append(try #require(node.coordinator.actor))
+        }
+        // What another store of this node has saved comes back from a peer.
+        let other = try EngineNode(node.model, node: Int(node.node.rawValue))
+        _ = try other.insert("Tag")
+        let peer = try EngineNode(node.model, node: 9)
+        try peer.take(from: other)
+        // Within a second chance alone says which is the later one.
+        let isLater = { (store: EngineNode) in
+            let actors = (store.coordinator.actor, other.coordinator.actor)
+            return try #require(actors.0) > #require(actors.1)
+        }
+        var successor = try EngineNode(node.model, node: Int(node.node.rawValue))
+        for _ in 0..<64 where try !isLater(successor) {
+            successor = try EngineNode(node.model, node: Int(node.node.rawValue))
+        }
+        let own = try #require(successor.coordinator.actor)
+        try successor.take(from: peer)
+        successor.close()
+        try successor.open()
+        #expect(try successor.coordinator.formerIncarnations == [own])
+    }
+
     @Test("A store that goes on after an incarnation it does not know must be vouched for anew")
     func laterIncarnation() throws {
         try node.coordinator.vouch()

@@ -1,0 +1,35 @@
+internal import Coordinator
+internal import Merge
+internal import Replication
+
+extension Replicator.Configuration {
+    /// What a store knows of its node, before anything is applied in this run.
+    ///
+    /// - Throws: `CoordinatorError` where the store cannot be read.
+    init(
+        of coordinator: PersistentStoreCoordinator, actor: ActorID,
+        transferPauseMilliseconds: UInt64
+    ) throws {
+        self.init(
+            cluster: coordinator.cluster, actor: actor,
+            modelHash: coordinator.model.versionHash,
+            recovery: coordinator.recovery.protocolValue,
+            isFounder: coordinator.recovery == .founder,
+            formerIncarnations: try coordinator.formerIncarnations,
+            founders: try coordinator.founders,
+            incarnations: try coordinator.rememberedIncarnations,
+            models: try coordinator.modelTexts,
+            transferPauseMilliseconds: transferPauseMilliseconds)
+    }
+}
+
+extension StoreRecovery {
+    /// The same in the protocol's words.
+    fileprivate var protocolValue: Recovery {
+        switch self {
+        case .none: .none
+        case .new, .founder: .new
+        case .restored: .restored
+        }
+    }
+}
