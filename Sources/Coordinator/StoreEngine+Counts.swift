@@ -21,10 +21,12 @@ extension StoreEngine {
     ) {
         guard table.isCounted else { return }
         if table.hasCounts, (before == nil) != (after == nil) { recounted[row] = table }
-        for (position, root) in table.references where table.countedReferences.contains(position) {
-            let values = [before?[position] ?? .null, after?[position] ?? .null]
+        for reference in table.countedReferences {
+            let values = [before, after].map { $0?[reference.position] ?? .null }
             if values[0] == values[1] { continue }
-            for case .reference(let target) in values { recounted[target] = self.table(root) }
+            for case .reference(let target) in values {
+                recounted[target] = self.table(reference.root)
+            }
         }
     }
 
@@ -76,11 +78,9 @@ extension StoreEngine {
     private func countConflicts(of row: LoadedRow, _ known: [Conflict]) throws -> [Conflict] {
         guard row.isVisible else { return [] }
         return try row.table.counted.compactMap { counted in
-            let statement = try database.prepared("SELECT " + countSQL(counted, owner: "?1"))
-            statement.bind(1, row.row.rawValue)
-            guard try statement.step() else { return nil }
-            let count = Int(statement.integer(0))
-            statement.reset()
+            // No further than it takes to tell whether there are too many: there may be very many.
+            let count = try count(
+                counted, of: row.row, atMost: max(counted.least, counted.most + 1))
             guard
                 var conflict = ConflictReport.conflict(
                     counted, of: row, count: count, generation: state.generation)
@@ -92,11 +92,23 @@ extension StoreEngine {
         }
     }
 
-    /// Counts no further than it takes to tell whether there are too many: there may be very many.
-    private func countSQL(_ counted: CountedRelationship, owner: String) -> String {
+    /// How many objects a to-many of a row shows, and no more than so many.
+    func count(
+        _ counted: CountedRelationship, of row: RowID, atMost limit: Int
+    ) throws -> Int {
+        let statement = try database.prepared(
+            "SELECT " + countSQL(counted, owner: "?1", limit: "?2"))
+        statement.bind(1, row.rawValue)
+        statement.bind(2, Int64(limit))
+        defer { statement.reset() }
+        return try statement.step() ? Int(statement.integer(0)) : 0
+    }
+
+    private func countSQL(
+        _ counted: CountedRelationship, owner: String, limit: String
+    ) -> String {
         let source = StoreReader.memberSource(
             of: counted.relationship, owner: owner, model: model)
-        let limit = max(counted.least, counted.most + 1)
         return "(SELECT count(*) FROM (SELECT 1 FROM \(source ?? "_state") LIMIT \(limit)))"
     }
 
@@ -112,7 +124,8 @@ extension StoreEngine {
             let root = EntityTable.quote(table.entity.root)
             let own = table.entity.sharesTable ? "r._entity = \(table.code) AND " : ""
             let isWrong = table.counted.map { counted in
-                let count = countSQL(counted, owner: "r._id")
+                let limit = max(counted.least, counted.most + 1)
+                let count = countSQL(counted, owner: "r._id", limit: "\(limit)")
                 let most = counted.most == 0 ? "" : " OR \(count) > \(counted.most)"
                 return "\(count) < \(counted.least)\(most)"
             }

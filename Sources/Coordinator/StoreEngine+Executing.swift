@@ -9,7 +9,7 @@ extension StoreEngine {
             guard let planned = plan.rows[row], planned.kind != .delete else { continue }
             try validate(planned, &plan)
         }
-        try validateCounts(plan.order, &plan)
+        try validateCounts(&plan)
         for key in plan.linkOrder where plan.links[key] ?? false {
             if plan.deletes(key.source) || plan.deletes(key.target) {
                 plan.links[key] = false

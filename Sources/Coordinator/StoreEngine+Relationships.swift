@@ -12,7 +12,7 @@ extension StoreEngine {
     }
 
     /// The same as the plan will leave it.
-    private func plannedMembers(
+    func plannedMembers(
         of relationship: ManagedObjectModel.Relationship, row: RowID, _ plan: inout SavePlan
     ) throws -> [RowID] {
         switch relationship.storage {
@@ -317,40 +317,6 @@ extension StoreEngine {
                     code: .missingMandatoryProperty,
                     message: "\(entity).\(property) is mandatory, and the object it refers to "
                         + "would be deleted."))
-        }
-    }
-
-    // MARK: Counts
-
-    /// Checks the counts of to-manys that the save touches.
-    func validateCounts(_ operations: [RowID], _ plan: inout SavePlan) throws {
-        for row in operations {
-            // What leads to a row that is eclipsed is shown, and counted, at another. Its own count is
-            // known when it is shown, and must not keep a group from being resolved.
-            guard let planned = plan.rows[row], planned.kind != .delete,
-                planned.loaded?.survivor == nil
-            else { continue }
-            for counted in planned.table.counted {
-                let relationship = counted.relationship
-                let count = try plannedMembers(of: relationship, row: row, &plan).count
-                switch counted.violation(of: count) {
-                case .relationshipLacksMinimumCount:
-                    plan.failures.append(
-                        ValidationFailure(
-                            object: "\(planned.name)", property: relationship.name,
-                            code: .relationshipLacksMinimumCount,
-                            message: "\(planned.table.entity.name).\(relationship.name) needs at "
-                                + "least \(counted.least) objects and has \(count)."))
-                case .relationshipExceedsMaximumCount:
-                    plan.failures.append(
-                        ValidationFailure(
-                            object: "\(planned.name)", property: relationship.name,
-                            code: .relationshipExceedsMaximumCount,
-                            message: "\(planned.table.entity.name).\(relationship.name) may have "
-                                + "\(counted.most) objects and has \(count)."))
-                case .missingMandatoryProperty, nil: continue
-                }
-            }
         }
     }
 }

@@ -326,7 +326,7 @@ final class StagedChanges: StagedTransaction {
     /// and nothing refers to it, be it unheard.
     private func isFree(_ row: LoadedRow, _ engine: StoreEngine) throws -> Bool {
         guard !row.table.isGrouped, !row.table.hasCounts,
-            row.table.countedReferences.allSatisfy({ row.columns[$0].isNull }),
+            row.table.countedReferences.allSatisfy({ row.columns[$0.position].isNull }),
             row.table.exclusive.allSatisfy({ row.columns[$0.position].isNull })
         else { return false }
         for sql in lookups(row.table.entity.root, engine) {

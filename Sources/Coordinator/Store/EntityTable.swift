@@ -37,6 +37,15 @@ struct CountedRelationship {
     }
 }
 
+/// A to-one whose other side is a to-many with a least or a greatest count.
+struct CountedReference {
+    let position: Int
+    let counted: CountedRelationship
+    /// The entity it leads to, and the root of that.
+    let target: String
+    let root: String
+}
+
 /// How one entity's rows are kept: its SQL, and its properties' lasting numbers.
 ///
 /// Built once at opening; the hot paths look nothing up by name.
@@ -70,8 +79,8 @@ final class EntityTable: Sendable {
     let defaults: [(position: Int, value: PropertyValue)]
     /// To-manys with a least or greatest count.
     let counted: [CountedRelationship]
-    /// Positions of to-ones whose other side is such a to-many.
-    let countedReferences: [Int]
+    /// To-ones whose other side is such a to-many.
+    let countedReferences: [CountedReference]
     /// Each property's type where a value of that type needs no further check; nil where it does.
     let plainTypes: [AttributeType?]
 
@@ -130,9 +139,12 @@ final class EntityTable: Sendable {
             guard case .column(let position) = relationship.storage,
                 let inverse = relationship.description.inverse,
                 let destination = model.entity(named: relationship.destination),
-                destination.relationship(named: inverse).flatMap(CountedRelationship.init) != nil
+                let counted = destination.relationship(named: inverse)
+                    .flatMap(CountedRelationship.init)
             else { return nil }
-            return position
+            return CountedReference(
+                position: position, counted: counted, target: destination.name,
+                root: destination.root)
         }
         plainTypes = entity.properties.map { property in
             guard case .attribute(let type) = property.content,
@@ -159,8 +171,11 @@ final class EntityTable: Sendable {
     /// Whether a to-many of the entity has a least or greatest count.
     var hasCounts: Bool { !counted.isEmpty }
 
+    /// Whether its rows are what others count.
+    var isCounting: Bool { !countedReferences.isEmpty }
+
     /// Whether a row's coming or going changes what there is to count.
-    var isCounted: Bool { hasCounts || !countedReferences.isEmpty }
+    var isCounted: Bool { hasCounts || isCounting }
 
     /// For each property its position in another entity of the hierarchy; nil where that has no
     /// property of the same declaration.

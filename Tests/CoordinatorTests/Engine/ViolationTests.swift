@@ -200,8 +200,10 @@ struct ViolationTests {
         }
         // A member that is led elsewhere is one fewer as well, and the one that it is led from is told.
         let greens = try self.team(2, "greens")
+        let third = try one.insert("Player", ["team": .reference(team.row)])
         try meet()
         try one.update(player, ["team": .reference(greens.team.row)])
+        try two.delete(third)
         try meet()
         #expect(try counts().map(\.id.row) == [team.row])
         try one.update(player, ["team": .reference(team.row)])
@@ -302,6 +304,78 @@ struct ViolationTests {
                 #expect(try node.members(team, "players").count == 2)
             }
         }
+    }
+
+    // MARK: Saves
+
+    /// What a save is refused for.
+    private func failures(_ operations: SaveOperation...) throws -> [ValidationFailure] {
+        do {
+            _ = try one.coordinator.save(SaveRequest(operations: operations))
+        } catch let error as CoordinatorError {
+            #expect(error.code == .validationFailed)
+            return error.failures
+        }
+        return []
+    }
+
+    @Test("A save may not lead too many to an object it does not name, or leave it too few")
+    func unnamed() throws {
+        let (reds, players, _) = try team(2)
+        let (greens, others, _) = try team(3, "greens")
+        func lead(_ player: ManagedObjectID, to team: ManagedObjectID) throws -> SaveOperation {
+            try one.change(player, ["team": .reference(team.row)])
+        }
+        let tooMany = try failures(lead(players[0], to: greens))
+        #expect(
+            tooMany.map(\.code) == [
+                .relationshipLacksMinimumCount, .relationshipExceedsMaximumCount,
+            ])
+        #expect(tooMany.map(\.object) == [reds, greens].map { "\($0.row)" })
+        #expect(tooMany.map(\.property) == ["players", "players"])
+        #expect(
+            try failures(one.insertion("Player", -1, ["team": .reference(greens.row)]))
+                .map(\.message) == ["Team.players may have 3 objects and has 4."])
+        #expect(
+            try failures(one.deletion(players[1])).map(\.message)
+                == ["Team.players needs at least 2 objects and has 1."])
+        // What comes and goes in one save counts together, and so does what the owner's save does.
+        #expect(try failures(lead(players[0], to: greens), lead(others[0], to: reds)) == [])
+        #expect(try failures(one.deletion(others[1]), lead(others[2], to: greens)) == [])
+        #expect(
+            try failures(one.deletion(reds), one.deletion(players[1]), one.deletion(others[0]))
+                == [])
+    }
+
+    @Test("Nor may it change links so from their other side")
+    func unnamedLinks() throws {
+        let (reds, _, coach) = try team(2)
+        func teams(_ kind: RelationshipOperation.Kind) -> RelationshipOperation {
+            RelationshipOperation(name: "teams", kind: kind, members: [reds.row])
+        }
+        let lacking = ["Team.coaches needs at least 1 objects and has 0."]
+        #expect(try failures(one.change(coach, [:], [teams(.remove)])).map(\.message) == lacking)
+        #expect(try failures(one.deletion(coach)).map(\.message) == lacking)
+        #expect(
+            try failures(
+                one.insertion("Coach", -1, [:], [teams(.add)]), one.deletion(coach)) == [])
+        #expect(try failures(one.insertion("Coach", -1, [:], [teams(.add)])) == [])
+        #expect(
+            try failures(one.insertion("Coach", -1, [:], [teams(.add)])).map(\.message)
+                == ["Team.coaches may have 2 objects and has 3."])
+    }
+
+    @Test("What a merge has left wrong stops nobody who does not name it")
+    func wrongBefore() throws {
+        let (team, players, _) = try team(3)
+        try meet()
+        try one.delete(players[0])
+        try two.delete(players[1])
+        try meet()
+        #expect(try counts().count == 1)
+        #expect(try failures(one.deletion(players[2])) == [])
+        #expect(try failures(one.insertion("Player", -1, ["team": .reference(team.row)])) == [])
+        #expect(try !failures(one.change(team, ["town": .string("x")])).isEmpty)
     }
 
     // MARK: Other models and layouts

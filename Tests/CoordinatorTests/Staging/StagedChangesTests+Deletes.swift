@@ -248,11 +248,14 @@ extension StagedChangesTests {
                         try nodes[0].insertion("Line", -$0, ["order": .reference(RowID(-1))])
                     }))
         try exchange(nodes[0], nodes[1])
-        _ = try nodes[0].coordinator.save(
-            SaveRequest(
-                operations: try result.insertedRows.dropFirst().map {
-                    try nodes[0].deletion(ManagedObjectID(entityName: "Line", row: $0.row))
-                }))
+        // Each leaves what the other deletes.
+        let lines = result.insertedRows.dropFirst().map {
+            ManagedObjectID(entityName: "Line", row: $0.row)
+        }
+        for (node, deleted) in [(nodes[0], lines.dropLast()), (nodes[1], lines.suffix(1))] {
+            _ = try node.coordinator.save(
+                SaveRequest(operations: try deleted.map { try node.deletion($0) }))
+        }
         try exchange(nodes[0], nodes[1])
         for node in nodes {
             #expect(try node.onlyConflict().violation == .relationshipLacksMinimumCount)
