@@ -204,8 +204,10 @@ extension StoreEngine {
                 result.append(saved)
                 continue
             }
-            // Read again, for what a reference shows hangs on other rows of the save as well.
-            let values = planned.isSettled ? try load(planned.table, row)?.columns : nil
+            // Read again, for what a reference shows hangs on other rows of the save as well; and
+            // whether a claim to a one-to-one stands, on those that others have made.
+            let mayDiffer = planned.isSettled || !planned.table.exclusive.isEmpty
+            let values = mayDiffer ? try load(planned.table, row)?.columns : nil
             result.append(
                 .init(
                     objectID: id,

@@ -386,15 +386,21 @@ final class StagedChanges: StagedTransaction {
             stamp = next
         }
         let version = stamp.map { RowVersion(dots: [$0.dot]) }
+        // What such a row shows hangs on others: on whose claim to a one-to-one stands.
+        let rest = Set(parts.lazy.flatMap(\.rest).map(\.row))
         let result = SaveResult(
             transaction: stamp?.dot, timestamp: stamp?.timestamp, seen: seen, token: engine.token,
             insertedRows: [], conflicts: Array(engine.group.closedConflicts[closedBefore...]),
-            rows: parts.flatMap(\.saved).map {
+            rows: try parts.flatMap(\.saved).map {
+                let id = $0.object
                 switch $0.outcome {
-                case .written: .init(objectID: $0.object, version: version, values: nil)
-                case .deleted: .init(objectID: $0.object, version: nil, values: nil)
+                case .written where rest.contains(id.row):
+                    let now = try engine.load(engine.table(id.entityName), id.row)
+                    return .init(objectID: id, version: version, values: now?.columns)
+                case .written: return .init(objectID: id, version: version, values: nil)
+                case .deleted: return .init(objectID: id, version: nil, values: nil)
                 case .asItWas(let version):
-                    .init(objectID: $0.object, version: version, values: nil)
+                    return .init(objectID: id, version: version, values: nil)
                 }
             })
         if let saveID = request.saveID { try engine.remember(result, under: saveID) }

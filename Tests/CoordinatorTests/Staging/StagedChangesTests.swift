@@ -226,9 +226,9 @@ struct StagedChangesTests {
         try checkEqual()
     }
 
-    @Test("Where a row is one register, an update makes its claim to a one-to-one as new")
-    func claims() throws {
-        let model = try ManagedObjectModel(entities: [
+    /// Whose seats are one register with the rest of them.
+    private static func seats() throws -> ManagedObjectModel {
+        try ManagedObjectModel(entities: [
             EntityDescription(
                 "Person", mergePolicy: .rollback,
                 attributes: [AttributeDescription("name", .string)],
@@ -237,6 +237,40 @@ struct StagedChangesTests {
                 "Seat", attributes: [AttributeDescription("name", .string)],
                 relationships: [RelationshipDescription("person", to: "Person", inverse: "seat")]),
         ])
+    }
+
+    @Test(
+        "A context is told of a one-to-one that its own save lost, for its claim is as new as that",
+        arguments: [false, true])
+    func lostClaims(isStaged: Bool) throws {
+        let nodes = try (1...2).map { try EngineNode(try Self.seats(), node: $0) }
+        let node = nodes[0]
+        if isStaged { try Self.reopen(node) }
+        let seat = try node.insert("Seat")
+        let persons = try (0..<20).map { _ in try node.insert("Person") }
+        try exchange(node, nodes[1])
+        try node.update(persons[0], ["seat": .reference(seat.row)])
+        try nodes[1].update(persons[1], ["seat": .reference(seat.row)])
+        try exchange(node, nodes[1])
+        let context = ManagedObjectContext(node.coordinator)
+        try context.performAndWait {
+            let objects = persons.map { context.object(with: $0) }
+            #expect(objects[0].relatedObject(forKey: "seat") != nil)
+            for object in objects where object.objectID != persons[1] { object["name"] = "renewed" }
+            try context.save()
+            for object in objects.prefix(2) {
+                let shown = try node.value(object.objectID, "seat")
+                #expect(shown == (object === objects[0] ? .null : .reference(seat.row)))
+                let id = object.relatedObject(forKey: "seat")?.objectID
+                #expect(id.map { .reference($0.row) } ?? .null == shown)
+            }
+        }
+        #expect(node.coordinator.stagedTransactions == (isStaged ? 1 : 0))
+    }
+
+    @Test("Where a row is one register, an update makes its claim to a one-to-one as new")
+    func claims() throws {
+        let model = try Self.seats()
         let nodes = try (1...3).map { try EngineNode(model, node: $0) }
         try Self.reopen(nodes[0])
         let seat = try nodes[0].insert("Seat")

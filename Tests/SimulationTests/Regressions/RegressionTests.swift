@@ -19,6 +19,8 @@ struct RegressionTests {
         var hasJoins = false
         /// Whether something came between the parts of large updates.
         var hasLargeChanges = false
+        /// Whether to-manys had least and greatest counts.
+        var hasCounts = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -653,6 +655,21 @@ struct RegressionTests {
                 one whose log was short gave a piece of it again every two seconds: each time all \
                 that was put together was given up. ProtectionTests.piecesOfTwo.
                 """),
+        Case(
+            seed: 500_010_241, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true, hasCounts: true,
+            lesson: """
+                Law 0, by the simulation. A second fault of the disk struck while it put away what a \
+                first had left of a copy, and it went on with half of one.
+                """),
+        Case(
+            seed: 1291, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true, hasCounts: true,
+            lesson: """
+                Law 10. Where a row is one register any save makes its claim to a one-to-one as new, and \
+                another's may stand then; the context whose save it was went on showing its own, and an \
+                overwrite after that left it. StagedChangesTests.lostClaims.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
@@ -664,7 +681,10 @@ struct RegressionTests {
         options.hasGroupsOfOne = regression.hasGroupsOfOne
         options.hasJoins = regression.hasJoins
         options.hasLargeChanges = regression.hasLargeChanges
-        options.hasCounts = false
+        options.hasCounts = regression.hasCounts
+        options.hasConsumers = false
+        options.hasAddedConstraints = false
+        options.hasCrowds = false
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
