@@ -68,6 +68,12 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case orphanFound
     /// History was purged for its size, though a member was not known to have it.
     case historyPurged
+    /// History was kept beyond its time for a consumer.
+    case historyKept
+    /// A consumer was told that history could not wait for it.
+    case consumerExpired
+    /// A client was told that another node has its save on disk.
+    case saveConfirmed
     /// A copy of another's store was taken over.
     case storeTransferred
     /// A node's own saves that the copy lacked were carried over to it.

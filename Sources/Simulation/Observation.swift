@@ -16,6 +16,8 @@ enum Observation {
     case acknowledged(node: Int, save: SaveRequest, result: SaveResult)
     /// Saves made through a context or by resolving a conflict are done: their dots.
     case performed(node: Int, dots: [Dot])
+    /// A client was told that a node has its save on disk, too.
+    case confirmed(node: Int, dot: Dot, by: NodeID)
     /// A client was told that its save is not done, and why.
     case refused(node: Int, save: SaveRequest, error: CoordinatorError)
     /// A client was told that its save may have been done.

@@ -33,6 +33,14 @@ public struct SimulationOptions: Sendable {
     /// Whether in a quarter of the runs to-manys have least and greatest counts; all else of a seed's
     /// plan is the same, though not what comes of it.
     public var hasCounts = true
+    /// Whether somebody reads histories by name, and some are kept for a short time, in runs in which
+    /// some are short.
+    public var hasConsumers = true
+    /// Whether in half of the runs with a next model and unique keys that one holds objects to a
+    /// constraint which the first has not.
+    public var hasAddedConstraints = true
+    /// Whether three or four nodes join at once, in some runs in which nodes join.
+    public var hasCrowds = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

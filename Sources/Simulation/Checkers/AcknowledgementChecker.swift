@@ -10,7 +10,7 @@ internal import ReferenceModel
 /// store still has it, or was lost itself (DESIGN section 8, retirement). A machine that only went down comes back with all
 /// that it has acknowledged and with all that it has called durable. A save that was refused is
 /// never seen, a save with an ID is done once, and every write that is not visible is accounted
-/// for (DESIGN 5.7).
+/// for (DESIGN 5.7). Of whom a client was told that it has a save on disk, it has, or had.
 struct AcknowledgementChecker: Checker {
     let law = 2
 
@@ -34,6 +34,10 @@ struct AcknowledgementChecker: Checker {
     }
 
     private var disks: [Int: Disk] = [:]
+    /// The node that runs on each machine: a copy of a machine runs the same.
+    private var nodes: [Int: NodeID] = [:]
+    /// All that was ever on a disk of a node.
+    private var everOnDisk: [NodeID: VersionVector] = [:]
     private var acknowledgements: [Acknowledgement] = []
     private var acknowledged = Set<Dot>()
     /// Who was refused, by the mark of the save that its transaction would carry.
@@ -42,7 +46,9 @@ struct AcknowledgementChecker: Checker {
 
     mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
         switch observation {
-        case .started(let node, _, let vector, _): start(node, vector)
+        case .started(let node, let actor, let vector, _):
+            nodes[node] = actor.node
+            start(node, vector)
         case .found(let node, let transactions):
             for transaction in transactions { note(transaction.transaction, node) }
         case .committed(let node, let notice):
@@ -55,6 +61,12 @@ struct AcknowledgementChecker: Checker {
             compareAuthor(save, dot, node, run)
             acknowledge(dot, node)
         case .performed(let node, let dots): for dot in dots { acknowledge(dot, node) }
+        case .confirmed(let node, let dot, let peer):
+            guard everOnDisk[peer]?.contains(dot) != true else { break }
+            findings.note(
+                "confirmed",
+                "\(Telling.node(node)) told that node \(peer) has \(dot) on disk: expected it "
+                    + "there, found that it never was")
         case .refused(let node, let save, _):
             let mark = SaveMark(save)
             if mark.isUnique { refused[mark] = node }
@@ -63,7 +75,9 @@ struct AcknowledgementChecker: Checker {
         case .purged(let node, let vector):
             let saves = disks[node]?.saves ?? [:]
             disks[node]?.saves = saves.filter { !vector.contains($0.value) }
-        case .durable(let node, let vector): disks[node, default: Disk()].owed.join(vector)
+        case .durable(let node, let vector):
+            disks[node, default: Disk()].owed.join(vector)
+            if let own = nodes[node] { everOnDisk[own, default: VersionVector()].join(vector) }
         case .ended(let node, let how): end(node, how)
         case .settled(let final, _): settle(final, run)
         default: break

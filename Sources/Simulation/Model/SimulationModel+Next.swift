@@ -56,9 +56,11 @@ extension SimulationModel {
             later.next = change
             // What broke a count may keep the next one, and the other way round.
             later.counts = Array(choices.counts.reversed())
+            later.unique?.areLabelsHeld = true
             next = SimulationModel.made(later)
             change.hasAdditions = false
             change.policies = [:]
+            later.unique = choices.unique
             later.next = change
             translated = SimulationModel.made(later)
         }

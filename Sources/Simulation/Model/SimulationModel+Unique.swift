@@ -15,6 +15,8 @@ extension SimulationModel {
         var agents: MergePolicy?
         /// The policy of labels, which contacts lead to, and which one constraint holds.
         var labels: MergePolicy = .error
+        /// Whether that constraint is in the model; the next one always has it.
+        var areLabelsHeld = true
         /// The policy of letters, which lead to contacts and which none holds.
         var letters: MergePolicy = .error
         /// Policies of a contact's single properties, where it may have such.
@@ -90,7 +92,7 @@ extension SimulationModel {
                     "contacts", to: "Contact", inverse: "label", isToMany: true),
                 RelationshipDescription("sealed", to: "Contact", inverse: "seal"),
                 RelationshipDescription("marked", to: "Contact", inverse: "labels", isToMany: true),
-            ], uniquenessConstraints: [["name"]])
+            ], uniquenessConstraints: choices.areLabelsHeld ? [["name"]] : [])
     }
 
     private static func letter(_ choices: UniqueChoices) -> EntityDescription {

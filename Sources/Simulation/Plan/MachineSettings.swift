@@ -1,3 +1,4 @@
+internal import Coordinator
 internal import Replication
 
 /// How one machine's process is set up: the product's own settings, some of them odd but legal.
@@ -22,6 +23,11 @@ struct MachineSettings: Hashable, Sendable {
     var pinLimitMilliseconds: UInt64 = 3_600_000
     /// The most bytes of history that the machine keeps; nil for all.
     var historyBytes: UInt64?
+    /// How long history is kept that is stable and read, in milliseconds; nil for as long as the
+    /// product keeps it, which is longer than a run.
+    var historyMilliseconds: UInt64?
+    /// Whether somebody reads its history by name.
+    var hasConsumer = false
     /// Whether every save is a group of its own, so that others come between the parts of a large one.
     var hasGroupsOfOne = false
     /// Whether such large ones may also change what is there.
@@ -30,6 +36,15 @@ struct MachineSettings: Hashable, Sendable {
     var joinsAlways = false
     /// How far the machine's clock is off from the start, in milliseconds.
     var clockOffset: Int64 = 0
+
+    /// How much history it keeps; nil for all of it.
+    var historyLimits: HistoryLimits? {
+        if historyBytes == nil, historyMilliseconds == nil { return nil }
+        var limits = HistoryLimits()
+        if let historyBytes { limits.maximumBytes = historyBytes }
+        if let historyMilliseconds { limits.keepMilliseconds = historyMilliseconds }
+        return limits
+    }
 
     /// Draws settings: mostly the defaults, and each oddity by itself with some chance.
     static func draw(_ generator: inout SeededGenerator) -> MachineSettings {

@@ -33,6 +33,7 @@ extension RunPlan {
                 count: 1 + generator.number(below: 4), &generator)
             if options.hasFaults { drawTrouble(at: founders + place, from: time, &generator) }
         }
+        defer { if options.hasCrowds { drawCrowd(seed, founders + joins) } }
         for _ in 0..<departures {
             let node = generator.number(below: founders + joins)
             let time =
@@ -44,6 +45,21 @@ extension RunPlan {
             } else {
                 drawRetirement(of: node, at: time, &generator)
             }
+        }
+    }
+
+    /// Lets several more nodes join at once, in some runs.
+    ///
+    /// - Parameter first: the number of the first of them.
+    private mutating func drawCrowd(_ seed: UInt64, _ first: Int) {
+        var generator = SeededGenerator(seed: seed &* 0x8CB9_2BA7_2F3D_8DD7 &+ 13)
+        guard generator.chance(in: 4) else { return }
+        let time = UInt64(generator.number(below: Int(chaosMilliseconds * 3 / 4)))
+        for node in first..<(first + 3 + generator.number(below: 2)) {
+            joiners.append(drawJoiner(&generator))
+            add(
+                .join(node: node), at: time + UInt64(generator.number(below: 500)), &generator)
+            drawWork(at: node, from: time, to: chaosMilliseconds, count: 1, &generator)
         }
     }
 

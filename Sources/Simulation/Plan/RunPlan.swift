@@ -36,6 +36,10 @@ struct RunPlan {
         if options.hasCounts { choices?.counts = SimulationModel.drawCounts(seed) }
         var later = SeededGenerator(seed: seed &* 0x8CB9_2BA7_2F3D_8DD7 &+ 17)
         let changes = options.hasModelChanges && later.chance(in: 6)
+        if changes, options.hasAddedConstraints {
+            var held = SeededGenerator(seed: seed &* 0xD6E8_FEB8_6659_FD93 &+ 23)
+            choices?.unique?.areLabelsHeld = held.chance(in: 2)
+        }
         succession = changes ? choices.map { .init($0, &later) } : nil
         model = options.model ?? succession?.first ?? SimulationModel.made(choices ?? .init())
         // Small clusters meet most of what large ones do, in a fraction of the time.
@@ -78,6 +82,18 @@ struct RunPlan {
         }
     }
 
+    /// Lets somebody read the history of some machines, of which some forget it soon.
+    private mutating func drawConsumers() {
+        var generator = SeededGenerator(seed: seed &* 0xD6E8_FEB8_6659_FD93 &+ 19)
+        for place in machines.indices {
+            machines[place].hasConsumer = generator.chance(in: 2)
+            if generator.chance(in: 2) {
+                machines[place].historyMilliseconds = UInt64(
+                    100 + generator.number(below: 20_000))
+            }
+        }
+    }
+
     /// Lets some machines keep little history, and take copies of stores rather than short logs.
     private mutating func drawHistory(_ options: SimulationOptions) {
         var generator = SeededGenerator(seed: seed &* 0xA076_1D64_78BD_642F &+ 7)
@@ -96,6 +112,7 @@ struct RunPlan {
             machines[place].limits.transferRetryMilliseconds = 5_000
             machines[place].limits.transferTimeoutMilliseconds = 10_000
         }
+        if options.hasConsumers { drawConsumers() }
         guard options.hasJoins else { return }
         for place in machines.indices {
             machines[place].joinsAlways = generator.number(below: 2) == 0

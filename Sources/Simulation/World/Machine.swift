@@ -46,6 +46,8 @@ final class Machine {
     var membershipAtEnd = Membership()
     /// What the store in ``image`` tells of members.
     var imageMembership = Membership()
+    /// What the consumer of its history has read, or knew when it was registered.
+    var consumed: VersionVector?
     /// Whether its disk has been full, and no client has been told of a save since.
     var wasFull = false
     /// When it was last told of a later incarnation of itself.

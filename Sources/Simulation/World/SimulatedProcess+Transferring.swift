@@ -76,23 +76,21 @@ extension SimulatedProcess {
     }
 
     func tendHistory() {
-        guard isAlive, let bytes = machine.settings.historyBytes else { return }
+        guard isAlive, let limits = machine.settings.historyLimits else { return }
         let status = replicator.status
         if let elsewhere = status.recordedElsewhere {
-            purge(
-                over: bytes, HistoryKnowledge(stable: status.stable, elsewhere: elsewhere))
+            purge(limits, HistoryKnowledge(stable: status.stable, elsewhere: elsewhere))
         }
         if isAlive { outgoing.tend() }
     }
 
-    private func purge(over bytes: UInt64, _ knowledge: HistoryKnowledge) {
-        var limits = HistoryLimits()
-        limits.maximumBytes = bytes
+    private func purge(_ limits: HistoryLimits, _ knowledge: HistoryKnowledge) {
         rememberJournal()
         guard isAlive else { return }
         let result = run { try $0.tendHistory(limits, knowledge) }
         guard case .success(let tended) = result else { return }
         if tended.purgedUnstable > 0 { met(.historyPurged) }
+        if case .consumer = tended.hold { met(.historyKept) }
         let purged = run { try $0.read { try $0.purgedVector } }
         if case .success(let vector) = purged { observe { .purged(node: $0, vector: vector) } }
     }

@@ -26,7 +26,7 @@ final class SimulatedProcess {
     let recoveryAtOpening: StoreRecovery
     unowned let world: World
     private(set) var replicator: Replicator
-    private var generator: SeededGenerator
+    var generator: SeededGenerator
     private let mailbox = Mailbox()
     let outgoing: OutgoingTransfer
     let incoming: IncomingTransfer
@@ -51,6 +51,9 @@ final class SimulatedProcess {
     private var nextDurableAt: UInt64 = 0
     private var nextRecordAt: UInt64 = 0
     private var nextSecondAt: UInt64 = 0
+    /// Saves that are waited for until other nodes have them on disk, and who has told so.
+    private var unconfirmed: [(dot: Dot, peers: [NodeID])] = []
+    private static let unconfirmedSaves = 8
     private var nextCollectionAt: UInt64 = 0
     /// The latest wall time that this life has seen.
     private var latestWall: UInt64 = 0
@@ -422,6 +425,8 @@ final class SimulatedProcess {
             noteGauges()
             tendPins()
             tendHistory()
+            consume()
+            tellConfirmed()
         }
     }
 
@@ -498,6 +503,7 @@ final class SimulatedProcess {
             checkTimestamps(notice)
             noteReleases(notice)
             guard notice.isLocal else { continue }
+            noteUnconfirmed(notice.transactions.map(\.dot))
             // As in the product: a local commit has waited for the disk. What is durable by now may be
             // more, of groups that are told of later.
             let committed = StoreState(
@@ -627,6 +633,34 @@ final class SimulatedProcess {
             $0.earlyReads.append(read)
             $0.answerReads()
         }
+    }
+
+    // MARK: Acknowledgements
+
+    /// Lets some saves be waited for until other nodes have them on disk.
+    private func noteUnconfirmed(_ dots: [Dot]) {
+        for dot in dots where unconfirmed.count < Self.unconfirmedSaves {
+            unconfirmed.append((dot, []))
+        }
+    }
+
+    /// Tells which nodes are known to have those saves on disk, as clients are told that ask for it.
+    private func tellConfirmed() {
+        guard isAlive, !unconfirmed.isEmpty else { return }
+        let peers = replicator.status.peers.filter(\.isAgreed)
+        for place in unconfirmed.indices {
+            for peer in peers
+            where peer.durable.contains(unconfirmed[place].dot)
+                && !unconfirmed[place].peers.contains(peer.node)
+            {
+                unconfirmed[place].peers.append(peer.node)
+                let dot = unconfirmed[place].dot
+                met(.saveConfirmed)
+                observe { .confirmed(node: $0, dot: dot, by: peer.node) }
+            }
+        }
+        // The rest have long been waited for.
+        if unconfirmed.count == Self.unconfirmedSaves { unconfirmed.removeFirst() }
     }
 
     /// Answers log reads; one that is ahead of what the replicator has heard of waits, as in the

@@ -24,7 +24,8 @@ extension World {
         case .settled(let final, _):
             final.keys.contains { machines[$0].edition == 0 } ? 0 : 1
         case .started(let node, _, _, _), .found(let node, _), .committed(let node, _),
-            .acknowledged(let node, _, _), .performed(let node, _), .refused(let node, _, _),
+            .acknowledged(let node, _, _), .performed(let node, _), .confirmed(let node, _, _),
+            .refused(let node, _, _),
             .unknown(let node, _, _), .read(let node, _), .pinned(let node, _, _),
             .pinRead(let node, _, _), .pinExpired(let node, _), .contextSaved(let node, _),
             .ended(let node, _), .tookOver(let node, _), .durable(let node, _),
