@@ -122,7 +122,9 @@ extension World {
         telling: (Machine) -> (membership: Membership, configured: [NodeID])?
     ) -> Bool {
         func told(by node: NodeID) -> [NodeID] {
-            machine(Int(node.rawValue) - 1).flatMap(telling)?.membership.current ?? []
+            // Nobody listens to one that departed.
+            guard everChanged[node]?.departure == nil else { return [] }
+            return machine(Int(node.rawValue) - 1).flatMap(telling)?.membership.current ?? []
         }
         // Who was never started has nothing that others lack.
         let members = started(by: knownMembership).filter { telling($0) != nil }

@@ -663,6 +663,14 @@ struct RegressionTests {
                 first had left of a copy, and it went on with half of one.
                 """),
         Case(
+            seed: 530_049_748, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true, hasCounts: true,
+            lesson: """
+                Law 1, by the plan. Of a join two of three members knew: one was retired by the third, the \
+                other put back to before it. Who joined was then known to nobody but itself, for \
+                nobody listens to one that was retired.
+                """),
+        Case(
             seed: 1291, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
             hasJoins: true, hasLargeChanges: true, hasCounts: true,
             lesson: """
