@@ -77,13 +77,17 @@ final class ServedNode {
     }
 
     /// Starts the process.
-    func start() throws {
+    ///
+    /// - Parameter isIdle: whether it gets what others leave of the processors only.
+    func start(isIdle: Bool = false) throws {
         guard FileManager.default.createFile(atPath: output, contents: nil),
             let log = FileHandle(forWritingAtPath: output)
         else { throw BenchmarkError("\(output) cannot be written.") }
         let process = Process()
-        process.executableURL = try Self.program()
-        process.arguments = ["serve", "--config", configuration]
+        let program = try Self.program()
+        let arguments = ["serve", "--config", configuration]
+        process.executableURL = isIdle ? URL(fileURLWithPath: "/usr/bin/chrt") : program
+        process.arguments = (isIdle ? ["--idle", "0", program.path] : []) + arguments
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = log
         process.standardError = log

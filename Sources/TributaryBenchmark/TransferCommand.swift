@@ -28,6 +28,13 @@ struct TransferCommand: AsyncParsableCommand {
     @Option(help: "How many new nodes join at once.")
     var joiners = 1
 
+    @Flag(
+        help: """
+            Give the new nodes only what others leave of the processors, as if they had a machine of \
+            their own: what is left is the giver's part.
+            """)
+    var idleTakers = false
+
     func validate() throws {
         guard (1...16).contains(joiners) else {
             throw ValidationError("--joiners is 1 to 16.")
@@ -75,7 +82,8 @@ struct TransferCommand: AsyncParsableCommand {
         let who = joiners == 1 ? "A new node takes" : "\(joiners) new nodes at once take"
         var table = MarkdownTable(
             "\(who) over \(Figures.text(Double(rows), 0)) rows "
-                + "(\(Figures.text(median(\.storeMegabytes), 0)) MB)",
+                + "(\(Figures.text(median(\.storeMegabytes), 0)) MB)"
+                + (idleTakers ? ", with what others leave of the processors" : ""),
             columns: ["", "median of \(outcomes.count)"])
         if joiners == 1 {
             table.add(
@@ -131,7 +139,7 @@ struct TransferCommand: AsyncParsableCommand {
             try await Task.sleep(for: .seconds(5))
             outcome.before = pace.take()
             let start = Clocks.seconds()
-            for taker in takers { try taker.start() }
+            for taker in takers { try taker.start(isIdle: idleTakers) }
             outcome.seconds = try await waitUntilTaken(takers, since: start)
             outcome.meanwhile = pace.take()
             saving.cancel()
