@@ -52,8 +52,7 @@ final class SimulatedProcess {
     private var nextRecordAt: UInt64 = 0
     private var nextSecondAt: UInt64 = 0
     /// Saves that are waited for until other nodes have them on disk, and who has told so.
-    private var unconfirmed: [(dot: Dot, peers: [NodeID])] = []
-    private static let unconfirmedSaves = 8
+    var unconfirmed: [(dot: Dot, peers: [NodeID])] = []
     private var nextCollectionAt: UInt64 = 0
     /// The latest wall time that this life has seen.
     private var latestWall: UInt64 = 0
@@ -633,34 +632,6 @@ final class SimulatedProcess {
             $0.earlyReads.append(read)
             $0.answerReads()
         }
-    }
-
-    // MARK: Acknowledgements
-
-    /// Lets some saves be waited for until other nodes have them on disk.
-    private func noteUnconfirmed(_ dots: [Dot]) {
-        for dot in dots where unconfirmed.count < Self.unconfirmedSaves {
-            unconfirmed.append((dot, []))
-        }
-    }
-
-    /// Tells which nodes are known to have those saves on disk, as clients are told that ask for it.
-    private func tellConfirmed() {
-        guard isAlive, !unconfirmed.isEmpty else { return }
-        let peers = replicator.status.peers.filter(\.isAgreed)
-        for place in unconfirmed.indices {
-            for peer in peers
-            where peer.durable.contains(unconfirmed[place].dot)
-                && !unconfirmed[place].peers.contains(peer.node)
-            {
-                unconfirmed[place].peers.append(peer.node)
-                let dot = unconfirmed[place].dot
-                met(.saveConfirmed)
-                observe { .confirmed(node: $0, dot: dot, by: peer.node) }
-            }
-        }
-        // The rest have long been waited for.
-        if unconfirmed.count == Self.unconfirmedSaves { unconfirmed.removeFirst() }
     }
 
     /// Answers log reads; one that is ahead of what the replicator has heard of waits, as in the

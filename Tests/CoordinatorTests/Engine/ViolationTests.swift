@@ -164,14 +164,20 @@ struct ViolationTests {
 
     // MARK: Counts
 
-    @Test("A to-many that a merge leaves with too few is listed, until it has enough")
-    func lacking() throws {
+    /// A team that a merge has left with the last of three players.
+    private func lackingTeam() throws -> (team: ManagedObjectID, players: [ManagedObjectID]) {
         let (team, players, _) = try team(3)
         try meet()
         try one.delete(players[0])
         try two.delete(players[1])
         #expect(try counts().isEmpty)
         try meet()
+        return (team, players)
+    }
+
+    @Test("A to-many that a merge leaves with too few is listed, until it has enough")
+    func lacking() throws {
+        let (team, _) = try lackingTeam()
         let conflict = try #require(try counts().first)
         #expect(conflict.id.description == "Team.\(team.row).players.count")
         #expect(conflict.kind == .count && conflict.state == .settled)
@@ -259,11 +265,7 @@ struct ViolationTests {
 
     @Test("It closes with its object, and opens with it")
     func owner() throws {
-        let (team, players, _) = try team(3)
-        try meet()
-        try one.delete(players[0])
-        try two.delete(players[1])
-        try meet()
+        let (team, players) = try lackingTeam()
         #expect(try counts().count == 1)
         let id = try #require(try counts().first).id
         let _: SaveResult = try one.coordinator.resolve(id, .delete)
@@ -367,11 +369,7 @@ struct ViolationTests {
 
     @Test("What a merge has left wrong stops nobody who does not name it")
     func wrongBefore() throws {
-        let (team, players, _) = try team(3)
-        try meet()
-        try one.delete(players[0])
-        try two.delete(players[1])
-        try meet()
+        let (team, players) = try lackingTeam()
         #expect(try counts().count == 1)
         #expect(try failures(one.deletion(players[2])) == [])
         #expect(try failures(one.insertion("Player", -1, ["team": .reference(team.row)])) == [])
