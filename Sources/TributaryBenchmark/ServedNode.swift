@@ -20,13 +20,19 @@ final class ServedNode {
     }
 
     /// Writes the configuration of nodes that know each other, and starts none of them.
-    static func prepare(_ count: Int, in workspace: Workspace) throws -> [ServedNode] {
+    ///
+    /// - Parameter others: where all nodes but the first have their stores; nil for the same folder.
+    static func prepare(
+        _ count: Int, in workspace: Workspace, others: Workspace? = nil
+    ) throws -> [ServedNode] {
         try write(SampleData.modelJSON, to: workspace.file("model.json"))
         let ports = try FreePorts.take(count * 3)
         return try (1...count).map { number in
             let own = (number - 1) * 3
+            let folder = number == 1 ? workspace : others ?? workspace
             var lines = [
-                "cluster: benchmark", "node: \(number)", "store: n\(number).sqlite",
+                "cluster: benchmark", "node: \(number)",
+                "store: \(folder.file("n\(number).sqlite"))",
                 "model: model.json", "http:", "  listen: 127.0.0.1:\(ports[own])",
             ]
             if count > 1 {
@@ -58,12 +64,13 @@ final class ServedNode {
     ///
     /// - Parameters:
     ///   - started: how many of them are started, from the first; nil for all.
+    ///   - others: where all but the first have their stores; nil for the same folder.
     ///   - prepare: what to do before, such as filling a store.
     static func with<Result>(
-        _ count: Int, started: Int? = nil, in workspace: Workspace,
+        _ count: Int, started: Int? = nil, in workspace: Workspace, others: Workspace? = nil,
         prepare: () throws -> Void = {}, _ body: ([ServedNode]) async throws -> Result
     ) async throws -> Result {
-        let nodes = try Self.prepare(count, in: workspace)
+        let nodes = try Self.prepare(count, in: workspace, others: others)
         defer {
             for node in nodes { node.end() }
         }

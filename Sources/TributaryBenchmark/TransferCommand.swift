@@ -35,6 +35,14 @@ struct TransferCommand: AsyncParsableCommand {
             """)
     var idleTakers = false
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            Where the new nodes have their stores, such as in memory: as if they had a disk of \
+            their own.
+            """, valueName: "directory"))
+    var takersDirectory: String?
+
     func validate() throws {
         guard (1...16).contains(joiners) else {
             throw ValidationError("--joiners is 1 to 16.")
@@ -69,7 +77,9 @@ struct TransferCommand: AsyncParsableCommand {
             outcomes.append(
                 try await Workspace.with(common.directory, "transfer") { workspace in
                     try fill(workspace)
-                    return try await once(workspace)
+                    return try await Workspace.with(
+                        takersDirectory ?? workspace.path, "takers"
+                    ) { try await once(workspace, takersIn: $0) }
                 })
         }
         return table(outcomes)
@@ -83,7 +93,8 @@ struct TransferCommand: AsyncParsableCommand {
         var table = MarkdownTable(
             "\(who) over \(Figures.text(Double(rows), 0)) rows "
                 + "(\(Figures.text(median(\.storeMegabytes), 0)) MB)"
-                + (idleTakers ? ", with what others leave of the processors" : ""),
+                + (idleTakers ? ", with what others leave of the processors" : "")
+                + (takersDirectory == nil ? "" : ", onto another disk"),
             columns: ["", "median of \(outcomes.count)"])
         if joiners == 1 {
             table.add(
@@ -127,11 +138,15 @@ struct TransferCommand: AsyncParsableCommand {
         return table
     }
 
-    private func once(_ workspace: Workspace) async throws -> Outcome {
+    private func once(
+        _ workspace: Workspace, takersIn others: Workspace
+    ) async throws -> Outcome {
         var outcome = Outcome()
         outcome.storeMegabytes = Double(size(workspace.file("n1.sqlite"))) / 1e6
         outcome.copying = try Clocks.measure { try copy(workspace) }.wall
-        return try await ServedNode.with(1 + joiners, started: 1, in: workspace) { nodes in
+        return try await ServedNode.with(
+            1 + joiners, started: 1, in: workspace, others: others
+        ) { nodes in
             let takers = nodes.dropFirst()
             let pace = Pace()
             let saver = try HTTPSaver(url: nodes[0].url)
