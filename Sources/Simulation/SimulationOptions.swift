@@ -41,6 +41,9 @@ public struct SimulationOptions: Sendable {
     public var hasAddedConstraints = true
     /// Whether three or four nodes join at once, in some runs in which nodes join.
     public var hasCrowds = true
+    /// Whether in a sixth of the runs in which nobody joins or departs some nodes never reach each
+    /// other; all else of a seed's plan is the same, though not what comes of it.
+    public var hasPartialMeshes = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

@@ -15,6 +15,9 @@ struct RunPlan {
     var joiners: [MachineSettings] = []
     /// The network while the faults last.
     var network: NetworkSettings
+    /// Pairs of founders, the lower number first, that have no way to each other, ever: what one of
+    /// them saves gets to the other through others.
+    var strangers: Set<SimulatedNetwork.Link> = []
     /// How long work and faults last, in virtual milliseconds.
     var chaosMilliseconds: UInt64
     /// What happens, in order of time.
@@ -68,8 +71,43 @@ struct RunPlan {
         if succession != nil { drawMigrations(&later) }
         if options.hasTransfers { drawHistory(options) }
         if options.hasGroupsOfOne { drawGroups(options) }
+        if options.hasPartialMeshes { drawStrangers() }
         // Sorting is stable by time and then by seed, so no order hangs on how it was drawn.
         events.sort { ($0.milliseconds, $0.seed) < ($1.milliseconds, $1.seed) }
+    }
+
+    /// Lets some pairs of machines have no way to each other, so that all still reach all through
+    /// others.
+    private mutating func drawStrangers() {
+        var generator = SeededGenerator(seed: seed &* 0x9FB2_1C65_1E98_DF25 &+ 29)
+        // Who stands between two others may depart, and would leave them without a way; and who
+        // never meets its founders is not joined by others (ARCHITECTURE, failure model).
+        guard generator.chance(in: 6), machines.count > 2, joiners.isEmpty, !hasDepartures
+        else { return }
+        let pairs = machines.indices.flatMap { one in
+            machines.indices.filter { $0 > one }.map {
+                SimulatedNetwork.Link(from: one, to: $0)
+            }
+        }
+        for pair in pairs.shuffled(using: &generator) where generator.chance(2, in: 3) {
+            if Self.isConnected(machines.count, pairs.filter { $0 != pair && !strangers.contains($0) })
+            {
+                strangers.insert(pair)
+            }
+        }
+    }
+
+    /// Whether there is a way from each of some machines to each other.
+    private static func isConnected(_ count: Int, _ pairs: [SimulatedNetwork.Link]) -> Bool {
+        var reached: Set = [0]
+        // One further round for each machine is enough.
+        for _ in 0..<count {
+            for pair in pairs {
+                if reached.contains(pair.from) { reached.insert(pair.to) }
+                if reached.contains(pair.to) { reached.insert(pair.from) }
+            }
+        }
+        return reached.count == count
     }
 
     /// Lets each save be a group of its own on some machines.

@@ -165,6 +165,10 @@ final class World {
             sender: Int(process.machine.node.rawValue), channel: channel, bytes: bytes,
             senderLife: process.life, receiverLife: machines[number].lives)
         statistics.frames += 1
+        guard !areStrangers(process.machine, machines[number]) else {
+            statistics.framesLost += 1
+            return channel != .exchange
+        }
         switch network.send(frame, now: microseconds, &generator) {
         case .waits: return true
         case .lost:
@@ -176,6 +180,12 @@ final class World {
             for time in times { queue.add(at: time) { [self] in deliver(frame) } }
             return true
         }
+    }
+
+    /// Whether two machines have no way to each other, ever.
+    private func areStrangers(_ one: Machine, _ other: Machine) -> Bool {
+        let numbers = [one, other].map { Int($0.node.rawValue) - 1 }.sorted()
+        return plan.strangers.contains(.init(from: numbers[0], to: numbers[1]))
     }
 
     private func deliver(_ frame: SimulatedNetwork.Frame) {
@@ -361,6 +371,9 @@ final class World {
         for machine in machines {
             trace { "node \(machine.number + 1) has \(machine.settings)" }
         }
+        for pair in plan.strangers.sorted(by: { ($0.from, $0.to) < ($1.from, $1.to) }) {
+            trace { "nodes \(pair.from + 1) and \(pair.to + 1) never reach each other" }
+        }
         for machine in machines { start(machine) }
         for event in plan.events {
             queue.add(at: event.milliseconds * 1_000) { [self] in carryOut(event) }
@@ -441,6 +454,8 @@ final class World {
         guard hasConverged else {
             return violate(1, "\(when) the nodes do not converge: \(standings)")
         }
+        // Who never hears another cannot know what that one has, and collects nothing.
+        guard plan.strangers.isEmpty else { return live(until: milliseconds + 2_000) }
         let limit = milliseconds + Self.collectionMilliseconds
         while !hasCollected, milliseconds < limit { live(until: milliseconds + 250) }
         if !hasCollected { violate(8, "\(when) not all becomes stable: \(standings)") }
