@@ -17,7 +17,7 @@ extension StoreEngine {
             for counted in planned.table.counted {
                 let count = try plannedMembers(of: counted.relationship, row: row, &plan).count
                 note(
-                    counted.violation(of: count), of: counted, planned.name,
+                    counted.violation(of: count), of: counted, "\(planned.name)",
                     planned.table.entity.name, count, &plan)
             }
         }
@@ -31,13 +31,17 @@ extension StoreEngine {
                 atMost: max(counted.least, counted.most + 1) + change.leaving)
             if counted.violation(of: before) != nil { continue }
             let after = before - change.leaving + change.joining
+            guard let violation = counted.violation(of: after) else { continue }
+            let object = try load(table(change.entity), owner.row)?.objectID
             note(
-                counted.violation(of: after), of: counted, owner.row, change.entity, after, &plan)
+                violation, of: counted,
+                object?.uriRepresentation(cluster: cluster) ?? "\(owner.row)",
+                object?.entityName ?? change.entity, after, &plan)
         }
     }
 
     private func note(
-        _ violation: ConflictViolation?, of counted: CountedRelationship, _ row: RowID,
+        _ violation: ConflictViolation?, of counted: CountedRelationship, _ object: String,
         _ entity: String, _ count: Int, _ plan: inout SavePlan
     ) {
         let name = "\(entity).\(counted.relationship.name)"
@@ -54,7 +58,7 @@ extension StoreEngine {
         }
         plan.failures.append(
             ValidationFailure(
-                object: "\(row)", property: counted.relationship.name, code: code,
+                object: object, property: counted.relationship.name, code: code,
                 message: message))
     }
 
@@ -90,7 +94,9 @@ extension StoreEngine {
                 keyPath: count] += 1
         }
         for row in plan.order {
-            guard let planned = plan.rows[row], planned.table.isCounting else { continue }
+            guard let planned = plan.rows[row], planned.table.isCounting,
+                !hasSuccessor(planned)
+            else { continue }
             for reference in planned.table.countedReferences {
                 let (before, after) = try shownTargets(of: reference, planned, plan)
                 if before == after { continue }
@@ -98,17 +104,29 @@ extension StoreEngine {
                 if let after { change(after, reference.counted, reference.target, \.joining) }
             }
         }
-        for (key, isFirst, counted, entity) in try changedLinks(plan) {
-            guard let link = model.link(named: key.link) else { continue }
-            let isShown = try isShown(link, source: key.source, target: key.target)
-            let isKept = !plan.deletes(key.source) && !plan.deletes(key.target)
-            let isPlanned = isKept && plan.links[key] ?? isShown
-            if isShown == isPlanned { continue }
-            change(
-                isFirst ? key.source : key.target, counted, entity,
-                isShown ? \.leaving : \.joining)
+        for name in countedLinks.sorted() {
+            guard let link = model.link(named: name) else { continue }
+            for isFirst in [true, false] {
+                guard let counted = counted(link, isFirst: isFirst) else { continue }
+                for key in try changedLinks(link, isFirst: isFirst, plan) {
+                    let owner = isFirst ? key.source : key.target
+                    guard let (before, after) = try shown(key, of: link, isFirst: isFirst, plan),
+                        before != after
+                    else { continue }
+                    change(
+                        owner, counted, isFirst ? link.source : link.target,
+                        before ? \.leaving : \.joining)
+                }
+            }
         }
         return changes
+    }
+
+    /// Whether another row of its group comes to be shown in a row's place, so that what the row led
+    /// to may lose nothing by its going. The journal tells what comes of it.
+    private func hasSuccessor(_ planned: SavePlan.Row) -> Bool {
+        planned.kind == .delete && !planned.writesGroup
+            && !(planned.loaded?.eclipsed.isEmpty ?? true)
     }
 
     /// What a reference of a row shows before a save and after it; nil where it shows nothing.
@@ -130,45 +148,45 @@ extension StoreEngine {
         return (before, try shownRow(target, root: reference.root))
     }
 
-    /// The links of counted to-manys that a save may change, each with the side that is counted.
+    /// The links that a save may change for owners that it does not name.
+    ///
+    /// - Parameter isFirst: whether the owners are the links' sources.
     private func changedLinks(
-        _ plan: SavePlan
-    ) throws -> [(SavePlan.LinkKey, isFirst: Bool, CountedRelationship, entity: String)] {
-        var changed: [(SavePlan.LinkKey, isFirst: Bool, CountedRelationship, entity: String)] = []
-        for name in countedLinks.sorted() {
-            guard let link = model.link(named: name) else { continue }
-            var keys = plan.linkOrder.filter { $0.link == name }
-            for row in plan.order where plan.deletes(row) {
-                keys += try links(name, of: row).filter { plan.links[$0] == nil }
-            }
-            guard !keys.isEmpty else { continue }
-            for (entity, isFirst) in [(link.source, true), (link.target, false)] {
-                let side = ManagedObjectModel.RelationshipStorage.link(
-                    name: name, isFirst: isFirst)
-                let relationships = model.entity(named: entity)?.relationships ?? []
-                guard
-                    let counted = relationships.first(where: { $0.storage == side })
-                        .flatMap(CountedRelationship.init)
-                else { continue }
-                changed += Set(keys).sorted().map { ($0, isFirst, counted, entity) }
+        _ link: ManagedObjectModel.Link, isFirst: Bool, _ plan: SavePlan
+    ) throws -> [SavePlan.LinkKey] {
+        var keys = Set(plan.linkOrder.filter { $0.link == link.name })
+        let root = model.entity(named: isFirst ? link.target : link.source)?.root
+        let (near, far) = isFirst ? ("target", "source") : ("source", "target")
+        for row in plan.order where plan.deletes(row) {
+            guard plan.rows[row]?.table.entity.root == root else { continue }
+            let statement = try database.prepared(
+                "SELECT \(far) FROM \(EntityTable.quote(link.name)) WHERE \(near) = ?1 AND _alive")
+            statement.bind(1, row.rawValue)
+            while try statement.step() {
+                let owner = RowID(statement.integer(0))
+                keys.insert(
+                    SavePlan.LinkKey(
+                        link: link.name, source: isFirst ? owner : row,
+                        target: isFirst ? row : owner))
             }
         }
-        return changed
+        return keys.filter { plan.rows[isFirst ? $0.source : $0.target] == nil }.sorted()
     }
 
-    /// The links of a row that are shown.
-    private func links(_ name: String, of row: RowID) throws -> [SavePlan.LinkKey] {
-        let statement = try database.prepared(
-            "SELECT source, target FROM \(EntityTable.quote(name)) "
-                + "WHERE (source = ?1 OR target = ?1) AND _alive")
-        statement.bind(1, row.rawValue)
-        var keys: [SavePlan.LinkKey] = []
-        while try statement.step() {
-            keys.append(
-                SavePlan.LinkKey(
-                    link: name, source: RowID(statement.integer(0)),
-                    target: RowID(statement.integer(1))))
-        }
-        return keys
+    /// Whether a link is shown at its owner before a save and after it; nil where nobody can tell.
+    ///
+    /// A link outlives its ends: who is deleted, or eclipsed, keeps what it had, and shows none of it.
+    private func shown(
+        _ key: SavePlan.LinkKey, of link: ManagedObjectModel.Link, isFirst: Bool, _ plan: SavePlan
+    ) throws -> (Bool, Bool)? {
+        let (owner, member) = isFirst ? (key.source, key.target) : (key.target, key.source)
+        let roots = [link.source, link.target].map { model.entity(named: $0)?.root ?? "" }
+        let planned = plan.rows[member]
+        if let planned, hasSuccessor(planned) { return nil }
+        guard try isVisible(owner, root: roots[isFirst ? 0 : 1]) else { return nil }
+        let isAlive = try isShown(link, source: key.source, target: key.target)
+        let isThere = try isVisible(member, root: roots[isFirst ? 1 : 0])
+        let isLeft = planned.map { $0.kind != .delete } ?? isThere
+        return (isAlive && isThere, isLeft && plan.links[key] ?? isAlive)
     }
 }

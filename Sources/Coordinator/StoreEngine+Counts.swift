@@ -32,16 +32,24 @@ extension StoreEngine {
 
     /// Notes the ends of a link that is shown otherwise than before.
     func noteCounts(_ link: ManagedObjectModel.Link, source: RowID, target: RowID) {
-        guard countedLinks.contains(link.name) else { return }
-        recounted[source] = table(link.source)
-        recounted[target] = table(link.target)
+        if counted(link, isFirst: true) != nil { recounted[source] = table(link.source) }
+        if counted(link, isFirst: false) != nil { recounted[target] = table(link.target) }
+    }
+
+    /// The to-many at one side of a link, where it has a least or greatest count.
+    func counted(_ link: ManagedObjectModel.Link, isFirst: Bool) -> CountedRelationship? {
+        guard countedLinks.contains(link.name) else { return nil }
+        let side = ManagedObjectModel.RelationshipStorage.link(name: link.name, isFirst: isFirst)
+        return table(isFirst ? link.source : link.target).counted.first {
+            $0.relationship.storage == side
+        }
     }
 
     /// Notes what is at the other ends of a row's links.
     func noteCounts(
         _ link: ManagedObjectModel.Link, ofAll far: String, with near: String, _ row: RowID
     ) throws {
-        guard countedLinks.contains(link.name) else { return }
+        guard counted(link, isFirst: far == "source") != nil else { return }
         let statement = try database.prepared(
             "SELECT \(far) FROM \(EntityTable.quote(link.name)) WHERE \(near) = ?1 AND _alive")
         statement.bind(1, row.rawValue)

@@ -208,7 +208,7 @@ extension ManagedObjectContext {
             if !kept.isEmpty { restoreReferences(in: object, to: kept) }
             let row = rows.removeValue(forKey: object.objectID)
             if object.change == .updated { changes.updated.insert(object) }
-            if row?.values != nil { isSurprising = true }
+            if let values = row?.values, values != object.values { isSurprising = true }
             settle(object, row)
         }
         for object in saved.deleted {

@@ -333,7 +333,9 @@ struct ViolationTests {
             tooMany.map(\.code) == [
                 .relationshipLacksMinimumCount, .relationshipExceedsMaximumCount,
             ])
-        #expect(tooMany.map(\.object) == [reds, greens].map { "\($0.row)" })
+        #expect(
+            tooMany.map(\.object)
+                == [reds, greens].map { $0.uriRepresentation(cluster: "test") })
         #expect(tooMany.map(\.property) == ["players", "players"])
         #expect(
             try failures(one.insertion("Player", -1, ["team": .reference(greens.row)]))

@@ -1,0 +1,139 @@
+import Coordinator
+import Merge
+import Testing
+
+/// What counts do not forbid: they are of what is shown, before a save and after it.
+@Suite("Saves and the counts of objects that they do not name")
+struct CountValidationTests {
+    private static func model() throws -> ManagedObjectModel {
+        try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Team", mergePolicy: .mergeByPropertyObjectTrump,
+                attributes: [AttributeDescription("name", .string)],
+                relationships: [
+                    RelationshipDescription(
+                        "players", to: "Player", inverse: "team", isToMany: true, minimumCount: 2),
+                    RelationshipDescription(
+                        "coaches", to: "Coach", inverse: "teams", isToMany: true,
+                        isOptional: false),
+                ], uniquenessConstraints: [["name"]]),
+            EntityDescription(
+                "Player", mergePolicy: .mergeByPropertyObjectTrump,
+                attributes: [AttributeDescription("shirt", .string)],
+                relationships: [RelationshipDescription("team", to: "Team", inverse: "players")],
+                uniquenessConstraints: [["shirt"]]),
+            EntityDescription(
+                "Coach", mergePolicy: .mergeByPropertyObjectTrump,
+                attributes: [AttributeDescription("badge", .string)],
+                relationships: [
+                    RelationshipDescription("teams", to: "Team", inverse: "coaches", isToMany: true)
+                ], uniquenessConstraints: [["badge"]]),
+        ])
+    }
+
+    let one: EngineNode
+    let two: EngineNode
+
+    init() throws {
+        let model = try Self.model()
+        one = try EngineNode(model, node: 1)
+        two = try EngineNode(model, node: 2)
+    }
+
+    /// A team with two players, and coaches that are there already or one of its own.
+    private func team(
+        _ name: String, on node: EngineNode, coaches: [ManagedObjectID] = []
+    ) throws -> (team: ManagedObjectID, players: [ManagedObjectID], coach: ManagedObjectID) {
+        let members = coaches.map(\.row) + [RowID(-2)]
+        let result = try node.save(
+            try node.insertion(
+                "Team", -1, ["name": .string(name)],
+                [RelationshipOperation(name: "coaches", kind: .add, members: members)]),
+            try node.insertion("Coach", -2),
+            try node.insertion("Player", -3, ["team": .reference(RowID(-1))]),
+            try node.insertion("Player", -4, ["team": .reference(RowID(-1))]))
+        let ids = result.insertedRows.map {
+            ManagedObjectID(entityName: $0.entityName, row: $0.row)
+        }
+        return (
+            try #require(ids.first { $0.entityName == "Team" }),
+            ids.filter { $0.entityName == "Player" },
+            try #require(ids.first { $0.entityName == "Coach" })
+        )
+    }
+
+    @Test("Whom a deleted object still has links to can be deleted after it")
+    func deletedOwner() throws {
+        let (team, _, coach) = try team("reds", on: one)
+        #expect(throws: CoordinatorError.self) { try one.delete(coach) }
+        try one.delete(team)
+        try one.delete(coach)
+        #expect(try one.row(coach) == nil)
+    }
+
+    @Test("Nor do the links of an object that is eclipsed hold anybody")
+    func eclipsedOwner() throws {
+        let shared = try one.insert("Coach")
+        try exchange(one, two)
+        let both = [
+            try team("reds", on: one, coaches: [shared]).team,
+            try team("reds", on: two, coaches: [shared]).team,
+        ]
+        try exchange(one, two)
+        let survivor = try #require(try one.conflicts(kind: .uniqueness).first).object
+        #expect(both.contains(survivor))
+        let coaches = try one.members(survivor, "coaches")
+        #expect(coaches.count > 1 && coaches.contains(shared.row))
+        for coach in coaches.dropLast() {
+            try one.delete(ManagedObjectID(entityName: "Coach", row: coach))
+        }
+        let last = ManagedObjectID(entityName: "Coach", row: try #require(coaches.last))
+        #expect(throws: CoordinatorError.self) { try one.delete(last) }
+    }
+
+    /// Has two nodes insert an object of one key, deletes another, and keeps the one that is not shown.
+    ///
+    /// - Parameter other: what is deleted, so that there are as few as there may be.
+    /// - Returns: the one that was shown, and the one that is now.
+    private func keepEclipsed(
+        without other: ManagedObjectID,
+        _ insert: (EngineNode) throws -> ManagedObjectID
+    ) throws -> (gone: ManagedObjectID, kept: ManagedObjectID) {
+        let both = [try insert(one), try insert(two)]
+        try exchange(one, two)
+        try one.delete(other)
+        let conflict = try #require(try one.conflicts(kind: .uniqueness).first)
+        let kept = try #require(both.first { $0 != conflict.object })
+        let side = try #require(conflict.sides.first { $0.object == kept }?.dot)
+        let _: SaveResult = try one.coordinator.resolve(conflict.id, .side(side))
+        return (conflict.object, kept)
+    }
+
+    @Test("Who was eclipsed takes the place of whom is deleted for its sake")
+    func successor() throws {
+        let (team, players, _) = try team("reds", on: one)
+        try exchange(one, two)
+        let (gone, kept) = try keepEclipsed(without: players[0]) {
+            try $0.insert("Player", ["shirt": .string("7"), "team": .reference(team.row)])
+        }
+        #expect(try one.row(gone) == nil)
+        #expect(try one.members(team, "players") == [players[1].row, kept.row].sorted())
+        try exchange(one, two)
+        #expect(try one.conflicts().isEmpty)
+    }
+
+    @Test("So it does at the other end of links")
+    func linkedSuccessor() throws {
+        let (team, _, coach) = try team("reds", on: one)
+        try exchange(one, two)
+        let (gone, kept) = try keepEclipsed(without: coach) {
+            try $0.insert(
+                "Coach", ["badge": .string("7")],
+                [RelationshipOperation(name: "teams", kind: .add, members: [team.row])])
+        }
+        #expect(try one.row(gone) == nil)
+        #expect(try one.members(team, "coaches") == [kept.row])
+        try exchange(one, two)
+        #expect(try one.conflicts().isEmpty)
+    }
+}
