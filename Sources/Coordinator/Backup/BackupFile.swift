@@ -58,25 +58,34 @@ struct BackupFile {
             try database.execute(
                 sql: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = \(mode)")
             // It lacks what its node will have told others by the time it is put in its place.
+            try database.execute(sql: StoreLayout.laterTables)
             try database.execute(
                 sql: "UPDATE _state SET recovery = ?", arguments: [StoreRecovery.restored.rawValue])
             try database.execute(sql: "DELETE FROM _founder")
-            try StoreEngine.check(database, path: unfinished)
+            try StoreEngine.check(database, path: unfinished, mayUpgrade: true)
             return try Self.describe(database, path: path)
         }
     }
 
-    /// What a store's file holds.
-    static func describe(_ database: Database, path: String) throws -> StoreBackup {
+    /// What a store's file holds, of this layout or with ``StoreLayout/laterTables``.
+    private static func describe(_ database: Database, path: String) throws -> StoreBackup {
+        let owner = try owner(of: database, path: path)
+        return StoreBackup(
+            path: path, bytes: 0, cluster: owner.cluster, node: owner.node,
+            generation: owner.generation,
+            versionVector: try StoreLayout.readActors(in: database).1,
+            membership: try StoreLayout.readMembership(in: database))
+    }
+
+    /// Whose a store is, of any layout, and its generation.
+    static func owner(
+        of database: Database, path: String
+    ) throws -> (cluster: String, node: NodeID, generation: UInt64) {
         guard
             let row = try Row.fetchOne(
                 database, sql: "SELECT cluster, node, generation FROM _state"),
             let node = NodeID(row["node"] as Int)
         else { throw CoordinatorError(.storeDamaged, "\(path) has lost its state.") }
-        return StoreBackup(
-            path: path, bytes: 0, cluster: row["cluster"], node: node,
-            generation: UInt64(bitPattern: row["generation"] as Int64),
-            versionVector: try StoreLayout.readActors(in: database).1,
-            membership: try StoreLayout.readMembership(in: database))
+        return (row["cluster"], node, UInt64(bitPattern: row["generation"] as Int64))
     }
 }

@@ -45,7 +45,8 @@ extension PersistentStoreCoordinator {
     /// names its last incarnation, by which the node knows what must not be used again.
     ///
     /// - Parameters:
-    ///   - backup: a file that ``backUp(to:)`` has made.
+    ///   - backup: a file that ``backUp(to:)`` has made, also one of a former layout that opening
+    ///     a store brings up to date.
     ///   - path: the store's place.
     ///   - cluster: the cluster, which must be the backup's.
     ///   - node: the node, which must be the backup's.
@@ -109,8 +110,8 @@ extension PersistentStoreCoordinator {
             configuration.readonly = true
             let source = try DatabaseQueue(path: backup, configuration: configuration)
             let found = try source.read { database in
-                try StoreEngine.check(database, path: backup)
-                return try BackupFile.describe(database, path: backup)
+                try StoreEngine.check(database, path: backup, mayUpgrade: true)
+                return try BackupFile.owner(of: database, path: backup)
             }
             guard found.cluster == cluster, found.node == node else {
                 throw CoordinatorError(

@@ -37,6 +37,10 @@ enum StoreLayout {
         return true
     }
 
+    /// What describing a copy and marking it as one needs, and a former layout may lack. The copy
+    /// stays of its layout, and is brought up to date when it is opened.
+    static let laterTables = memberTable + founderTable
+
     /// What layouts before 8 recorded as new was taken for vouched for.
     private static let vouching = """
         UPDATE _state SET recovery = \(StoreRecovery.none.rawValue)
