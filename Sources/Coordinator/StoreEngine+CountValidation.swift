@@ -8,6 +8,7 @@ extension StoreEngine {
     /// What a save does not name is no reason to refuse it where it was wrong before: merges leave
     /// such rows, which are listed, and the rest of the work goes on beside them.
     func validateCounts(_ plan: inout SavePlan) throws {
+        let changes = try countChanges(plan)
         for row in plan.order {
             // What leads to a row that is eclipsed is shown, and counted, at another. Its own count is
             // known when it is shown, and must not keep a group from being resolved.
@@ -15,13 +16,22 @@ extension StoreEngine {
                 planned.loaded?.survivor == nil
             else { continue }
             for counted in planned.table.counted {
-                let count = try plannedMembers(of: counted.relationship, row: row, &plan).count
+                let change = changes[CountedOwner(row: row, name: counted.relationship.name)]
+                let leaving = change?.leaving ?? 0
+                let difference = (change?.joining ?? 0) - leaving
+                // No further than it takes to tell: there may be very many.
+                func count(atMost limit: Int) throws -> Int {
+                    planned.kind == .insert
+                        ? 0 : try self.count(counted, of: row, atMost: limit)
+                }
+                let enough = max(counted.least, counted.most + 1) + leaving
+                guard let violation = counted.violation(of: try count(atMost: enough) + difference)
+                else { continue }
                 note(
-                    counted.violation(of: count), of: counted, "\(planned.name)",
-                    planned.table.entity.name, count, &plan)
+                    violation, of: counted, "\(planned.name)", planned.table.entity.name,
+                    try count(atMost: .max) + difference, &plan)
             }
         }
-        let changes = try countChanges(plan)
         for (owner, change) in changes.sorted(by: { $0.key < $1.key })
         where plan.rows[owner.row] == nil {
             let counted = change.counted
@@ -41,7 +51,7 @@ extension StoreEngine {
     }
 
     private func note(
-        _ violation: ConflictViolation?, of counted: CountedRelationship, _ object: String,
+        _ violation: ConflictViolation, of counted: CountedRelationship, _ object: String,
         _ entity: String, _ count: Int, _ plan: inout SavePlan
     ) {
         let name = "\(entity).\(counted.relationship.name)"
@@ -54,7 +64,7 @@ extension StoreEngine {
         case .relationshipExceedsMaximumCount:
             code = .relationshipExceedsMaximumCount
             message = "\(name) may have \(counted.most) objects and has \(count)."
-        case .missingMandatoryProperty, nil: return
+        case .missingMandatoryProperty: return
         }
         plan.failures.append(
             ValidationFailure(
@@ -62,7 +72,7 @@ extension StoreEngine {
                 message: message))
     }
 
-    // MARK: What a save changes without naming it
+    // MARK: What a save changes
 
     /// A to-many of a row.
     private struct CountedOwner: Hashable, Comparable {
@@ -148,7 +158,7 @@ extension StoreEngine {
         return (before, try shownRow(target, root: reference.root))
     }
 
-    /// The links that a save may change for owners that it does not name.
+    /// The links that a save may change for their owners.
     ///
     /// - Parameter isFirst: whether the owners are the links' sources.
     private func changedLinks(
@@ -170,7 +180,7 @@ extension StoreEngine {
                         target: isFirst ? row : owner))
             }
         }
-        return keys.filter { plan.rows[isFirst ? $0.source : $0.target] == nil }.sorted()
+        return keys.sorted()
     }
 
     /// Whether a link is shown at its owner before a save and after it; nil where nobody can tell.
@@ -183,7 +193,10 @@ extension StoreEngine {
         let roots = [link.source, link.target].map { model.entity(named: $0)?.root ?? "" }
         let planned = plan.rows[member]
         if let planned, hasSuccessor(planned) { return nil }
-        guard try isVisible(owner, root: roots[isFirst ? 0 : 1]) else { return nil }
+        let isOwnerThere =
+            try plan.rows[owner].map { $0.kind != .delete }
+            ?? isVisible(owner, root: roots[isFirst ? 0 : 1])
+        guard isOwnerThere else { return nil }
         let isAlive = try isShown(link, source: key.source, target: key.target)
         let isThere = try isVisible(member, root: roots[isFirst ? 1 : 0])
         let isLeft = planned.map { $0.kind != .delete } ?? isThere
