@@ -74,6 +74,8 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case consumerExpired
     /// A client was told that another node has its save on disk.
     case saveConfirmed
+    /// A backup was made by the node itself.
+    case backupMade
     /// A copy of another's store was taken over.
     case storeTransferred
     /// A node's own saves that the copy lacked were carried over to it.

@@ -15,7 +15,7 @@ public struct StoreBackup: Hashable, Sendable {
     /// All that is applied in it.
     public var versionVector: VersionVector
     /// Who is a member in it.
-    var membership = Membership()
+    package internal(set) var membership = Membership()
 }
 
 extension StoreBackup {

@@ -21,4 +21,16 @@ package struct DiskImage: Hashable, Sendable {
     package init(files: [File] = []) {
         self.files = files.sorted { $0.name < $1.name }
     }
+
+    private static let sideFile = "-incarnation"
+
+    /// The store alone, as whoever copies its file copies it.
+    var withoutSideFiles: DiskImage {
+        DiskImage(files: files.filter { !$0.name.hasSuffix(Self.sideFile) })
+    }
+
+    /// What stands beside the store.
+    var onlySideFiles: DiskImage {
+        DiskImage(files: files.filter { $0.name.hasSuffix(Self.sideFile) })
+    }
 }

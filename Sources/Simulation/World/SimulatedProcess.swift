@@ -794,6 +794,21 @@ final class SimulatedProcess {
             ? ["its digest is not that of its rows"] : report.differences
     }
 
+    /// Makes a backup as a client asks for one; nil where that failed.
+    func backUp(to path: String) -> StoreBackup? {
+        let faults = machine.disk.faultCount
+        let result = run { try $0.backUp(to: path) }
+        if isAlive, case .failure(let error) = result {
+            world.trace { "node \(self.name) makes no backup: \(error)" }
+            let isFull = (error as? CoordinatorError)?.code == .diskFull
+            if machine.disk.faultCount == faults, !isFull {
+                world.violate(0, "node \(name) makes no backup, without a fault: \(error)")
+            }
+        }
+        world.checkDisk(of: self)
+        return try? result.get()
+    }
+
     private func noteReadFailure(_ result: Result<some Any, any Error>) {
         guard isAlive, case .failure(let error) = result else { return }
         world.trace { "node \(self.name) cannot read: \(error)" }

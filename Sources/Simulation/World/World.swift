@@ -656,9 +656,7 @@ extension World {
         case .backUp(let node):
             guard let machine = machine(node) else { return }
             count(kind.name)
-            machine.image = machine.disk.image()
-            machine.imageVector = machine.held
-            machine.imageMembership = machine.membership
+            backUp(machine, byCommand: options.hasBackups && chance.chance(in: 2))
         case .wipe(let node, let time):
             if let machine = machine(node),
                 hasAloneChange(machine)
@@ -711,7 +709,7 @@ extension World {
     }
 
     /// Takes a machine down for a time, and does something to its disk meanwhile.
-    private func take(
+    func take(
         down node: Int, _ how: Ending, as kind: PlannedEvent.Kind, for time: UInt64,
         _ body: (Machine) -> Void = { _ in }
     ) {
@@ -722,30 +720,6 @@ extension World {
         }
         body(machine)
         restart(machine, after: time)
-    }
-
-    /// Puts the last image of a store in its place; whoever does so leaves the file beside it.
-    ///
-    /// Not where the image holds a transaction that every disk has lost since: the cluster has
-    /// gone on without it (ARCHITECTURE, failure model).
-    private func restore(_ node: Int, as kind: PlannedEvent.Kind, for time: UInt64) {
-        guard let machine = machine(node), let image = machine.image else { return }
-        let held = machines.reduce(into: VersionVector()) { $0.join($1.held) }
-        guard held.covers(machine.imageVector) else {
-            return trace { "node \(node + 1) is not restored: only its image knows all it holds" }
-        }
-        guard !hasForgottenDepartures(machine), !hasAloneChange(machine),
-            !wouldHideMembers(
-                machine, telling: machine.imageMembership, naming: machine.configured)
-        else {
-            return trace { "node \(node + 1) is not restored: it would forget a member's change" }
-        }
-        take(down: node, .restored, as: kind, for: time) { machine in
-            let beside = machine.disk.image().onlySideFiles
-            machine.disk.restore(DiskImage(files: image.withoutSideFiles.files + beside.files))
-            machine.heldAtEnd = machine.imageVector
-            machine.membershipAtEnd = machine.imageMembership
-        }
     }
 
     /// Starts a copy of a machine beside it.
@@ -826,19 +800,5 @@ extension World {
         machine.heldAtEnd = VersionVector()
         machine.membershipAtEnd = Membership()
         configureAnew(machine)
-    }
-}
-
-extension DiskImage {
-    private static let sideFile = "-incarnation"
-
-    /// The store alone, as whoever copies its file copies it.
-    fileprivate var withoutSideFiles: DiskImage {
-        DiskImage(files: files.filter { !$0.name.hasSuffix(Self.sideFile) })
-    }
-
-    /// What stands beside the store.
-    fileprivate var onlySideFiles: DiskImage {
-        DiskImage(files: files.filter { $0.name.hasSuffix(Self.sideFile) })
     }
 }
