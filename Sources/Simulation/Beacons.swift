@@ -68,6 +68,8 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case orphanFound
     /// History was purged for its size, though a member was not known to have it.
     case historyPurged
+    /// Closed conflicts were forgotten, for there were too many.
+    case closedRecordsDropped
     /// History was kept beyond its time for a consumer.
     case historyKept
     /// A consumer was told that history could not wait for it.

@@ -50,6 +50,9 @@ enum Observation {
     case alarm(node: Int, alarm: Alarm)
     /// How full a process's queues are, told with every second of the world.
     case gauges(node: Int, gauges: ProcessGauges)
+    /// A process took a step towards the limits of its history, and what that left.
+    case tended(
+        node: Int, limits: HistoryLimits, tending: HistoryTending, status: HistoryStatus)
     /// The faults are over; from here on the world only heals.
     case healed
     /// Every member's process was read whole. Told twice: after converging, and once more after

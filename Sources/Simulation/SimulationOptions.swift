@@ -44,6 +44,8 @@ public struct SimulationOptions: Sendable {
     /// Whether in a sixth of the runs in which nobody joins or departs some nodes never reach each
     /// other; all else of a seed's plan is the same, though not what comes of it.
     public var hasPartialMeshes = true
+    /// Whether some journals keep few closed conflicts, in runs in which some histories are short.
+    public var hasShortJournals = true
     /// Whether half of the backups are made by the running node, as its command does, and not of its
     /// files; all else of a seed's plan is the same.
     public var hasBackups = true

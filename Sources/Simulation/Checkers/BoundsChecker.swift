@@ -16,7 +16,30 @@ struct BoundsChecker: Checker {
     private var pinned: Set<Int> = []
 
     mutating func observe(_ observation: Observation, _ run: RunContext) -> [String] {
-        guard case .gauges(let node, let gauges) = observation else { return [] }
+        switch observation {
+        case .gauges(let node, let gauges): judge(gauges, of: node)
+        case .tended(let node, let limits, let tending, let status) where tending.isDone:
+            judge(status, limits, tending.hold, of: node)
+        default: break
+        }
+        return findings.take()
+    }
+
+    /// History that is over its limit is what nobody else is known to have, or a single transaction.
+    private mutating func judge(
+        _ status: HistoryStatus, _ limits: HistoryLimits, _ hold: HistoryHold?, of node: Int
+    ) {
+        func note(_ name: String, _ found: UInt64, _ bound: UInt64) {
+            guard found > bound else { return }
+            findings.note(
+                name, "\(Telling.node(node)) \(name): expected at most \(bound), found \(found)")
+        }
+        note("closedRecords", UInt64(status.closedRecords), UInt64(limits.maximumRecords))
+        if case .onlyHere = hold { return }
+        if status.transactions > 1 { note("historyBytes", status.bytes, limits.maximumBytes) }
+    }
+
+    private mutating func judge(_ gauges: ProcessGauges, of node: Int) {
         if gauges.pins > 0 {
             pinned.insert(node)
         } else if gauges.writeAheadLogBytes <= Self.writeAheadLogBytes {
@@ -27,7 +50,6 @@ struct BoundsChecker: Checker {
             findings.note(
                 name, "\(Telling.node(node)) \(name): expected at most \(bound), found \(found)")
         }
-        return findings.take()
     }
 
     /// What is measured, with what was found and its bound.

@@ -26,6 +26,8 @@ struct MachineSettings: Hashable, Sendable {
     /// How long history is kept that is stable and read, in milliseconds; nil for as long as the
     /// product keeps it, which is longer than a run.
     var historyMilliseconds: UInt64?
+    /// The most closed conflicts that the machine keeps; nil for as many as the product does.
+    var journalRecords: Int?
     /// Whether somebody reads its history by name.
     var hasConsumer = false
     /// Whether every save is a group of its own, so that others come between the parts of a large one.
@@ -39,10 +41,11 @@ struct MachineSettings: Hashable, Sendable {
 
     /// How much history it keeps; nil for all of it.
     var historyLimits: HistoryLimits? {
-        if historyBytes == nil, historyMilliseconds == nil { return nil }
+        if historyBytes == nil, historyMilliseconds == nil, journalRecords == nil { return nil }
         var limits = HistoryLimits()
         if let historyBytes { limits.maximumBytes = historyBytes }
         if let historyMilliseconds { limits.keepMilliseconds = historyMilliseconds }
+        if let journalRecords { limits.maximumRecords = journalRecords }
         return limits
     }
 

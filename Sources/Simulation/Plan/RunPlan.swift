@@ -132,6 +132,14 @@ struct RunPlan {
         }
     }
 
+    /// Lets some machines keep few closed conflicts.
+    private mutating func drawJournals() {
+        var generator = SeededGenerator(seed: seed &* 0xD6E8_FEB8_6659_FD93 &+ 31)
+        for place in machines.indices where generator.chance(in: 3) {
+            machines[place].journalRecords = generator.number(below: 20)
+        }
+    }
+
     /// Lets some machines keep little history, and take copies of stores rather than short logs.
     private mutating func drawHistory(_ options: SimulationOptions) {
         var generator = SeededGenerator(seed: seed &* 0xA076_1D64_78BD_642F &+ 7)
@@ -151,6 +159,7 @@ struct RunPlan {
             machines[place].limits.transferTimeoutMilliseconds = 10_000
         }
         if options.hasConsumers { drawConsumers() }
+        if options.hasShortJournals { drawJournals() }
         guard options.hasJoins else { return }
         for place in machines.indices {
             machines[place].joinsAlways = generator.number(below: 2) == 0

@@ -93,6 +93,10 @@ extension SimulatedProcess {
         if case .consumer = tended.hold { met(.historyKept) }
         let purged = run { try $0.read { try $0.purgedVector } }
         if case .success(let vector) = purged { observe { .purged(node: $0, vector: vector) } }
+        if tended.recordsDropped > 0 { met(.closedRecordsDropped) }
+        if case .success(let status) = run({ try $0.historyStatus() }) {
+            observe { .tended(node: $0, limits: limits, tending: tended, status: status) }
+        }
     }
 
     /// Lets the world remember what the journal says of the past, before some of it goes.

@@ -31,7 +31,7 @@ extension World {
             .ended(let node, _), .tookOver(let node, _), .durable(let node, _),
             .stable(let node, _, _),
             .collected(let node, _), .purged(let node, _), .alarm(let node, _),
-            .gauges(let node, _):
+            .gauges(let node, _), .tended(let node, _, _, _):
             machines[node].edition
         }
     }

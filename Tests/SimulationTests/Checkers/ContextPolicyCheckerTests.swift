@@ -243,6 +243,34 @@ struct ContextPolicyCheckerTests {
         #expect(found { $0.writeAheadLogBytes = 1 << 30 }.count == 1)
     }
 
+    @Test("Law 9: history that is tended to keeps to its limits, but for what is only there")
+    func history() throws {
+        var script = try CheckerScript()
+        var limits = HistoryLimits()
+        (limits.maximumBytes, limits.maximumRecords) = (1_000, 5)
+        func found(
+            _ bytes: UInt64, transactions: UInt64 = 2, records: Int = 0,
+            _ change: (inout HistoryTending) -> Void = { _ in }
+        ) -> [String] {
+            var checker = BoundsChecker()
+            var tending = HistoryTending()
+            change(&tending)
+            let status = HistoryStatus(
+                transactions: transactions, bytes: bytes, oldest: nil, closedRecords: records,
+                consumers: [])
+            return script.tell(
+                &checker, .tended(node: 0, limits: limits, tending: tending, status: status))
+        }
+        #expect(found(1_000, records: 5) == [])
+        #expect(found(1_001) == ["node 1 historyBytes: expected at most 1000, found 1001"])
+        #expect(found(0, records: 6) == ["node 1 closedRecords: expected at most 5, found 6"])
+        #expect(found(1_001, transactions: 1) == [])
+        let dot = dots[0]
+        #expect(found(1_001) { $0.hold = .onlyHere(dot) } == [])
+        #expect(found(1_001) { $0.hold = .notStable(dot) }.count == 1)
+        #expect(found(1_001) { $0.isDone = false } == [])
+    }
+
     @Test("Law 9: a pin may hold the log up to its limit, until the log begins anew after it")
     func pinnedLog() throws {
         var script = try CheckerScript()
