@@ -8,7 +8,8 @@ struct AllCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-        let arguments = ["--directory", common.directory, "--rounds", "\(common.rounds)"]
+        var arguments = ["--directory", common.directory, "--rounds", "\(common.rounds)"]
+        if common.check { arguments.append("--check") }
         print(Machine.description(storesIn: common.directory))
         var commands: [any AsyncParsableCommand] = [
             try InsertCommand.parse(arguments), try SaversCommand.parse(arguments),
@@ -17,13 +18,22 @@ struct AllCommand: AsyncParsableCommand {
             try TransferCommand.parse(arguments), try GrowthCommand.parse(arguments),
             try LargeCommand.parse(arguments), try IdleCommand.parse(arguments),
         ]
+        var failures: [String] = []
         for index in commands.indices {
             do {
                 try await commands[index].run()
             } catch {
-                // One that cannot be made does not keep the others from being made.
-                print("\(type(of: commands[index])) failed: \(error)\n")
+                // One that cannot be made, or misses a goal, does not keep the others from being
+                // made; it is told of again at the end, where it is not overlooked.
+                let name = type(of: commands[index]).configuration.commandName ?? "?"
+                failures.append("\(name): \(error)")
+                print("Failed: \(failures[failures.count - 1])\n")
             }
+        }
+        guard failures.isEmpty else {
+            throw BenchmarkError(
+                "\(failures.count) of \(commands.count) benchmarks failed.\n"
+                    + failures.joined(separator: "\n"))
         }
     }
 }

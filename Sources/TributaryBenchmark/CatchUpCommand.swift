@@ -17,7 +17,7 @@ struct CatchUpCommand: AsyncParsableCommand {
     var batch = 100
 
     func run() async throws {
-        try await measure().print()
+        try common.report(try await measure())
     }
 
     func measure() async throws -> MarkdownTable {
@@ -41,6 +41,11 @@ struct CatchUpCommand: AsyncParsableCommand {
         table.add(
             "a bare loop inserts as many in such saves, durably",
             Figures.text(Figures.median(bare), 3))
+        table.goals = [
+            Goal(
+                "until its vector is the peer's", .atMost(1.6), Figures.median(caughtUp), unit: " s"
+            )
+        ]
         return table
     }
 

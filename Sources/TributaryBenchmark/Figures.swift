@@ -36,6 +36,8 @@ struct MarkdownTable {
     let columns: [String]
     var rows: [[String]] = []
     var notes: [String] = []
+    /// What its figures are held against.
+    var goals: [Goal] = []
 
     init(_ title: String, columns: [String]) {
         self.title = title

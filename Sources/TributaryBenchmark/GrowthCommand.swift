@@ -18,7 +18,7 @@ struct GrowthCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await Workspace.with(common.directory, "growth") { workspace in
-            try measure(workspace).print()
+            try common.report(try measure(workspace))
         }
     }
 
@@ -109,6 +109,19 @@ struct GrowthCommand: AsyncParsableCommand {
                 Figures.text(rate, 0), Figures.text(Figures.median(ratios) * 100, 0) + " %",
                 Figures.text(work * 1e6, 0) + " µs",
             ]
+        }
+        for contender in contenders.dropFirst() {
+            for (name, first, measured) in [
+                ("inserts", contenders[0].inserts, contender.inserts),
+                ("updates", contenders[0].updates, contender.updates),
+            ] {
+                let ratios = zip(first, measured).map { $0.wall / $1.wall }
+                table.goals.append(
+                    Goal(
+                        "\(name) at \(Figures.text(Double(contender.count), 0)) rows",
+                        .atLeast(80), Figures.median(ratios) * 100,
+                        unit: " % of the smallest's rate"))
+            }
         }
         for contender in contenders {
             table.rows.append(

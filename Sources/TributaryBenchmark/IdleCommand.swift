@@ -15,7 +15,7 @@ struct IdleCommand: AsyncParsableCommand {
     var rows = 100_000
 
     func run() async throws {
-        try await measure().print()
+        try common.report(try await measure())
     }
 
     func measure() async throws -> MarkdownTable {
@@ -35,6 +35,7 @@ struct IdleCommand: AsyncParsableCommand {
                 }
             }
             table.add(name, Figures.text(resident, 1) + " MB")
+            table.goals.append(Goal("idle, \(name)", .atMost(45), resident, unit: " MB"))
         }
         return table
     }

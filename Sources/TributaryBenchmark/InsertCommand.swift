@@ -24,7 +24,7 @@ struct InsertCommand: AsyncParsableCommand {
             if alone {
                 try runAlone(workspace)
             } else {
-                try measure(workspace).print()
+                try common.report(try measure(workspace))
             }
         }
     }
@@ -106,6 +106,12 @@ struct InsertCommand: AsyncParsableCommand {
                 Figures.text(total.processor / tallies[0].total.processor))
         }
         table.notes.append(DiskProbe.note(probe))
+        let ratios = zip(tallies[1].parts, tallies[0].parts).map { $0.wall / $1.wall }
+        table.goals = [
+            Goal(
+                "coordinator.save beside the bare loop", .atMost(2), Figures.median(ratios),
+                unit: " times")
+        ]
         return table
     }
 

@@ -19,7 +19,13 @@ struct LargeCommand: AsyncParsableCommand {
     var kind: Kind?
 
     func run() async throws {
-        for kind in kind.map({ [$0] }) ?? Kind.allCases { try await measure(kind).print() }
+        var goals: [Goal] = []
+        for kind in kind.map({ [$0] }) ?? Kind.allCases {
+            let table = try await measure(kind)
+            table.print()
+            goals += table.goals
+        }
+        try common.judge(goals)
     }
 
     /// What objects the large transaction has.
@@ -196,6 +202,11 @@ struct LargeCommand: AsyncParsableCommand {
         row("saves before, p50") { Figures.median($0.quiet) }
         row("saves before, p99") { Figures.percentile(0.99, of: $0.quiet) }
         table.notes = ["One saver that waits for each save before the next, through the library."]
+        table.goals = [("saved", saving), ("applied", applying)].map { name, outcome in
+            Goal(
+                "the longest that a save waited (\(kind.rawValue), it is \(name))",
+                .atMost(50), (outcome.longest.max() ?? .infinity) * 1000, unit: " ms")
+        }
         return table
     }
 

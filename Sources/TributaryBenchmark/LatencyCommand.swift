@@ -22,7 +22,7 @@ struct LatencyCommand: AsyncParsableCommand {
     var seconds = 6.0
 
     func run() async throws {
-        try await measure().print()
+        try common.report(try await measure())
     }
 
     func measure() async throws -> MarkdownTable {
@@ -107,6 +107,14 @@ struct LatencyCommand: AsyncParsableCommand {
                 + "the log of a generation that readers see, so the figure includes one event's "
                 + "rendering and sending, and no polling. Below 0: seen before the answer came.",
             DiskProbe.note(probe),
+        ]
+        func goal(_ name: String, _ share: Double, _ samples: [Double], _ bound: Double) -> Goal {
+            Goal(
+                name, .atMost(bound), Figures.percentile(share, of: samples) * 1000, unit: " ms")
+        }
+        table.goals = [
+            goal("p50 at rest", 0.5, rest, 1), goal("p99 at rest", 0.99, rest, 5),
+            goal("p99 at \(rate) saves a second", 0.99, load, 20),
         ]
         return table
     }

@@ -20,7 +20,7 @@ struct SaversCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await Workspace.with(common.directory, "savers") { workspace in
-            try await measure(workspace).print()
+            try common.report(try await measure(workspace))
         }
     }
 
@@ -56,6 +56,16 @@ struct SaversCommand: AsyncParsableCommand {
                 Figures.text(thread / Figures.median(threads[first] ?? [])))
         }
         table.notes.append(DiskProbe.note(probe))
+        for (who, rates) in [("tasks", tasks), ("threads", threads)] {
+            guard let one = rates[1], let many = rates[32] else { continue }
+            let rate = Figures.median(many)
+            table.goals += [
+                Goal(
+                    "32 \(who) beside one", .atLeast(8), rate / Figures.median(one),
+                    unit: " times"),
+                Goal("32 \(who)", .over(10_000), rate, unit: " saves a second"),
+            ]
+        }
         return table
     }
 

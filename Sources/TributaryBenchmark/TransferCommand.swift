@@ -50,7 +50,7 @@ struct TransferCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await measure().print()
+        try common.report(try await measure())
     }
 
     /// What one round gave.
@@ -135,6 +135,20 @@ struct TransferCommand: AsyncParsableCommand {
             }
             table.notes = ["All rounds: \(each.joined(separator: "; "))."]
         }
+        table.goals = [
+            Goal(
+                "until all have all", .atMost(30), median { $0.seconds.max() ?? .infinity },
+                unit: " s"),
+            Goal("the giver's memory", .atMost(200), median(\.giverPeak), unit: " MB"),
+            Goal("any taker's memory", .atMost(200), median(\.takersPeak), unit: " MB"),
+        ]
+        // Of several at once nothing was promised but that they get all.
+        if joiners == 1 {
+            table.goals.append(
+                Goal(
+                    "the giver's p99 meanwhile", .atMost(2), median(\.ratio),
+                    unit: " times that before"))
+        }
         return table
     }
 
@@ -151,17 +165,20 @@ struct TransferCommand: AsyncParsableCommand {
             let pace = Pace()
             let saver = try HTTPSaver(url: nodes[0].url)
             let saving = Task { try await pace.save(with: saver) }
+            defer { saving.cancel() }
             try await Task.sleep(for: .seconds(5))
             outcome.before = pace.take()
             let start = Clocks.seconds()
             for taker in takers { try taker.start(isIdle: idleTakers) }
             outcome.seconds = try await waitUntilTaken(takers, since: start)
             outcome.meanwhile = pace.take()
-            saving.cancel()
-            _ = try? await saving.value
+            // Ended and not cancelled, so that a save that failed does not pass for the end.
+            pace.end()
+            try await saving.value
             await saver.client.close()
             outcome.giverPeak = nodes[0].peakMegabytes
             outcome.takersPeak = takers.map(\.peakMegabytes).max() ?? 0
+            for taker in takers { try await compare(taker, with: nodes[0]) }
             return outcome
         }
     }
@@ -195,6 +212,35 @@ struct TransferCommand: AsyncParsableCommand {
         throw BenchmarkError("Not every new node has got everything within ten minutes.")
     }
 
+    /// Waits until a new node says that it has what the giver has and shows the same, and has it
+    /// compute that from its rows: as many rows need not be the same rows, and what it says of them
+    /// came with the copy.
+    private func compare(_ taker: ServedNode, with giver: ServedNode) async throws {
+        let deadline = Clocks.seconds() + 60
+        while true {
+            let (given, taken) = (try await giver.status(), try await taker.status())
+            // A digest that a node does not tell is equal to none.
+            if let vector = given["vector"]?.object, let digest = given["digest"]?.string,
+                taken["vector"]?.object == vector, taken["digest"]?.string == digest
+            {
+                break
+            }
+            guard Clocks.seconds() < deadline else {
+                throw BenchmarkError(
+                    "Node \(taker.number) does not come to show what the giver shows.")
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        let answer = try await taker.client.request("POST", "/v1/verify")
+        guard answer.status == 200,
+            try JSONParser.parse(answer.body).object?["ok"]?.boolean == true
+        else {
+            throw BenchmarkError(
+                "Node \(taker.number) has not what it says: "
+                    + String(decoding: answer.body.prefix(500), as: UTF8.self))
+        }
+    }
+
     private func size(_ path: String) -> Int {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         return attributes?[.size] as? Int ?? 0
@@ -223,10 +269,14 @@ struct TransferCommand: AsyncParsableCommand {
 /// One client that saves a hundred times a second, and how long each save took.
 private final class Pace: Sendable {
     private let samples = Mutex<[Double]>([])
+    private let isEnded = Mutex(false)
+
+    /// Lets the save under way be the last.
+    func end() { isEnded.withLock { $0 = true } }
 
     func save(with saver: HTTPSaver) async throws {
         var number = 0
-        while !Task.isCancelled {
+        while !isEnded.withLock({ $0 }) {
             let begin = Clocks.seconds()
             _ = try await saver.save(SampleData.Item(10_000_000 + number))
             let taken = Clocks.seconds() - begin

@@ -3,7 +3,8 @@ import ArgumentParser
 /// Measures what the product promises about speed and size, and prints it as Markdown.
 ///
 /// Every figure stands beside something real of the same run: a bare SQLite loop, the disk's own
-/// latency. Nothing is asserted: a machine that others use as well says little in one run.
+/// latency. Nothing is asserted unless `--check` asks for it: a machine that others use as well says
+/// little in one run.
 @main
 struct TributaryBenchmark: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -23,6 +24,9 @@ struct CommonOptions: ParsableArguments {
 
     @Option(help: "How often each measurement is repeated, interleaved; medians are printed.")
     var rounds = 3
+
+    @Flag(help: "Print for each goal whether it was kept, and end with 1 where one was not.")
+    var check = false
 
     func validate() throws {
         guard (1...100).contains(rounds) else {

@@ -71,15 +71,39 @@ import Testing
         }
     }
 
-    private func allEdits() throws -> [Edit] {
-        let folder = root.appendingPathComponent("Tests/Mutants")
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
-            .filter { $0.hasSuffix(".mutant") }.sorted()
-        return try names.flatMap { name in
-            edits(
-                of: name,
-                try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8))
+    @Test("Every law of DESIGN section 14 is named by a mutant that it should catch")
+    func everyLawIsNamed() throws {
+        var named: [Int: [String]] = [:]
+        for (mutant, text) in try allTexts() {
+            let line = try #require(
+                text.split(separator: "\n").first { $0.hasPrefix("law: ") }, "\(mutant)")
+            for part in line.dropFirst(5).split(separator: ",") {
+                let law = try #require(
+                    Int(part.trimmingCharacters(in: .whitespaces)), "\(mutant): \(line)")
+                named[law, default: []].append(mutant)
+            }
         }
+        for law in 1...12 {
+            #expect(named[law]?.isEmpty == false, "No mutant names law \(law)")
+        }
+        // 0 is the simulator's own; there are no others.
+        #expect(Set(named.keys).isSubset(of: 0...12), "\(named.keys.sorted())")
+    }
+
+    private func allTexts() throws -> [(mutant: String, text: String)] {
+        let folder = root.appendingPathComponent("Tests/Mutants")
+        return try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            .filter { $0.hasSuffix(".mutant") }.sorted()
+            .map { name in
+                (
+                    name,
+                    try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
+                )
+            }
+    }
+
+    private func allEdits() throws -> [Edit] {
+        try allTexts().flatMap { edits(of: $0.mutant, $0.text) }
     }
 
     /// The edits of a mutant's file, whose format Tests/Mutants/Runner/Mutant.swift tells.

@@ -98,4 +98,98 @@ import Testing
         #expect(try store.stored(id, "p") == "mine")
         #expect(try store.stored(id, "q") == "theirs")
     }
+
+    // MARK: The pin, CD-51 to CD-56 (but for CD-55: there are no batch requests)
+
+    /// The p of every item that the context fetches, in order.
+    private func fetched() throws -> [String?] {
+        try context.performAndWait {
+            try context.fetch(store.request("Item", sort: "p")).map { $0["p"] }
+        }
+    }
+
+    /// Pins the context, and has another node change p and insert an item; it sees neither.
+    ///
+    /// - Returns: what commits told of that.
+    private func pinBeforeRemoteSaves() throws -> [CommitNotice] {
+        let told = Mutex<[CommitNotice]>([])
+        try store.pin(context)
+        let observation = store.coordinator.observeCommits { notice in
+            told.withLock { $0.append(notice) }
+        }
+        try remote.update(id, "p", "theirs")
+        _ = try remote.insert("Item", ["p": "zebra"])
+        try store.take(from: remote)
+        observation.cancel()
+        #expect(try fetched() == ["old"])
+        return told.withLock { $0 }
+    }
+
+    @Test("CD-149, CD-51: a pinned context's save meets a remote one, and its pin moves, once")
+    func savingMovesPin() throws {
+        context.mergePolicy = .mergeByPropertyObjectTrump
+        let object = try context.performAndWait { try context.existingObject(with: id) }
+        _ = try pinBeforeRemoteSaves()
+        let before = try #require(context.performAndWait { context.queryGenerationToken })
+        try context.performAndWait {
+            object["q"] = "mine"
+            try context.save()
+        }
+        #expect(try store.stored(id, "p") == "theirs")
+        #expect(try store.stored(id, "q") == "mine")
+        let after = try #require(context.performAndWait { context.queryGenerationToken })
+        #expect(after.generation > before.generation)
+        #expect(try fetched() == ["theirs", "zebra"])
+        // Pinned again: nothing that comes now.
+        _ = try remote.insert("Item", ["p": "zulu"])
+        try store.take(from: remote)
+        #expect(try fetched() == ["theirs", "zebra"])
+    }
+
+    @Test("CD-149, CD-52: merging what a commit of remote saves told of moves the pin past them")
+    func mergingMovesPin() throws {
+        let object = try context.performAndWait { try context.existingObject(with: id) }
+        let notices = try pinBeforeRemoteSaves()
+        #expect(!notices.isEmpty)
+        context.performAndWait {
+            for notice in notices {
+                context.mergeChanges(fromContextDidSave: ContextDidSave(notice))
+            }
+        }
+        #expect(context.performAndWait { object["p"] } == "theirs")
+        #expect(try fetched() == ["theirs", "zebra"])
+    }
+
+    @Test("CD-149, CD-53: resetting moves the pin past remote saves")
+    func resettingMovesPin() throws {
+        _ = try pinBeforeRemoteSaves()
+        context.performAndWait { context.reset() }
+        #expect(try fetched() == ["theirs", "zebra"])
+        try remote.update(id, "p", "again")
+        try store.take(from: remote)
+        #expect(try fetched() == ["theirs", "zebra"])
+    }
+
+    @Test("CD-149, CD-54: refreshing all objects does not show remote saves to a pinned context")
+    func refreshingKeepsPin() throws {
+        let object = try context.performAndWait { try context.existingObject(with: id) }
+        _ = try pinBeforeRemoteSaves()
+        let before = context.performAndWait { context.queryGenerationToken }
+        context.performAndWait { context.refreshAllObjects() }
+        #expect(context.performAndWait { object["p"] } == "old")
+        #expect(try fetched() == ["old"])
+        #expect(context.performAndWait { context.queryGenerationToken } == before)
+    }
+
+    @Test("CD-149, CD-56: moving the pin past a remote save leaves values until they are refreshed")
+    func movingKeepsValues() throws {
+        let object = try context.performAndWait { try context.existingObject(with: id) }
+        #expect(context.performAndWait { object["p"] } == "old")
+        _ = try pinBeforeRemoteSaves()
+        try store.pin(context)
+        #expect(try context.performAndWait { try context.count(for: store.request("Item")) } == 2)
+        #expect(context.performAndWait { object["p"] } == "old")
+        context.performAndWait { context.refresh(object, mergeChanges: true) }
+        #expect(context.performAndWait { object["p"] } == "theirs")
+    }
 }

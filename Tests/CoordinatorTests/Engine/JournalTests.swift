@@ -346,6 +346,51 @@ import Testing
         #expect(try result.token.generation == a.coordinator.currentToken.generation)
     }
 
+    @Test(
+        "CD-147: what a merge of nodes discards is in a record of every node, also once stable",
+        arguments: [
+            ("Note", "p"), ("Note", "r"), ("Folder", "name"), ("Tag", "name"), ("Person", "name"),
+            ("Passport", "number"), ("Sheet", "x"),
+        ], [false, true])
+    func discardedBetweenNodes(
+        _ written: (entity: String, property: String), isDeletedToo: Bool
+    ) throws {
+        let c = try EngineNode(a.model, node: 3)
+        let d = try EngineNode(a.model, node: 4)
+        let id = try shared(written.entity)
+        try c.take(from: a)
+        try d.take(from: a)
+        var writes: [Dot: PropertyValue] = [:]
+        for (node, text) in [(a, "one"), (b, "two"), (c, "three")] {
+            let result = try node.update(id, [written.property: .string(text)])
+            writes[try #require(result.transaction)] = .string(text)
+        }
+        if isDeletedToo { try d.delete(id) }
+        try exchange(a, b, c, d)
+        for isStable in [false, true] {
+            for node in [a, b, c, d] {
+                if isStable {
+                    let result = try node.coordinator.collect(stable: try node.vector)
+                    #expect(result.isDone)
+                }
+                let records = try node.conflicts(isOpen: nil)
+                let shown = try node.value(id, written.property)
+                var lost = 0
+                for (dot, value) in writes where value != shown {
+                    lost += 1
+                    let sides = records.flatMap(\.sides).filter { $0.dot == dot && !$0.isVisible }
+                    #expect(
+                        sides.contains {
+                            $0.value == value || $0.row.contains { $0.value == value }
+                        },
+                        "node \(node.node) lists \(value) nowhere, stable: \(isStable)")
+                }
+                // One of the three is shown at most.
+                #expect(lost >= 2)
+            }
+        }
+    }
+
     @Test("What was discarded has no transaction, and what stood has that of each of its values")
     func writersOfDiscarded() throws {
         let id = try a.insert("Tag")

@@ -7,7 +7,7 @@ import Foundation
 /// The file:
 ///
 ///     title: The loser of a merge is dropped at once
-///     law: 1
+///     law: 1, 3
 ///     seeds: 500
 ///     file: Sources/Merge/Registers/Register.swift
 ///     --- find
@@ -29,9 +29,9 @@ struct Mutant {
     var name: String
     /// What is wrong while it is awake, in a few words.
     var title: String
-    /// The law of DESIGN section 14 that it breaks first; 0 for the simulator's own, that one seed
-    /// is one run.
-    var law: Int
+    /// The laws of DESIGN section 14 any of which should catch it; 0 for the simulator's own, that
+    /// one seed is one run.
+    var laws: [Int]
     /// The most seeds it may take to be caught.
     var seeds: Int
     var edits: [Edit]
@@ -50,7 +50,7 @@ struct Mutant {
         }
         try reader.finish()
         guard let title = reader.fields["title"],
-            let law = reader.fields["law"].flatMap({ Int($0) }), (0...12).contains(law),
+            let laws = try reader.fields["law"].map({ try Self.laws($0, of: name) }),
             let seeds = reader.fields["seeds"].flatMap({ Int($0) }), seeds > 0,
             !reader.edits.isEmpty
         else { throw Fault(description: "\(name): title, law, seeds or edits are missing") }
@@ -58,9 +58,19 @@ struct Mutant {
             throw Fault(description: "\(name): MUTANT stands nowhere in it")
         }
         self.title = title
-        self.law = law
+        self.laws = laws
         self.seeds = seeds
         edits = reader.edits
+    }
+
+    /// Reads numbers with commas between them.
+    private static func laws(_ text: String, of name: String) throws -> [Int] {
+        try text.split(separator: ",", omittingEmptySubsequences: false).map { part in
+            guard let law = Int(part.trimmingCharacters(in: .whitespaces)),
+                (0...12).contains(law)
+            else { throw Fault(description: "\(name): \(part) is no law") }
+            return law
+        }
     }
 
     /// Reads all mutants of a folder, sorted by name.

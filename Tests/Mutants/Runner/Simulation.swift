@@ -4,12 +4,24 @@ import Foundation
 
 /// What the simulator made of one mutant.
 struct Verdict {
-    /// What it found wrong, as it names it; nil where it found nothing.
-    var catcher: String?
+    /// Who spoke at the seed that caught it, from the first: `law N`, `replay`, `client` or `trap`;
+    /// none where nothing was found.
+    var catchers: [String]
     /// The seed that caught it; where none did, how many seeds were run.
     var seed: Int
     /// All that the simulator printed.
     var output: String
+
+    /// Whether anything was found.
+    var isCaught: Bool { !catchers.isEmpty }
+
+    /// Whether one of the laws that a mutant names is among those who spoke.
+    ///
+    /// Where none is, the mutant is caught all the same: a run ends with the first seed that fails,
+    /// and another law may rightly be the first to see what a defect leads to.
+    func isAsNamed(by mutant: Mutant) -> Bool {
+        mutant.laws.contains { catchers.contains($0 == 0 ? "replay" : "law \($0)") }
+    }
 }
 
 /// The program with all mutants in it.
@@ -30,11 +42,11 @@ struct Simulation {
         var first = 1
         while first <= mutant.seeds {
             let verdict = try run(mutant.name, first...mutant.seeds)
-            guard verdict.catcher != nil else { break }
-            if try run(nil, verdict.seed...verdict.seed).catcher == nil { return verdict }
+            guard verdict.isCaught else { break }
+            if try !run(nil, verdict.seed...verdict.seed).isCaught { return verdict }
             first = verdict.seed + 1
         }
-        return Verdict(catcher: nil, seed: mutant.seeds, output: "")
+        return Verdict(catchers: [], seed: mutant.seeds, output: "")
     }
 
     /// Runs seeds until one of them finds something wrong.
@@ -52,14 +64,14 @@ struct Simulation {
             guard code == 0 else {
                 throw Mutant.Fault(description: "The simulator ended with \(code):\n\(output)")
             }
-            return Verdict(catcher: nil, seed: seeds.upperBound, output: output)
+            return Verdict(catchers: [], seed: seeds.upperBound, output: output)
         }
         let seed = Int(first.dropFirst(5).prefix { $0.isNumber }) ?? seeds.lowerBound
         // Of one seed several laws may speak; what comes first names it.
         let speakers = try violations.filter { $0.hasPrefix("seed \(seed):") }.map(Self.speaker)
         var catchers: [String] = []
         for speaker in speakers where !catchers.contains(speaker) { catchers.append(speaker) }
-        return Verdict(catcher: catchers.joined(separator: ", "), seed: seed, output: output)
+        return Verdict(catchers: catchers, seed: seed, output: output)
     }
 
     /// Who tells of a violation: `law N`; `replay` where a seed gave two runs; `client` for what a

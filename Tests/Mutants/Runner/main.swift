@@ -5,6 +5,8 @@
 // All mutants go into one copy of the sources, each asleep until its name is in the environment, so
 // that one build serves all. The copy as it is must run without a violation, and with each mutant
 // awake the simulator must report one within the mutant's seeds, at a seed that passes without it.
+// Which law reports it is told beside those that the mutant names, and marked where it is none of
+// them; that is for whoever reads it, and fails nothing.
 
 import Foundation
 
@@ -62,8 +64,9 @@ func judge(
     _ mutants: [Mutant], _ simulation: Simulation, controlSeeds: Int
 ) throws -> Bool {
     let control = try simulation.run(nil, 1...controlSeeds)
-    if let catcher = control.catcher {
-        say("asleep: seed \(control.seed) fails without any mutant (\(catcher))")
+    if control.isCaught {
+        let catchers = control.catchers.joined(separator: ", ")
+        say("asleep: seed \(control.seed) fails without any mutant (\(catchers))")
         say(control.output)
     } else {
         say("asleep: \(controlSeeds) seeds without a violation")
@@ -74,19 +77,36 @@ func judge(
             text + String(repeating: " ", count: max(0, width - text.count))
         }
         let cells = [
-            padded(name, width), padded(law, 4), padded(catcher, 24), padded(seeds, 5), title,
+            padded(name, width), padded(law, 5), padded(catcher, 28), padded(seeds, 5), title,
         ]
         say(cells.joined(separator: " "))
     }
     row("MUTANT", "LAW", "CAUGHT BY", "SEEDS", "WHAT IS WRONG WHILE IT IS AWAKE")
-    var caught = 0
+    var (missed, otherwise) = ([String](), [String]())
+    var counts: [String: Int] = [:]
     for mutant in mutants {
         let verdict = try simulation.judge(mutant)
-        if verdict.catcher != nil { caught += 1 }
-        row(
-            mutant.name, mutant.law == 0 ? "-" : "\(mutant.law)", verdict.catcher ?? "NOBODY",
-            "\(verdict.seed)", mutant.title)
+        for catcher in verdict.catchers { counts[catcher, default: 0] += 1 }
+        var catchers = verdict.catchers.joined(separator: ", ")
+        if !verdict.isCaught {
+            missed.append(mutant.name)
+            catchers = "NOBODY"
+        } else if !verdict.isAsNamed(by: mutant) {
+            otherwise.append(mutant.name)
+            catchers = "OTHER: " + catchers
+        }
+        let named = mutant.laws.map { $0 == 0 ? "-" : "\($0)" }.joined(separator: ", ")
+        row(mutant.name, named, catchers, "\(verdict.seed)", mutant.title)
     }
-    say("\(mutants.count) mutants, \(caught) caught")
-    return control.catcher == nil && caught == mutants.count
+    say("\(mutants.count) mutants, \(mutants.count - missed.count) caught")
+    if !missed.isEmpty { say("caught by nobody: \(missed.joined(separator: ", "))") }
+    if !otherwise.isEmpty {
+        say("caught by none of the laws that they name: \(otherwise.joined(separator: ", "))")
+    }
+    // A mutant counts for each who spoke at the seed that caught it; laws that never did are told,
+    // too.
+    let speakers = (1...12).map { "law \($0)" } + ["replay", "client", "trap"]
+    let told = speakers.map { "\($0): \(counts[$0] ?? 0)" }
+    say("mutants caught by each: \(told.joined(separator: ", "))")
+    return !control.isCaught && missed.isEmpty
 }

@@ -33,6 +33,32 @@ import Testing
         }
     }
 
+    @Test(
+        "P13: an edit of a row whose reference leads to another than it names does not change whom",
+        arguments: [MergePolicy.overwrite, .rollback, .errorByRow])
+    func rawReferencesToEclipsed(_ policy: MergePolicy) throws {
+        let (x, y, z) = try ExampleModel.nodes(try ExampleModel.unique(policy, target: .error))
+        let first = try x.at(1).insert("B", ["b": .string("1")])
+        let second = try y.at(2).insert("B", ["b": .string("1")])
+        let a = try y.at(3).insert("A", ["p": .string("0"), "r": .reference(second.row)])
+        try x.take(y)
+        // The second is eclipsed: who refers to it is led to the first.
+        #expect(try x.row(second)?.objectID == first)
+        #expect(try x.value(a, "r") == .reference(first.row))
+        #expect(try x.members(first, "rs") == [a.row])
+        // One register for the whole row, so that all of it is written.
+        try x.at(5).update(a, ["p": .string("1")])
+        #expect(try x.value(a, "r") == .reference(first.row))
+        // The target comes out from under the other by a key of its own, and takes its own along.
+        try x.at(6).update(second, ["b": .string("2")])
+        #expect(try x.row(second)?.objectID == second)
+        #expect(try x.value(a, "r") == .reference(second.row))
+        try expectConvergence(x, y, z)
+        #expect(try z.value(a, "p") == .string("1"))
+        #expect(try z.members(second, "rs") == [a.row])
+        #expect(try z.members(first, "rs").isEmpty)
+    }
+
     @Test("5.4: two nodes that add children to one parent do not conflict")
     func childrenOfOneParent() throws {
         let (x, y, _) = try ExampleModel.nodes(try ExampleModel.pair(.error))

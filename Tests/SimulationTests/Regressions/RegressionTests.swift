@@ -141,6 +141,18 @@ struct RegressionTests {
                 ContextPolicyCheckerTests.returningReference.
                 """),
         Case(
+            seed: 213,
+            lesson: """
+                A disk that could not be read at an opening was told of as a damaged store: the check \
+                of all pages reports one that is unreadable as it reports a wrong one.
+                """),
+        Case(
+            seed: 2_000_023,
+            lesson: "Law 8, by the checker: the same as 3000023."),
+        Case(
+            seed: 2_005_550,
+            lesson: "Law 8, by the checker: the same as 3000023."),
+        Case(
             seed: 1_001_842,
             lesson: """
                 Law 10. The simulator's own client: a context's save went through, reading what \
@@ -312,6 +324,42 @@ struct RegressionTests {
         Case(
             seed: 32_000_710, hasUniqueKeys: true, hasChanges: true,
             lesson: "Law 8. The same."),
+        Case(
+            seed: 80_000_291, hasUniqueKeys: true, hasChanges: true,
+            lesson: "Law 8. The same."),
+        Case(
+            seed: 854, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                A node was told that it had been retired, by one who had decided so alone and had \
+                departed himself. It believed that until it was started again, and took no saves. \
+                DepartureTests.tellerDeparts.
+                """),
+        Case(
+            seed: 896, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                A node that no log reached waited for the log of one that was ahead, had departed \
+                and gave nothing, and took no copy of others. StoreTransferTests.
+                """),
+        Case(
+            seed: 31_000_028, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                A node waited for a copy of a donor that had begun anew and knew nothing of its \
+                wish. StoreTransferTests.
+                """),
+        Case(
+            seed: 32_000_746, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                A donor gave its copy of minutes ago again and again, though what was purged at \
+                the joiner went beyond it, and each time the joiner ended its run for nothing. \
+                TransferTests.
+                """),
+        Case(
+            seed: 31_001_127, hasUniqueKeys: true, hasChanges: true,
+            lesson: """
+                In a context an object that was given a key showed what it had before, not what a \
+                new object of that key had brought in the same save. \
+                ConstraintConformanceTests.registeredAndChanged.
+                """),
         Case(
             seed: 736, hasUniqueKeys: true, hasChanges: true,
             lesson: """
@@ -519,6 +567,12 @@ struct RegressionTests {
                 had saved, its departure too, came to nobody. StoreTransferTests.donorHasLeft.
                 """),
         Case(
+            seed: 210_008_191, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, lesson: "Of the defects of the seeds above, from 210000939 on."),
+        Case(
+            seed: 210_008_999, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, lesson: "Of the defects of the seeds above, from 210000939 on."),
+        Case(
             seed: 230_014_789, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
             hasJoins: true,
             lesson: """
@@ -647,6 +701,21 @@ struct RegressionTests {
                 the part of the log in which that one had not joined: so it was no guide, and who \
                 had been retired since was believed. DepartureTests.newerThanTheLog.
                 """),
+        Case(
+            seed: 420_004_073, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: """
+                Law 8, by the judge. That a store is vouched for waits for the disk, and the judge was \
+                not told that more was on disk by then.
+                """),
+        Case(
+            seed: 420_004_501, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: "Law 8, by the judge: the same as 420004073."),
+        Case(
+            seed: 420_006_362, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: "Law 8, by the judge: the same as 420004073."),
         Case(
             seed: 440_009_551, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
             hasJoins: true, hasLargeChanges: true,
