@@ -192,6 +192,44 @@ extension EndToEnd.HostileMeshTests {
         }
     }
 
+    @Test(
+        "so it does where it meets another member, too, which knows later incarnations only",
+        arguments: [false, true])
+    func newcomerAmongMembers(hasRestarted: Bool) async throws {
+        try await TestCluster.with(nodes: 3) { cluster in
+            let (first, second) = (cluster.node(1), cluster.node(2))
+            try await begin(cluster, hasRestarted: hasRestarted)
+            let peers = [(number: 1, node: first), (number: 3, node: second)]
+            let twin = try start(twin(of: 2, store: "twin.sqlite", peers: peers), cluster)
+            do {
+                try await waitUntil {
+                    "one of the two had ended. They say: \(twin.lastErrors) "
+                        + "\(second.process?.lastErrors ?? "")"
+                } _: {
+                    !twin.isRunning || second.process?.isRunning != true
+                }
+                // The other one may have been told of the same, and be on its way.
+                try await Task.sleep(for: .seconds(3))
+            } catch {
+                await twin.end()
+                throw error
+            }
+            let code = twin.isRunning ? nil : try await twin.waitForExit()
+            let isThere = second.process?.isRunning == true
+            await twin.end()
+            // Member 1 tells the older of the two of the newcomer's incarnation, which is later, and
+            // that counts for more than who was there first. Mostly the older one ends; sometimes
+            // both do, and nobody is left.
+            withKnownIssue("The node that was there first ends", isIntermittent: true) {
+                #expect(code == 12 && isThere, "\(code ?? -1), and the first goes on: \(isThere)")
+            }
+            // Whoever goes: the rest of the cluster is not drawn into it, and has what was saved.
+            try await expectServing(cluster, [1, 3])
+            #expect(try await first.count("Latest") == 1)
+            #expect(try await first.verify()["ok"]?.boolean == true)
+        }
+    }
+
     /// Saves at node 2, and waits until it has been there for longer than newcomers are: whoever has
     /// just begun takes itself for the newcomer, so of two such both might.
     ///
