@@ -148,6 +148,126 @@ extension EndToEnd.HostileMeshTests {
     }
 
     @Test(
+        "a newcomer under the number of a node that it meets ends with code 12; both are told of it",
+        arguments: [false, true])
+    func newcomer(hasRestarted: Bool) async throws {
+        try await TestCluster.with(nodes: 3) { cluster in
+            let (second, third) = (cluster.node(2), cluster.node(3))
+            try await begin(cluster, hasRestarted: hasRestarted)
+            let actor = try await second.status().text("actor")
+            // Node 3's machine, given node 2's number by mistake: 1 and 2 look for 3 there, and it
+            // finds 2, which it takes for 3.
+            #expect(try await third.terminate() == 0)
+            let twin = try start(
+                twin(
+                    of: 2, store: "twin.sqlite", peers: [(3, second)],
+                    ports: [third.httpPort, third.publishPort, third.exchangePort]), cluster)
+            do {
+                #expect(try await twin.waitForExit(timeout: .seconds(60)) == 12)
+            } catch {
+                await twin.end()
+                throw error
+            }
+            let line = "Another live process uses this number of a node"
+            #expect(twin.lastErrors.contains(line))
+            #expect(twin.lastErrors.contains("Node 2 is in use by another live process"))
+            try await waitUntil {
+                "node 2 told of it"
+            } _: {
+                try await alarms(of: second).contains("twoNodesWithOneID")
+            }
+            #expect(second.process?.lastErrors.contains(line) == true)
+            #expect(try await second.metric("tributary_alarms_total") ?? 0 >= 1)
+
+            // The same life of it goes on and serves, and the others listen to it.
+            try await expectServing(cluster, [1, 2])
+            #expect(try await second.status().text("actor") == actor)
+            #expect(try await alarms(of: second) == ["twoNodesWithOneID"])
+            // With its own number that machine takes part.
+            try await third.start()
+            try await saveOnce(third, "of the third")
+            try await cluster.waitForConvergence()
+            #expect(try await third.count("Latest") == 2)
+            try await expectEqualContents(cluster)
+        }
+    }
+
+    @Test(
+        "so it does where it meets another member, too, which knows later incarnations only",
+        arguments: [false, true])
+    func newcomerAmongMembers(hasRestarted: Bool) async throws {
+        try await TestCluster.with(nodes: 3) { cluster in
+            let (first, second) = (cluster.node(1), cluster.node(2))
+            try await begin(cluster, hasRestarted: hasRestarted)
+            let peers = [(number: 1, node: first), (number: 3, node: second)]
+            let twin = try start(twin(of: 2, store: "twin.sqlite", peers: peers), cluster)
+            do {
+                try await waitUntil {
+                    "one of the two had ended. They say: \(twin.lastErrors) "
+                        + "\(second.process?.lastErrors ?? "")"
+                } _: {
+                    !twin.isRunning || second.process?.isRunning != true
+                }
+                // The other one may have been told of the same, and be on its way.
+                try await Task.sleep(for: .seconds(3))
+            } catch {
+                await twin.end()
+                throw error
+            }
+            let code = twin.isRunning ? nil : try await twin.waitForExit()
+            let isThere = second.process?.isRunning == true
+            await twin.end()
+            // Member 1 tells the older of the two of the newcomer's incarnation, which is later, and
+            // that counts for more than who was there first. Mostly the older one ends; sometimes
+            // both do, and nobody is left.
+            withKnownIssue("The node that was there first ends", isIntermittent: true) {
+                #expect(code == 12 && isThere, "\(code ?? -1), and the first goes on: \(isThere)")
+            }
+            // Whoever goes: the rest of the cluster is not drawn into it, and has what was saved.
+            try await expectServing(cluster, [1, 3])
+            #expect(try await first.count("Latest") == 1)
+            #expect(try await first.verify()["ok"]?.boolean == true)
+        }
+    }
+
+    /// Saves at node 2, and waits until it has been there for longer than newcomers are: whoever has
+    /// just begun takes itself for the newcomer, so of two such both might.
+    ///
+    /// - Parameter hasRestarted: whether its store was vouched for when it began. Then it never
+    ///   begins another incarnation by itself.
+    private func begin(_ cluster: TestCluster, hasRestarted: Bool) async throws {
+        let second = cluster.node(2)
+        try await second.save([TestModel.insert("Latest", ["name": "of the older store"])])
+        try await cluster.waitForConvergence()
+        try await cluster.waitForVouching()
+        if hasRestarted {
+            #expect(try await second.terminate() == 0)
+            try await second.start()
+            try await cluster.waitForVouching()
+        }
+        try await waitUntil {
+            "node 2 was no newcomer any more"
+        } _: {
+            try await second.metric("tributary_uptime_seconds") ?? 0 > 11
+        }
+    }
+
+    /// Starts another process with such settings; whoever does so ends it.
+    private func start(_ settings: String, _ cluster: TestCluster) throws -> TestProcess {
+        let file = try write("twin.yaml", settings, cluster)
+        return try TestProcess(
+            ["serve", "--config", file.path],
+            output: cluster.folder.appendingPathComponent("twin.out"),
+            errors: cluster.folder.appendingPathComponent("twin.err"))
+    }
+
+    /// The names of the alarms that a node tells of.
+    private func alarms(of node: NodeHandle) async throws -> Set<String> {
+        let alarms = (try await node.status()["alarms"]?.array ?? []).compactMap(\.object)
+        return Set(alarms.map { $0.text("name") })
+    }
+
+    @Test(
         "a database of another program is refused and left as it is",
         arguments: [
             (mark: [0x7E, 0x57, 0x0F, 0x01] as [UInt8], hasTable: true),
@@ -244,11 +364,14 @@ extension EndToEnd.HostileMeshTests {
         }
     }
 
-    /// The settings of another process under a number, with ports of its own.
+    /// The settings of another process under a number.
+    ///
+    /// - Parameter ports: for HTTP, to publish and to exchange; nil for ports of its own.
     private func twin(
-        of number: Int, store: String, peers: [(number: Int, node: NodeHandle)]
+        of number: Int, store: String, peers: [(number: Int, node: NodeHandle)],
+        ports given: [Int]? = nil
     ) throws -> String {
-        let ports = try FreePorts.take(3)
+        let ports = try given ?? FreePorts.take(3)
         var lines = [
             "cluster: test", "node: \(number)", "store: \(store)", "model: model.json", "http:",
             "  listen: 127.0.0.1:\(ports[0])", "mesh:", "  publish: tcp://127.0.0.1:\(ports[1])",

@@ -99,6 +99,36 @@ extension EndToEnd.PartitionTests {
         }
     }
 
+    @Test("a link that is cut is not taken for one to somebody with a wrong key: there are no keys")
+    func nobodyHasKeys() async throws {
+        try await TestCluster.with(nodes: 2) { cluster in
+            let node = cluster.node(1)
+            func peer() async throws -> JSONObject {
+                try await node.status()["peers"]?.array?.first?.object ?? [:]
+            }
+            func waitUntilConnected(_ isConnected: Bool) async throws {
+                try await waitUntil {
+                    isConnected ? "node 1 heard node 2" : "node 1 missed node 2"
+                } _: {
+                    try await peer()["connected"]?.boolean == isConnected
+                }
+            }
+            try await waitUntilConnected(true)
+            await cluster.partition([[1], [2]])
+            try await waitUntilConnected(false)
+            // For as long as it takes to try to connect again, and to fail.
+            var refusal = ""
+            for _ in 0..<50 where refusal.isEmpty {
+                refusal = try await peer().text("refusal")
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            // What a connection that breaks too early tells is read as in a mesh with keys.
+            withKnownIssue("Status says that a listed key was not proven") {
+                #expect(refusal == "")
+            }
+        }
+    }
+
     // MARK: - The steps
 
     private func begin(_ cluster: TestCluster) async throws -> [Story] {

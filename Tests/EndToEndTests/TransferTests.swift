@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import LinkProxy
 import Node
 import Testing
 
@@ -85,10 +86,16 @@ extension EndToEnd.TransferTests {
 
     /// Fills nodes 1 and 2, and waits until neither log has what node 3 lacks.
     ///
-    /// - Returns: how many saves were acknowledged, of three objects each.
-    private func fillPastTheLogs(_ cluster: TestCluster) async throws -> Int {
+    /// - Parameters:
+    ///   - limit: how many saves each of two clients makes.
+    ///   - operations: what a save consists of, by its ID; by default three inserts.
+    /// - Returns: how many saves were acknowledged.
+    private func fillPastTheLogs(
+        _ cluster: TestCluster, saves limit: Int = 500,
+        operations: @escaping @Sendable (String, Int) -> [JSONValue] = Load.inserts
+    ) async throws -> Int {
         let outcome = try await Load(
-            on: cluster.node(1), prefix: "n1", clients: 2, limit: 500
+            on: cluster.node(1), prefix: "n1", clients: 2, limit: limit, operations: operations
         ).finish()
         try await waitUntil {
             "nodes 1 and 2 purged what node 3 lacks"
@@ -140,6 +147,75 @@ extension EndToEnd.TransferTests {
             try await cluster.waitForConvergence()
             try await expectEqualContents(cluster)
         }
+    }
+
+    @Test("A newcomer killed while it takes a copy goes on with the part of it that it has")
+    func resumed() async throws {
+        try await TestCluster.with(nodes: 3, starting: []) { cluster in
+            for number in [1, 2] {
+                try await cluster.node(number).start(environment: Self.short)
+            }
+            let text = JSONValue.string(String(repeating: "x", count: 60_000))
+            let saved = try await fillPastTheLogs(cluster, saves: 150) { saveID, _ in
+                [TestModel.insert("Latest", ["name": .string(saveID), "a": text])]
+            }
+            // So narrow that of a copy with many parts, of one MiB each, some come between kills.
+            let narrow = LinkFault(trickle: .init(bytes: 64 << 10, everyMilliseconds: 10))
+            for donor in [1, 2] { await cluster.set(narrow, from: donor, to: 3) }
+            let joiner = cluster.node(3)
+            var had: Int64 = 0
+            var total: Int64 = 0
+            var beginnings = 0
+            for life in 1...4 {
+                try await joiner.start()
+                // What it tells first it has from before; nothing of that goes.
+                var told: [Int64] = []
+                try await waitUntil(every: .milliseconds(10)) {
+                    "two more MiB of the copy had come in life \(life): \(told.suffix(3))"
+                } _: {
+                    let size = try sizeOfCopy(joiner)
+                    guard size >= had else {
+                        throw EndToEndError("\(had) bytes of the copy had come, now \(size) are")
+                    }
+                    if let transfer = try await joiner.status()["transfer"]?.object {
+                        told.append(transfer["bytes"]?.integer ?? -1)
+                        total = transfer["total"]?.integer ?? 0
+                    }
+                    return size >= had + 2 << 20
+                }
+                #expect(told.allSatisfy { $0 >= had } && !told.isEmpty, "\(had): \(told)")
+                try await joiner.kill()
+                had = try sizeOfCopy(joiner)
+                #expect(had < total, "it was killed once all of the copy had come")
+                if life == 1 { beginnings = count(Self.beginning, saidBy: joiner) }
+            }
+            await cluster.heal()
+            try await joiner.start()
+            try await cluster.waitForConvergence()
+            #expect(try await joiner.count("Latest") == saved)
+            #expect(said(joiner, "A copy of a member's store has taken this store's place"))
+            // It says so of a first byte only: no life but the first began with one.
+            #expect(beginnings > 0)
+            #expect(count(Self.beginning, saidBy: joiner) == beginnings)
+            #expect(try await joiner.metric("tributary_transfers_installed_total") == 1)
+            try await saveOnce(joiner, "joiner's")
+            try await cluster.waitForConvergence()
+            try await expectEqualContents(cluster)
+        }
+    }
+
+    /// How much there is of a member's copy that a node takes in, in bytes.
+    private func sizeOfCopy(_ node: NodeHandle) throws -> Int64 {
+        var status = stat()
+        return stat(node.store.path + "-transfer", &status) == 0 ? Int64(status.st_size) : 0
+    }
+
+    private static let beginning = "A copy of a member's store is taken over"
+
+    /// How often a node has said something in all its lives.
+    private func count(_ text: String, saidBy node: NodeHandle) -> Int {
+        let log = (try? String(contentsOf: node.errors, encoding: .utf8)) ?? ""
+        return log.components(separatedBy: text).count - 1
     }
 
     @Test("A newcomer that saves at once keeps the save while it takes a copy")

@@ -32,3 +32,20 @@ func expectVerified(
             report.text("recomputed") == report.text("digest"), sourceLocation: sourceLocation)
     }
 }
+
+extension TestCluster {
+    /// Waits until every node's store is vouched for, as those of clusters that have run are.
+    func waitForVouching() async throws {
+        try await waitUntil {
+            "all stores were vouched for"
+        } _: {
+            for node in nodes {
+                let members = try await node.status()["stability"]?.object?["members"]?.array
+                guard members?.count == nodes.count - 1,
+                    members?.allSatisfy({ $0.object?["hindrance"] == .null }) == true
+                else { return false }
+            }
+            return true
+        }
+    }
+}
