@@ -164,6 +164,8 @@ extension MeshKeyReport {
         return switch known.handshake {
         case .none, .succeeded: nil
         case .refusedThere: "It does not list this node's key."
+        case .failed where publicKey == nil:
+            "Who answers there hung up at once, as a node that has keys does."
         case .failed: "Who answers there has not proven the key that is listed for it here."
         }
     }
