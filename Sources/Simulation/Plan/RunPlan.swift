@@ -90,10 +90,8 @@ struct RunPlan {
             }
         }
         for pair in pairs.shuffled(using: &generator) where generator.chance(2, in: 3) {
-            if Self.isConnected(machines.count, pairs.filter { $0 != pair && !strangers.contains($0) })
-            {
-                strangers.insert(pair)
-            }
+            let left = pairs.filter { $0 != pair && !strangers.contains($0) }
+            if Self.isConnected(machines.count, left) { strangers.insert(pair) }
         }
     }
 
