@@ -57,8 +57,8 @@ struct BackupFile {
             // One file, whole in itself: the log's mode came with the header.
             try database.execute(
                 sql: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = \(mode)")
-            // It lacks what its node will have told others by the time it is put in its place.
             try database.execute(sql: StoreLayout.laterTables)
+            // It lacks what its node will have told others by the time it is put in its place.
             try database.execute(
                 sql: "UPDATE _state SET recovery = ?", arguments: [StoreRecovery.restored.rawValue])
             try database.execute(sql: "DELETE FROM _founder")

@@ -762,6 +762,9 @@ struct RegressionTests {
         options.hasConsumers = false
         options.hasAddedConstraints = false
         options.hasCrowds = false
+        options.hasPartialMeshes = false
+        options.hasShortJournals = false
+        options.hasBackups = false
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
