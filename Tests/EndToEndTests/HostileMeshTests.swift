@@ -118,19 +118,9 @@ extension EndToEnd.HostileMeshTests {
             // Node 3's machine, given node 2's number by mistake: it meets the other only through
             // node 1, or also directly, for what it calls 3 is node 2.
             let peers = [(1, first)] + (isHeard ? [(3, second)] : [])
-            let file = try write(
-                "twin.yaml", try twin(of: 2, store: "twin.sqlite", peers: peers), cluster)
-            let twin = try TestProcess(
-                ["serve", "--config", file.path],
-                output: cluster.folder.appendingPathComponent("twin.out"),
-                errors: cluster.folder.appendingPathComponent("twin.err"))
+            let twin = try start(twin(of: 2, store: "twin.sqlite", peers: peers), cluster)
             do {
-                try await waitUntil {
-                    "one of the two had ended. They say: \(twin.lastErrors) "
-                        + "\(second.process?.lastErrors ?? "")"
-                } _: {
-                    !twin.isRunning || second.process?.isRunning != true
-                }
+                try await waitUntilOneEnds(twin, second)
                 // Which of them was meant nobody can know.
                 let ended = twin.isRunning ? second.process : twin
                 #expect(try await ended?.waitForExit() == 12)
@@ -202,12 +192,7 @@ extension EndToEnd.HostileMeshTests {
             let peers = [(number: 1, node: first), (number: 3, node: second)]
             let twin = try start(twin(of: 2, store: "twin.sqlite", peers: peers), cluster)
             do {
-                try await waitUntil {
-                    "one of the two had ended. They say: \(twin.lastErrors) "
-                        + "\(second.process?.lastErrors ?? "")"
-                } _: {
-                    !twin.isRunning || second.process?.isRunning != true
-                }
+                try await waitUntilOneEnds(twin, second)
                 // The other one may have been told of the same, and be on its way.
                 try await Task.sleep(for: .seconds(3))
             } catch {
@@ -249,6 +234,15 @@ extension EndToEnd.HostileMeshTests {
             "node 2 was no newcomer any more"
         } _: {
             try await second.metric("tributary_uptime_seconds") ?? 0 > 11
+        }
+    }
+
+    private func waitUntilOneEnds(_ twin: TestProcess, _ node: NodeHandle) async throws {
+        try await waitUntil {
+            "one of the two had ended. They say: \(twin.lastErrors) "
+                + "\(node.process?.lastErrors ?? "")"
+        } _: {
+            !twin.isRunning || node.process?.isRunning != true
         }
     }
 
