@@ -12,7 +12,7 @@ extension StoreEngine {
             guard (1...200).contains(saveID.utf8.count) else {
                 throw CoordinatorError(.malformed, "A save ID has 1 to 200 bytes.")
             }
-            if let answer = try savedAnswer(saveID) { return answer }
+            if let answer = try savedAnswer(saveID) { return answer.answering(request) }
         }
         // Checked here, for what follows a departure in its own group would reach nobody.
         if state.membership[actor.node]?.departure != nil {

@@ -315,5 +315,6 @@ final class StoreEngine {
         state.clock.observe(transaction.timestamp)
         group.actors.insert(transaction.dot.actor)
         group.transactions.append(encoded)
+        try rebuildAnswer(to: transaction, at: state.position)
     }
 }

@@ -23,19 +23,18 @@ struct EffectInterpreter {
     private(set) var unreached: Set<NodeID> = []
     /// Peers for whom a frame was dropped since this was last asked.
     private var undelivered: Set<NodeID> = []
-    /// Whether another live node was heard that uses our number.
-    private(set) var isNumberTaken = false
+    /// What is known of another live node that uses our number.
+    private(set) var double: DoubleWatch
     /// All that the replicator has declared stable.
     private(set) var stable = VersionVector()
-    /// The incarnation of this node that peers know and that is later than this one.
-    private(set) var laterIncarnation: UInt64?
     private var plan: MeshPlan
 
     init(
         transport: any Transport, coordinator: PersistentStoreCoordinator,
         handover: HandoverQueue, counters: NodeCounters, logger: Logger, readQueue: DispatchQueue,
-        transfers: StoreTransfers, plan: MeshPlan
+        transfers: StoreTransfers, plan: MeshPlan, double: DoubleWatch
     ) {
+        self.double = double
         self.transfers = transfers
         self.transport = transport
         self.coordinator = coordinator
@@ -77,7 +76,8 @@ struct EffectInterpreter {
             case .remember(let actor): remember(actor)
             case .learnModels(let models): learn(models)
             case .compareModel(let model, let node): compare(model, of: node)
-            case .reopen(let incarnation): laterIncarnation = incarnation
+            case .reopen(let incarnation):
+                double.note(later: incarnation, now: MonotonicClock.milliseconds)
             case .readTransfer(let id, let number, let offset, let byteLimit, let node, let vector):
                 transfers.read(
                     id, number, from: offset, byteLimit: byteLimit, for: node, covering: vector)
@@ -276,7 +276,7 @@ struct EffectInterpreter {
     // MARK: - Alarms
 
     private mutating func report(_ alarm: Alarm) {
-        if case .twoNodesWithOneID(coordinator.node, _) = alarm { isNumberTaken = true }
+        if case .twoNodesWithOneID(coordinator.node, _) = alarm { double.noteMeeting() }
         if case .departed = alarm { coordinator.setDeparted() }
         if case .transferFailed = alarm { counters.countTransfer(isInstalled: false) }
         counters.raise(alarm.line, logger)

@@ -52,8 +52,6 @@ final class NodeLoop {
     static let retryMilliseconds: UInt64 = 100
     /// How many polls are drained before other work gets its turn.
     static let pollsInRow = 16
-    /// A process that hears of its node's number this early is the newcomer of the two, and goes.
-    static let newcomerMilliseconds: UInt64 = 10_000
 
     private let shared: LoopShared
     private let coordinator: PersistentStoreCoordinator
@@ -71,9 +69,6 @@ final class NodeLoop {
     private let actor: ActorID
     private let peers: [NodeID]
     private let startedAt = MonotonicClock.milliseconds
-    /// When the process began, which may have run the node before.
-    private let processStartedAt: UInt64
-    private let recoveryAtOpening: StoreRecovery
     private var state: StoreState
     private var nextTickAt: UInt64 = 0
     private var nextRetryAt: UInt64 = 0
@@ -106,9 +101,7 @@ final class NodeLoop {
         actor = configuration.actor
         self.state = state
         self.peers = peers.map(\.node)
-        processStartedAt = startedAt
         maintenanceQueue = queues.maintenance
-        recoveryAtOpening = coordinator.recovery
         stabilityWatch = StabilityWatch(startedAt: self.startedAt)
         digestBook = DigestBook(
             cluster: coordinator.cluster, modelHash: coordinator.model.versionHash, limits: limits)
@@ -123,7 +116,8 @@ final class NodeLoop {
             transport: transport, coordinator: coordinator, handover: shared.handover,
             counters: shared.counters, logger: logger, readQueue: queues.reading,
             transfers: transfers,
-            plan: MeshPlan(node: coordinator.node, configured: peers, withdrawn: withdrawn))
+            plan: MeshPlan(node: coordinator.node, configured: peers, withdrawn: withdrawn),
+            double: DoubleWatch(beganAt: startedAt, isStoreOwn: coordinator.recovery == .none))
     }
 
     /// Runs until told to stop.
@@ -281,27 +275,7 @@ final class NodeLoop {
                 try feed(.peerConnected(node, now: now))
             }
         }
-        if interpreter.isNumberTaken, now < processStartedAt + Self.newcomerMilliseconds {
-            throw NodeError(
-                .nodeIDInUse,
-                "Node \(coordinator.node) is in use by another live process of this cluster; "
-                    + "give this one another number, or stop the other")
-        }
-        if let later = interpreter.laterIncarnation {
-            // Our own store knows all its incarnations: what it does not know is another store's.
-            // Only one that was made anew or put back has reason to go on with a later one.
-            guard recoveryAtOpening != .none else {
-                throw NodeError(
-                    .nodeIDInUse,
-                    "Another store of node \(coordinator.node) is or was in use in this cluster; "
-                        + "to go on with this one, stop the other, and remove the file beside this "
-                        + "store whose name ends in -incarnation")
-            }
-            throw NodeError(
-                .incarnationOutdated,
-                "The cluster knows a later incarnation of node \(coordinator.node) than this one",
-                context: ["incarnation": "\(later)"])
-        }
+        try heedDouble(now)
         makeDurableIfDue(now)
         if shared.acknowledgements.isAwaited {
             updateAcknowledgements()
@@ -318,6 +292,25 @@ final class NodeLoop {
             recordIfDue(now)
         }
         publishReport(isRunning: true)
+    }
+
+    /// Ends the run where another process lives under this node's number, or may.
+    private func heedDouble(_ now: UInt64) throws {
+        switch interpreter.double.verdict(now: now) {
+        case .goOn: break
+        case .end: throw NodeError.numberInUse(coordinator.node)
+        case .endForOtherStore:
+            throw NodeError(
+                .nodeIDInUse,
+                "Another store of node \(coordinator.node) is or was in use in this cluster; "
+                    + "to go on with this one, stop the other, and remove the file beside this "
+                    + "store whose name ends in -incarnation")
+        case .reopen(let later):
+            throw NodeError(
+                .incarnationOutdated,
+                "The cluster knows a later incarnation of node \(coordinator.node) than this one",
+                context: ["incarnation": "\(later)"])
+        }
     }
 
     /// Once a second, and sooner where a peer has asked where we stand: our durable vector is

@@ -7,6 +7,7 @@ internal import Dispatch
 internal import Glibc
 public import Logging
 internal import Merge
+internal import Replication
 internal import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
@@ -122,12 +123,10 @@ public struct NodeProcess: Sendable {
                 return try await runOnce(&run)
             } catch let error as NodeError where error.code == .incarnationOutdated {
                 let now = ContinuousClock.now
-                if let last = lastOutdated, now - last < .seconds(60) {
-                    throw NodeError(
-                        .nodeIDInUse,
-                        "Node \(configuration.node) is in use by another live process of this "
-                            + "cluster; give this one another number, or stop the other",
-                        cause: error)
+                if let last = lastOutdated,
+                    now - last < .milliseconds(DoubleWatch.repeatedMilliseconds)
+                {
+                    throw NodeError.numberInUse(configuration.node, cause: error)
                 }
                 lastOutdated = now
                 run.minimumIncarnation = error.detail("incarnation").flatMap { UInt64($0) } ?? 0

@@ -175,9 +175,7 @@ extension EndToEnd.CopiedStoreTests {
             #expect(history.entries.contains { $0.saveID == "once-later" })
             try await saveOnce(node, "later")
             let count = try await node.count("Latest")
-            withKnownIssue("Answers to saves do not come back with their transactions") {
-                #expect(count == 3, "it was done twice")
-            }
+            #expect(count == 3, "it was done twice")
         }
     }
 

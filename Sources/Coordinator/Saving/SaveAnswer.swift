@@ -13,13 +13,94 @@ extension StoreEngine {
 
     /// Keeps an answer, in the same commit as the save itself.
     func remember(_ result: SaveResult, under saveID: String) throws {
+        try remember(result, under: saveID, at: state.position)
+    }
+
+    private func remember(
+        _ result: SaveResult, under saveID: String, at position: UInt64
+    ) throws {
         let statement = try database.prepared(
             "INSERT INTO _save (saveID, position, answer) VALUES (?1, ?2, ?3)")
         statement.bind(1, saveID)
-        statement.bind(2, Int64(bitPattern: state.position))
+        statement.bind(2, Int64(bitPattern: position))
         statement.bind(3, SaveAnswer.encode(result))
         try statement.run()
         group.wroteApart = true
+    }
+}
+
+extension StoreEngine {
+    /// Makes the answer to a save of an earlier opening of this node anew, as its transaction comes
+    /// back from elsewhere; what is known stays. Without it whoever repeats the save, as he may where
+    /// he was not answered, would have it done twice.
+    ///
+    /// The transaction tells of objects in the order of the request that inserted them, but not how
+    /// the request called them.
+    ///
+    /// - Parameter position: its place in the log, for the answer goes when it does.
+    func rebuildAnswer(to transaction: Transaction, at position: UInt64) throws {
+        guard transaction.dot.actor.node == actor.node, transaction.dot.actor != actor,
+            let saveID = transaction.saveID, try savedAnswer(saveID) == nil
+        else { return }
+        let inserted = transaction.changes.filter { $0.kind == .insert }.map { change in
+            SaveResult.InsertedRow(
+                temporary: SaveAnswer.unnamed, row: change.row,
+                entityName: transaction.shapes[change.shape].entity, name: nil)
+        }
+        var answer = SaveResult(
+            transaction: transaction.dot, timestamp: transaction.timestamp, seen: transaction.seen,
+            token: token, insertedRows: inserted, conflicts: [], rows: [])
+        answer.isRebuilt = true
+        try remember(answer, under: saveID, at: position)
+    }
+
+    /// Does so for all of a log that came with a copy of another's store.
+    ///
+    /// - Parameter known: what this node's own store had, and the answers to it.
+    func rebuildAnswers(beyond known: VersionVector) throws {
+        for former in state.actors.actors where former.node == actor.node && former != actor {
+            let sequences = (known[former], state.versionVector[former])
+            guard sequences.0 < sequences.1 else { continue }
+            // What lies between two sequences of one actor has no other's dots.
+            let code = Int64(state.actors.code(of: former) ?? 0) << ActorTable.sequenceBits
+            let statement = try database.prepared(
+                """
+                SELECT position, bytes FROM _transaction WHERE dot > ?1 AND dot <= ?2 ORDER BY dot
+                """)
+            statement.bind(1, code | Int64(sequences.0))
+            statement.bind(2, code | Int64(sequences.1))
+            defer { statement.reset() }
+            while try statement.step() {
+                let position = UInt64(bitPattern: statement.integer(0))
+                guard let encoded = try? EncodedTransaction(decoding: statement.bytes(1)) else {
+                    throw CoordinatorError(.storeDamaged, "The log of the copy is damaged.")
+                }
+                try rebuildAnswer(to: encoded.transaction, at: position)
+            }
+        }
+    }
+}
+
+extension SaveResult {
+    /// The answer to a request that was repeated: one that was made anew learns from it what the
+    /// request calls the objects that it inserted.
+    func answering(_ request: SaveRequest) -> SaveResult {
+        guard isRebuilt else { return self }
+        var result = self
+        let inserts = request.operations.filter { $0.kind == .insert }
+        // Fewer were inserted where one took the place of another of its key: which, nobody knows.
+        let isTold =
+            inserts.count == insertedRows.count
+            && zip(inserts, insertedRows).allSatisfy { $0.entity.name == $1.entityName }
+        result.insertedRows =
+            !isTold
+            ? []
+            : zip(inserts, insertedRows).map { insert, known in
+                InsertedRow(
+                    temporary: insert.row, row: known.row, entityName: known.entityName,
+                    name: insert.name)
+            }
+        return result
     }
 }
 
@@ -49,7 +130,7 @@ extension PersistentStoreCoordinator {
         else { throw failure }
         do {
             let answer: SaveResult? = try read { try $0.savedAnswer(saveID) }
-            if let answer { return answer }
+            if let answer { return answer.answering(request) }
         } catch let unread as CoordinatorError where unread.code == .inputOutput {
             throw CoordinatorError(
                 .outcomeUnknown,
@@ -71,11 +152,15 @@ extension PersistentStoreCoordinator {
 /// A save's answer as bytes, without the rows, which mean something only to the context that
 /// saved.
 ///
-/// Layout: [dot, timestamp, seen, token, [temporary, row, entity, name ...], [conflict ...]].
+/// Layout: [dot, timestamp, seen, token, [temporary, row, entity, name ...], [conflict ...]], and
+/// true at the end where it was made anew.
 enum SaveAnswer {
+    /// Stands for the temporary identity in an answer that was made anew. No request has it.
+    static let unnamed = RowID(0)
+
     static func encode(_ result: SaveResult) -> [UInt8] {
         var writer = CBORWriter(capacity: 256)
-        writer.beginArray(6)
+        writer.beginArray(result.isRebuilt ? 7 : 6)
         writer.write(result.transaction?.description)
         writer.write(result.timestamp?.rawValue ?? 0)
         writer.write(result.seen)
@@ -89,13 +174,17 @@ enum SaveAnswer {
         }
         writer.beginArray(result.conflicts.count)
         for conflict in result.conflicts { writer.write(conflict.description) }
+        if result.isRebuilt { writer.write(true) }
         return writer.bytes
     }
 
     static func decode(_ bytes: [UInt8]) throws -> SaveResult {
         do {
             var reader = CBORReader(bytes)
-            try reader.array(exactly: 6)
+            let count = try reader.array()
+            guard (6...7).contains(count) else {
+                throw DecodingFailure("\(count) parts", offset: reader.offset)
+            }
             let dot = try reader.optionalText().flatMap { Dot($0) }
             let timestamp = try reader.timestamp()
             let seen = try reader.vector()
@@ -116,9 +205,11 @@ enum SaveAnswer {
             for _ in 0..<(try reader.array()) {
                 if let id = ConflictID(try reader.text()) { conflicts.append(id) }
             }
-            return SaveResult(
+            var answer = SaveResult(
                 transaction: dot, timestamp: dot == nil ? nil : timestamp, seen: seen,
                 token: token, insertedRows: inserted, conflicts: conflicts, rows: [])
+            answer.isRebuilt = try count == 7 && reader.boolean()
+            return answer
         } catch let failure as DecodingFailure {
             throw CoordinatorError(.storeDamaged, "A kept answer is damaged: \(failure).")
         }

@@ -137,6 +137,12 @@ public struct SaveResult: Hashable, Sendable {
     /// of all rows written: those of the operations first, each kind in order of row.
     public var rows: [SavedRow]
 
+    /// Whether the answer was made anew from its transaction, which came back from other nodes after
+    /// this node's store was put back or lost. Then ``conflicts`` is empty, the token is that of the
+    /// return, and ``insertedRows`` has rows only in answer to a repeated request, as far as they
+    /// can be told by it: not where an inserted object became one with another of its key.
+    public var isRebuilt = false
+
     /// A temporary identity with the one it became.
     public struct InsertedRow: Hashable, Sendable {
         /// The number below 0 in the request.

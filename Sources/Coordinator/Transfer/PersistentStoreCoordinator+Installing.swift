@@ -22,7 +22,9 @@ public struct TransferInstallation: Hashable, Sendable {
 ///   where the former store's log does not tell of all of them, its rows are joined into the copy's;
 /// - incarnations that were met, and what is known of them, are the later of both;
 /// - outcomes of saves with an ID, and saves' conflicts, which only their node has, are carried
-///   over, and so are consumers of history.
+///   over, and so are consumers of history. The donor's own outcomes are left out, for another's
+///   clients may have given other saves the same IDs; those of saves that this node has lost, and the
+///   copy's log brings back, are made anew.
 ///
 /// The former store is kept as `STORE-before-transfer`, the latest only: its journal may tell of
 /// what the donor never witnessed. Tokens of the former store are of another store from then on,
@@ -122,6 +124,7 @@ extension PersistentStoreCoordinator {
             storeAt: copy, model: model, cluster: identity.cluster, node: identity.node,
             options: options)
         defer { coordinator.close() }
+        try coordinator.maintainBlocking { try $0.rebuildAnswers(beyond: identity.vector) }
         let known = try coordinator.currentToken.versionVector
         let purged = try former.read { try reader(of: $0, identity, model).purgedVector }
         let isJoined = !known.covers(purged) || options.joinsAlways
@@ -289,7 +292,8 @@ struct StoreIdentity {
                 WHERE (excluded.incarnation < 0) > (incarnation < 0)
                     OR ((excluded.incarnation < 0) = (incarnation < 0)
                         AND excluded.incarnation > incarnation);
-        INSERT OR IGNORE INTO main._save (saveID, position, answer)
+        DELETE FROM main._save;
+        INSERT INTO main._save (saveID, position, answer)
             SELECT saveID, (SELECT coalesce(max(position), 0) FROM main._transaction), answer
             FROM former._save;
         INSERT OR IGNORE INTO main._conflict

@@ -53,8 +53,11 @@ struct AcknowledgementChecker: Checker {
             for transaction in transactions { note(transaction.transaction, node) }
         case .committed(let node, let notice):
             disks[node, default: Disk()].held.join(notice.token.versionVector)
-            guard notice.isLocal else { break }
-            for transaction in notice.transactions { note(transaction.transaction, node) }
+            for transaction in notice.transactions {
+                notice.isLocal
+                    ? note(transaction.transaction, node)
+                    : noteReturn(transaction.transaction, node)
+            }
         case .acknowledged(let node, let save, let result):
             refused[SaveMark(save)] = nil
             guard let dot = result.transaction else { break }
@@ -145,6 +148,14 @@ struct AcknowledgementChecker: Checker {
                 "\(Telling.node(node)) save \(saveID): expected the transaction \(known) alone, "
                     + "found it done again as \(transaction.dot)")
         }
+    }
+
+    /// Nor is one done again whose transaction has come back to the node that lost it.
+    private mutating func noteReturn(_ transaction: Transaction, _ node: Int) {
+        guard let saveID = transaction.saveID, transaction.dot.actor.node == nodes[node],
+            disks[node]?.saves[saveID] == nil
+        else { return }
+        disks[node, default: Disk()].saves[saveID] = transaction.dot
     }
 
     // MARK: Settling

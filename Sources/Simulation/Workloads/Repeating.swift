@@ -95,11 +95,33 @@ struct Repeating: Workload {
         var other = other
         one.rows = []
         other.rows = []
+        if one.isRebuilt || other.isRebuilt {
+            let areRowsTold = Self.tellsOfRows(one) && Self.tellsOfRows(other)
+            (one, other) = (
+                Self.rebuildable(one, areRowsTold), Self.rebuildable(other, areRowsTold)
+            )
+            other.token = one.token
+        }
         if one != other {
             session.memory.complain(
                 "save \(request.saveID ?? "") was answered as "
                     + "\(one.transaction?.description ?? "nothing") and as "
                     + "\(other.transaction?.description ?? "nothing")")
         }
+    }
+
+    /// Whether an answer has inserted objects under the names of the request.
+    private static func tellsOfRows(_ answer: SaveResult) -> Bool {
+        !answer.insertedRows.isEmpty
+            && answer.insertedRows.allSatisfy { $0.temporary.rawValue < 0 }
+    }
+
+    /// What an answer has that can be made anew from its transaction.
+    private static func rebuildable(_ answer: SaveResult, _ hasRows: Bool) -> SaveResult {
+        var answer = answer
+        answer.conflicts = []
+        answer.isRebuilt = false
+        if !hasRows { answer.insertedRows = [] }
+        return answer
     }
 }

@@ -8,8 +8,6 @@ internal import Synchronization
 final class SimulatedProcess {
     /// What a frame may wait for while the process is paused; a full socket drops the rest.
     static let pausedFrames = 1_000
-    /// A process that hears of its double this early is the newcomer of the two, and goes.
-    static let newcomerMilliseconds: UInt64 = 10_000
     static let tickMicroseconds: UInt64 = 50_000
     static let retryMilliseconds: UInt64 = 100
 
@@ -24,6 +22,7 @@ final class SimulatedProcess {
     let actor: ActorID
     /// What was known of the store when it was opened.
     let recoveryAtOpening: StoreRecovery
+    private var double: DoubleWatch
     unowned let world: World
     private(set) var replicator: Replicator
     var generator: SeededGenerator
@@ -103,6 +102,7 @@ final class SimulatedProcess {
         }
         self.actor = actor
         recoveryAtOpening = coordinator.recovery
+        double = DoubleWatch(beganAt: startedAt, isStoreOwn: recoveryAtOpening == .none)
         let token = try coordinator.currentToken
         state = StoreState(
             vector: token.versionVector, durable: coordinator.durableVector,
@@ -283,9 +283,7 @@ final class SimulatedProcess {
             }
         case .connect(let nodes): connect(to: nodes)
         case .remember(let actor): later(handover()) { $0.remember(actor) }
-        case .reopen(let incarnation):
-            met(.incarnationReopened)
-            later(0) { $0.world.reopen($0, after: incarnation) }
+        case .reopen(let incarnation): double.note(later: incarnation, now: world.milliseconds)
         case .readTransfer(let id, let number, let offset, let byteLimit, let node, let vector):
             later(handover()) {
                 $0.readTransfer(
@@ -359,9 +357,7 @@ final class SimulatedProcess {
             coordinator.setDeparted()
         case .twoNodesWithOneID(machine.node, _):
             met(.doubleMet)
-            if world.milliseconds < startedAt + Self.newcomerMilliseconds {
-                later(0) { $0.world.leave($0) }
-            }
+            double.noteMeeting()
         default: break
         }
     }
@@ -400,6 +396,18 @@ final class SimulatedProcess {
 
     // MARK: Time
 
+    /// Ends or opens the store anew where another process lives under this node's number, or may.
+    private func heedDouble(_ now: UInt64) {
+        switch double.verdict(now: now) {
+        case .goOn: break
+        case .end: world.leave(self)
+        case .endForOtherStore:
+            met(.doubleMet)
+            world.leave(self)
+        case .reopen(let incarnation): world.reopen(self, after: incarnation)
+        }
+    }
+
     private func scheduleTick() {
         world.after(Self.tickMicroseconds + UInt64.random(in: 0...10_000, using: &generator)) {
             [self] in
@@ -416,6 +424,7 @@ final class SimulatedProcess {
             nextRetryAt = now + Self.retryMilliseconds
             for node in unreached.sorted() { feed(.peerConnected(node, now: now)) }
         }
+        if isAlive { heedDouble(now) }
         if isAlive { makeDurableIfDue(now) }
         if isAlive { recordIfDue(now) }
         if isAlive, now >= nextCollectionAt { collect(now) }

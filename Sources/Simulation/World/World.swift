@@ -10,8 +10,6 @@ final class World {
     static let cluster = "simulation"
     /// The longest a healed world may take to collect what is stable, in milliseconds.
     static let collectionMilliseconds: UInt64 = 60_000
-    /// A node that is told twice within this time of a later incarnation of itself has a double.
-    static let doubleMilliseconds: UInt64 = 60_000
     /// How often it is tried to open a store again whose double alone has something.
     static let doubleWaitMilliseconds: UInt64 = 500
 
@@ -344,12 +342,12 @@ final class World {
         let machine = process.machine
         guard machine.process === process else { return }
         let isInARow =
-            machine.reopenedAt.map { milliseconds < $0 + Self.doubleMilliseconds } ?? false
-        // As in the product: a store that is the node's own knows all its incarnations.
-        if isInARow || process.recoveryAtOpening == .none {
+            machine.reopenedAt.map { milliseconds < $0 + DoubleWatch.repeatedMilliseconds } ?? false
+        if isInARow {
             met(.doubleMet)
             return leave(process)
         }
+        met(.incarnationReopened)
         machine.reopenedAt = milliseconds
         end(machine, .closed)
         start(machine, minimumIncarnation: incarnation, since: process.startedAt)

@@ -37,4 +37,68 @@ struct LostStoreTests {
         }
         #expect(rows.count == 40)
     }
+
+    @Test("Saves that come back from others are known by their IDs, and not done again")
+    func answersReturn() throws {
+        let (model, keeper) = try Self.items()
+        let lost = try EngineNode(model, node: 2)
+        var request = SaveRequest(
+            operations: [
+                try lost.insertion("Item", -3, ["name": .string("a")]),
+                try lost.insertion("Item", -1, ["name": .string("b")]),
+            ], saveID: "once")
+        for index in request.operations.indices { request.operations[index].name = "@\(index)" }
+        let outcome = try lost.coordinator.save(request)
+        try keeper.take(from: lost)
+        lost.close()
+
+        let node = try EngineNode(model, node: 2)
+        try node.take(from: keeper)
+        for isReopened in [false, true] {
+            if isReopened {
+                node.close()
+                try node.open()
+            }
+            let known = try #require(try node.coordinator.read { try $0.savedAnswer("once") })
+            #expect(known.isRebuilt && known.transaction == outcome.transaction)
+            #expect(known.timestamp == outcome.timestamp && known.seen == outcome.seen)
+            // Nobody knows what the request called them.
+            #expect(known.insertedRows.allSatisfy { $0.name == nil })
+            let again = try node.coordinator.save(request)
+            #expect(again.transaction == outcome.transaction)
+            #expect(again.insertedRows == outcome.insertedRows)
+        }
+        #expect(try node.coordinator.read { try $0.count(FetchRequest("Item")) } == 2)
+        // It is of the lost store's node alone: others' clients choose IDs of their own.
+        #expect(try keeper.coordinator.read { try $0.savedAnswer("once") } == nil)
+    }
+
+    @Test("Where an inserted object took another's place, such an answer tells of none")
+    func answersOfUnited() throws {
+        let (model, keeper) = try Self.items()
+        let lost = try EngineNode(model, node: 2)
+        try lost.save(try lost.insertion("Item", -1, ["name": .string("a")]))
+        let request = SaveRequest(
+            operations: [
+                try lost.insertion("Item", -1, ["name": .string("a")]),
+                try lost.insertion("Item", -2, ["name": .string("b")]),
+            ], mergePolicy: .mergeByPropertyObjectTrump, saveID: "once")
+        let outcome = try lost.coordinator.save(request)
+        #expect(outcome.insertedRows.count == 2)
+        try keeper.take(from: lost)
+        let node = try EngineNode(model, node: 2)
+        try node.take(from: keeper)
+        let again = try node.coordinator.save(request)
+        #expect(again.transaction == outcome.transaction && again.insertedRows.isEmpty)
+        #expect(try node.coordinator.read { try $0.count(FetchRequest("Item")) } == 2)
+    }
+
+    private static func items() throws -> (ManagedObjectModel, keeper: EngineNode) {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Item", attributes: [AttributeDescription("name", .string)],
+                uniquenessConstraints: [["name"]])
+        ])
+        return (model, try EngineNode(model, node: 1))
+    }
 }

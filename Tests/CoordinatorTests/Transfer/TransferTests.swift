@@ -236,6 +236,31 @@ import Testing
         #expect(again.transaction == outcome.transaction && again.token == outcome.token)
     }
 
+    @Test("With a copy a lost store gets its own saves back by their IDs, and none of the donor's")
+    func answersOfLostStore() throws {
+        func request(_ id: String) throws -> SaveRequest {
+            SaveRequest(operations: [try joiner.insertion("Tag")], saveID: id)
+        }
+        let lost = try EngineNode(joiner.model, node: 2)
+        let outcome = try lost.coordinator.save(try request("lost"))
+        try donor.take(from: lost)
+        lost.close()
+        _ = try donor.coordinator.save(try request("donor's"))
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        joiner.close()
+        _ = try install()
+        try joiner.open()
+        let again = try joiner.coordinator.save(try request("lost"))
+        #expect(again.isRebuilt && again.transaction == outcome.transaction)
+        #expect(again.insertedRows == outcome.insertedRows)
+        #expect(try joiner.coordinator.read { try $0.savedAnswer("donor's") } == nil)
+        // Another's client has the right to that ID.
+        let own = try joiner.coordinator.save(try request("donor's"))
+        #expect(own.transaction?.actor.node == joiner.node)
+        #expect(try joiner.coordinator.read { try $0.count(FetchRequest("Tag")) } == 3)
+    }
+
     @Test("Two that have each forgotten what the other lacks are joined, and lose nothing")
     func eachForgot() throws {
         // As it comes when nodes are apart for longer than history is kept, and those who had both

@@ -1,0 +1,51 @@
+import Replication
+import Testing
+
+@Suite("What a process does about another under its number")
+struct DoubleWatchTests {
+    private let newcomer = DoubleWatch.newcomerMilliseconds
+    private let patience = DoubleWatch.patienceMilliseconds
+
+    @Test("Who meets its double just after it began goes, whatever peers tell; who was there stays")
+    func meeting() {
+        var watch = DoubleWatch(beganAt: 100, isStoreOwn: true)
+        #expect(watch.verdict(now: 100) == .goOn)
+        watch.noteMeeting()
+        #expect(watch.verdict(now: 100 + newcomer - 1) == .end)
+        #expect(watch.verdict(now: 100 + newcomer) == .goOn)
+        watch.note(later: 7, now: 200)
+        #expect(watch.verdict(now: 100 + newcomer - 1) == .end)
+    }
+
+    @Test("Who is told of a later incarnation waits for its double, and acts without it then")
+    func patient() {
+        for (isOwn, verdict) in [
+            (true, DoubleWatch.Verdict.endForOtherStore), (false, .reopen(after: 9)),
+        ] {
+            var watch = DoubleWatch(beganAt: 0, isStoreOwn: isOwn)
+            watch.note(later: 7, now: 50_000)
+            // Told again does not begin the waiting anew.
+            watch.note(later: 9, now: 50_500)
+            watch.note(later: 8, now: 50_600)
+            #expect(watch.verdict(now: 50_000 + patience - 1) == .goOn)
+            #expect(watch.verdict(now: 50_000 + patience) == verdict)
+        }
+    }
+
+    @Test(
+        "The elder of two that met goes on in a later incarnation, at once, with its own store too")
+    func elder() {
+        for isOwn in [true, false] {
+            for isToldFirst in [true, false] {
+                var watch = DoubleWatch(beganAt: 0, isStoreOwn: isOwn)
+                if isToldFirst { watch.note(later: 7, now: 50_000) }
+                watch.noteMeeting()
+                if !isToldFirst {
+                    #expect(watch.verdict(now: 50_000) == .goOn)
+                    watch.note(later: 7, now: 50_000)
+                }
+                #expect(watch.verdict(now: 50_001) == .reopen(after: 7))
+            }
+        }
+    }
+}
