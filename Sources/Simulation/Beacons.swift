@@ -26,6 +26,9 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case outcomeUnknown
     /// A save with an ID was repeated and gave its first outcome.
     case saveRepeated
+    /// One was repeated whose answer was made anew from its transaction, which others had brought
+    /// back.
+    case answerRebuilt
     /// A save was refused because its context was stale.
     case staleSaveRefused
     /// A save was refused because of an unresolved conflict.

@@ -96,6 +96,7 @@ struct Repeating: Workload {
         one.rows = []
         other.rows = []
         if one.isRebuilt || other.isRebuilt {
+            session.met(.answerRebuilt)
             let areRowsTold = Self.tellsOfRows(one) && Self.tellsOfRows(other)
             (one, other) = (
                 Self.rebuildable(one, areRowsTold), Self.rebuildable(other, areRowsTold)
