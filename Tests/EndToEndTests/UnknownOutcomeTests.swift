@@ -107,8 +107,17 @@ extension EndToEnd.UnknownOutcomeTests {
         "a disk that fails at the commit: code 4, and the ID tells what came of it after a restart",
         MachineAbilities.needed(.tracing))
     func failedCommit() async throws {
+        // The synchronisation that fails may be the node's own, each second, between two saves.
+        for _ in 0..<5 where try await failsWithinSave() { return }
+        Issue.record("The disk failed between saves five times.")
+    }
+
+    /// Has the disk fail while a client saves, again and again, and sees to what becomes of it.
+    ///
+    /// - Returns: whether it failed within a save, and not before.
+    private func failsWithinSave() async throws -> Bool {
         let strace = try #require(MachineAbilities.program("strace"))
-        try await TestCluster.with(nodes: 2, starting: [2]) { cluster in
+        return try await TestCluster.with(nodes: 2, starting: [2]) { cluster in
             let node = cluster.node(1)
             // From the fourth on, of each thread, every synchronisation of the log fails.
             try await node.start(
@@ -119,13 +128,16 @@ extension EndToEnd.UnknownOutcomeTests {
                 ])
             var acknowledged: [String] = []
             var unknown: String?
+            var code: Int32 = 0
             for number in 0..<20 where unknown == nil {
                 let name = "save-\(number)"
                 let run = try await save(request(name), on: node)
-                if run.code == 0 {
+                code = run.code
+                if code == 0 {
                     acknowledged.append(name)
                 } else {
-                    #expect(run.code == 4, "\(run)")
+                    // 11: there was no node any more to save at.
+                    #expect(code == 4 || code == 11, "\(run)")
                     unknown = name
                 }
             }
@@ -137,7 +149,7 @@ extension EndToEnd.UnknownOutcomeTests {
                 #expect(try await outcome(name, on: node).text("outcome") == "saved")
             }
             let told = try await outcome(name, on: node).text("outcome")
-            #expect(["saved", "notSaved"].contains(told))
+            #expect(told == "notSaved" || (told == "saved" && code == 4))
             let before = acknowledged.count + (told == "saved" ? 1 : 0)
             #expect(try await node.count("Latest") == before)
             // Repeated under its ID it is there once, whatever it was.
@@ -146,6 +158,7 @@ extension EndToEnd.UnknownOutcomeTests {
             for node in cluster.nodes {
                 #expect(try await node.count("Latest") == acknowledged.count + 1)
             }
+            return code == 4
         }
     }
 }

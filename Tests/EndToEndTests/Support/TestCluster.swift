@@ -26,16 +26,18 @@ final class TestCluster: Sendable {
     ///   - storeFolders: where the stores are of nodes that have them somewhere else.
     ///   - founders: how many of them are members by configuration, nil for all; the others know
     ///     the first alone, and nobody knows them.
-    static func with(
+    static func with<Result>(
         nodes size: Int = 3, founders: Int? = nil, starting: [Int]? = nil,
         model: String = TestModel.json, storeFolders: [Int: URL] = [:],
-        _ body: (TestCluster) async throws -> Void
-    ) async throws {
+        _ body: (TestCluster) async throws -> Result
+    ) async throws -> Result {
         let cluster = try await TestCluster(
             size: size, founders: founders ?? size, model: model, storeFolders: storeFolders)
         do {
             for number in starting ?? Array(1...size) { try await cluster.node(number).start() }
-            try await body(cluster)
+            let result = try await body(cluster)
+            await cluster.end()
+            return result
         } catch {
             let logs = cluster.nodes.map {
                 "node \($0.number): \($0.process?.lastErrors.suffix(1500) ?? "never started")"
@@ -43,7 +45,6 @@ final class TestCluster: Sendable {
             await cluster.end()
             throw EndToEndError("\(error)\n\(logs.joined(separator: "\n"))")
         }
-        await cluster.end()
     }
 
     private init(
