@@ -9,10 +9,10 @@ extension StoreEngine {
     /// - Throws: ``CoordinatorError``; nothing is then written and no sequence used.
     func save(_ request: SaveRequest) throws -> SaveResult {
         if let saveID = request.saveID {
-            guard (1...200).contains(saveID.utf8.count) else {
+            guard SaveAnswer.isSaveID(saveID) else {
                 throw CoordinatorError(.malformed, "A save ID has 1 to 200 bytes.")
             }
-            if let answer = try savedAnswer(saveID) { return answer.answering(request) }
+            if let answer = try repeatedAnswer(to: request, saveID) { return answer }
         }
         // Checked here, for what follows a departure in its own group would reach nobody.
         if state.membership[actor.node]?.departure != nil {

@@ -3,7 +3,6 @@
 // Values only; may be used from any thread.
 
 public import Coordinator
-internal import Merge
 
 /// An error that knows with which code the program ends.
 public protocol ExitCodeProviding: Error {
@@ -50,17 +49,6 @@ extension CoordinatorError: ExitCodeProviding {
 extension ModelError: ExitCodeProviding {
     /// A model that cannot be read is a wrong configuration.
     public var exitCode: Int32 { 2 }
-}
-
-extension NodeError {
-    /// That another live process uses a node's number, so that this one goes.
-    static func numberInUse(_ node: NodeID, cause: (any Error)? = nil) -> NodeError {
-        NodeError(
-            .nodeIDInUse,
-            "Node \(node) is in use by another live process of this cluster; "
-                + "give this one another number, or stop the other",
-            cause: cause)
-    }
 }
 
 extension NodeError.Code {

@@ -91,7 +91,7 @@ final class NodeLoop {
         shared: LoopShared, coordinator: PersistentStoreCoordinator,
         configuration: Replicator.Configuration, state: StoreState, peers: [MeshPeer],
         transport: any Transport, limits: Limits, logger: Logger,
-        withdrawn: Set<NodeID>, startedAt: UInt64,
+        withdrawn: Set<NodeID>, beganAt: UInt64,
         queues: (reading: DispatchQueue, maintenance: DispatchQueue)
     ) {
         self.shared = shared
@@ -117,13 +117,13 @@ final class NodeLoop {
             counters: shared.counters, logger: logger, readQueue: queues.reading,
             transfers: transfers,
             plan: MeshPlan(node: coordinator.node, configured: peers, withdrawn: withdrawn),
-            double: DoubleWatch(beganAt: startedAt, isStoreOwn: coordinator.recovery == .none))
+            double: DoubleWatch(beganAt: beganAt, isStoreOwn: coordinator.recovery == .none))
     }
 
-    /// Runs until told to stop.
+    /// Tells the replicator of the store: from then on saves are let through or refused as it says.
     ///
-    /// - Throws: what made it end otherwise: a broken transport or store, or a number in use.
-    func run() throws {
+    /// - Throws: where the transport is broken.
+    func begin() throws {
         shared.handover.attach(transport.wakeup)
         let now = MonotonicClock.milliseconds
         try feed(
@@ -131,6 +131,12 @@ final class NodeLoop {
                 state: state, peers: peers, now: now,
                 wallMilliseconds: MonotonicClock.wallMilliseconds))
         publishReport(isRunning: true)
+    }
+
+    /// Runs until told to stop.
+    ///
+    /// - Throws: what made it end otherwise: a broken transport or store, or a number in use.
+    func run() throws {
         while !isStopping {
             let now = MonotonicClock.milliseconds
             let wait = nextTickAt > now ? Int(nextTickAt - now) : 0
@@ -305,11 +311,11 @@ final class NodeLoop {
                 "Another store of node \(coordinator.node) is or was in use in this cluster; "
                     + "to go on with this one, stop the other, and remove the file beside this "
                     + "store whose name ends in -incarnation")
-        case .reopen(let later):
+        case .reopen(let later, let hasMet):
             throw NodeError(
                 .incarnationOutdated,
                 "The cluster knows a later incarnation of node \(coordinator.node) than this one",
-                context: ["incarnation": "\(later)"])
+                context: ["incarnation": "\(later)", "hasMet": "\(hasMet)"])
         }
     }
 

@@ -22,8 +22,10 @@ struct NodeRun: Sendable {
     var secrets: NodeSecrets
     let model: ManagedObjectModel
     let counters = NodeCounters()
-    /// When the process began, in monotonic milliseconds.
-    let startedAt = MonotonicClock.milliseconds
+    /// When the store was open first, and last, in monotonic milliseconds.
+    private(set) var beganAt: UInt64?
+    private(set) var openedAt: UInt64 = 0
+    var reopenings = Reopenings()
     /// The store's next incarnation is later than this one.
     var minimumIncarnation: UInt64 = 0
     var transferPauseMilliseconds: UInt64 = 0
@@ -48,6 +50,11 @@ struct NodeRun: Sendable {
         peersAtStart = configuration.mesh?.peers ?? []
         secrets = try NodeSecrets(of: configuration)
         model = try NodeProcess.readModel(configuration.model)
+    }
+
+    mutating func noteOpening() {
+        openedAt = MonotonicClock.milliseconds
+        beganAt = beganAt ?? openedAt
     }
 }
 
@@ -111,24 +118,21 @@ public struct NodeProcess: Sendable {
     /// Runs the node until its task is cancelled or shut down gracefully, or the node fails.
     ///
     /// Where the cluster knows a later incarnation of this node (a clock was set back, or a backup
-    /// restored), the store is opened once more with a later one still. The second time within a
-    /// minute there is another live process of this number, and this one goes. Where a copy of a
+    /// restored), the store is opened once more with a later one still, as often as ``Reopenings`` lets
+    /// it; then there is another live process of this number, and this one goes. Where a copy of a
     /// member's store was taken in, it is put in the store's place, and the node goes on with that.
     func runUntilShutdown() async throws {
         // Read before the store is touched: a wrong setting shall change nothing.
         var run = try NodeRun(configuration)
-        var lastOutdated: ContinuousClock.Instant?
         while true {
             do {
                 return try await runOnce(&run)
             } catch let error as NodeError where error.code == .incarnationOutdated {
-                let now = ContinuousClock.now
-                if let last = lastOutdated,
-                    now - last < .milliseconds(DoubleWatch.repeatedMilliseconds)
-                {
-                    throw NodeError.numberInUse(configuration.node, cause: error)
-                }
-                lastOutdated = now
+                guard
+                    run.reopenings.mayReopen(
+                        hasMet: error.detail("hasMet") == "\(true)",
+                        openFor: MonotonicClock.milliseconds - run.openedAt)
+                else { throw NodeError.numberInUse(configuration.node, cause: error) }
                 run.minimumIncarnation = error.detail("incarnation").flatMap { UInt64($0) } ?? 0
                 logger.notice("A later incarnation is known; the store is opened anew")
             } catch let error as NodeError where error.code == .transferReady {
@@ -191,7 +195,7 @@ public struct NodeProcess: Sendable {
 
     private func runOnce(_ run: inout NodeRun) async throws {
         let (configuration, secrets) = (run.configuration, run.secrets)
-        let service = try makeService(run)
+        let service = try makeService(&run)
         let server: HTTPServer
         do {
             try await service.start()
@@ -281,13 +285,13 @@ public struct NodeProcess: Sendable {
         }
         settings.history = configuration.history
         settings.counters = run.counters
-        settings.startedAt = run.startedAt
+        if let beganAt = run.beganAt { settings.beganAt = beganAt }
         settings.transferPauseMilliseconds = run.transferPauseMilliseconds
         settings.logger = logger
         return settings
     }
 
-    private func makeService(_ run: NodeRun) throws -> NodeService {
+    private func makeService(_ run: inout NodeRun) throws -> NodeService {
         let configuration = run.configuration
         let transport = configuration.transportSettings(keys: run.secrets.keys)
         try configuration.prepareStore()
@@ -299,6 +303,7 @@ public struct NodeProcess: Sendable {
         let coordinator = try PersistentStoreCoordinator(
             storeAt: configuration.store, model: run.model, cluster: configuration.cluster,
             node: configuration.node, options: options)
+        run.noteOpening()
         var settings = serviceSettings(run)
         guard let transport else {
             return try NodeService(coordinator: coordinator, settings: settings)
@@ -347,5 +352,16 @@ public struct NodeProcess: Sendable {
     private static func print(_ line: String) {
         let bytes = Array("\(line)\n".utf8)
         _ = Glibc.write(STDOUT_FILENO, bytes, bytes.count)
+    }
+}
+
+extension NodeError {
+    /// That another live process uses a node's number, so that this one goes.
+    static func numberInUse(_ node: NodeID, cause: (any Error)? = nil) -> NodeError {
+        NodeError(
+            .nodeIDInUse,
+            "Node \(node) is in use by another live process of this cluster; "
+                + "give this one another number, or stop the other",
+            cause: cause)
     }
 }

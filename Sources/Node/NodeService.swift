@@ -40,9 +40,9 @@ public final class NodeService: Sendable {
         var counters: NodeCounters?
         /// Peers that reloads took out in an earlier run: members still, and cut off.
         var withdrawn: Set<NodeID> = []
-        /// When the process began that has run the node since, in monotonic milliseconds: of two live
-        /// ones of one number the later is to go.
-        var startedAt = MonotonicClock.milliseconds
+        /// When the process that has run the node since first had its store open, in monotonic
+        /// milliseconds: of two live ones of one number the later is to go.
+        var beganAt = MonotonicClock.milliseconds
         /// For how long after the start no copy of a member's store is asked for, in milliseconds.
         var transferPauseMilliseconds: UInt64 = 0
 
@@ -182,15 +182,17 @@ public final class NodeService: Sendable {
             for peer in settings.peers where !settings.withdrawn.contains(peer.node) {
                 try transport.connect(to: peer)
             }
-            loop = NodeLoop(
+            let made = NodeLoop(
                 shared: shared, coordinator: coordinator,
                 configuration: try .init(
                     of: coordinator, actor: actor,
                     transferPauseMilliseconds: settings.transferPauseMilliseconds),
                 state: state, peers: settings.peers, transport: transport,
                 limits: settings.limits, logger: settings.logger,
-                withdrawn: settings.withdrawn, startedAt: settings.startedAt,
+                withdrawn: settings.withdrawn, beganAt: settings.beganAt,
                 queues: (readQueue, maintenanceQueue))
+            try made.begin()
+            loop = made
         } catch {
             end(.failure(error))
             return started.resume(throwing: error)

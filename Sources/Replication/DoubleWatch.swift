@@ -13,8 +13,7 @@ import Merge
 /// incarnation, whoever is told of one waits for ``patienceMilliseconds`` for its double before it
 /// acts; and an elder that has met it goes on in an incarnation later still.
 ///
-/// Whoever keeps one keeps the time at which it began a later incarnation, too: the second time
-/// within ``repeatedMilliseconds`` its double lives on, met or not, and one must go.
+/// How often it may do so is for ``Reopenings`` to say.
 public struct DoubleWatch: Sendable {
     /// How a process is to go on.
     public enum Verdict: Hashable, Sendable {
@@ -22,22 +21,19 @@ public struct DoubleWatch: Sendable {
         case goOn
         /// It ends, for it has met its double and is the newcomer.
         case end
-        /// It ends, for another store of its node is or was in use, of which its own store, which
-        /// knows all the incarnations that it was open in, knows nothing.
+        /// It ends, for another store of its node is or was in use. Its own store is the one that this
+        /// node used last: that one knows all incarnations that it was open in.
         case endForOtherStore
-        /// It begins an incarnation later than this one.
-        case reopen(after: UInt64)
+        /// It begins an incarnation later than this one, if it may.
+        case reopen(after: UInt64, hasMet: Bool)
     }
 
-    /// A process that meets its double this early, in milliseconds since it began, is the newcomer
-    /// of the two.
+    /// A process that meets its double this early, in milliseconds since it first had its store open,
+    /// is the newcomer of the two.
     public static let newcomerMilliseconds: UInt64 = 10_000
     /// How long, in milliseconds, a process that was told of a later incarnation waits for its
     /// double. It takes no saves meanwhile.
     public static let patienceMilliseconds: UInt64 = 2_000
-    /// A process that is to begin a later incarnation again this soon, in milliseconds, has a double
-    /// that lives on.
-    public static let repeatedMilliseconds: UInt64 = 60_000
 
     private let beganAt: UInt64
     private let isStoreOwn: Bool
@@ -47,8 +43,8 @@ public struct DoubleWatch: Sendable {
     /// Watches from the opening of a store on.
     ///
     /// - Parameters:
-    ///   - beganAt: when the process began, on the clock of ``verdict(now:)``; it may have opened
-    ///     the store before.
+    ///   - beganAt: when the process first had the store open, on the clock of ``verdict(now:)``.
+    ///     What came before, which may take long, others cannot have met it in.
     ///   - isStoreOwn: whether the store was opened as the one that this node used last, so that it
     ///     knows all the node's incarnations.
     public init(beganAt: UInt64, isStoreOwn: Bool) {
@@ -72,8 +68,42 @@ public struct DoubleWatch: Sendable {
     public func verdict(now: UInt64) -> Verdict {
         if isMet, now < beganAt + Self.newcomerMilliseconds { return .end }
         guard let later else { return .goOn }
-        if isMet { return .reopen(after: later.incarnation) }
+        if isMet { return .reopen(after: later.incarnation, hasMet: true) }
         guard now >= later.toldAt + Self.patienceMilliseconds else { return .goOn }
-        return isStoreOwn ? .endForOtherStore : .reopen(after: later.incarnation)
+        return isStoreOwn
+            ? .endForOtherStore : .reopen(after: later.incarnation, hasMet: false)
+    }
+}
+
+/// The later incarnations that a process began one after the other, none of which lasted.
+///
+/// Told once more of a later one than the one that it has just begun, it has a double that lives on,
+/// and ends. One that it has met may be a newcomer that somebody starts again and again: then it
+/// ends only after many, so that in no case two processes take turns for ever.
+public struct Reopenings: Sendable {
+    /// For how long a store must have been open, in milliseconds, to have lasted.
+    public static let lastingMilliseconds: UInt64 = 60_000
+    /// How often in a row a process may go on where it has met its double.
+    public static let maximumAfterMeetings = 10
+
+    private var afterMeetings = 0
+    private var others = 0
+
+    /// None so far.
+    public init() {}
+
+    /// Whether a process may begin one more, which is counted.
+    ///
+    /// - Parameters:
+    ///   - hasMet: whether it has met its double.
+    ///   - milliseconds: how long its store has been open.
+    public mutating func mayReopen(hasMet: Bool, openFor milliseconds: UInt64) -> Bool {
+        if milliseconds >= Self.lastingMilliseconds { self = Reopenings() }
+        if hasMet {
+            afterMeetings += 1
+            return afterMeetings <= Self.maximumAfterMeetings
+        }
+        others += 1
+        return others <= 1
     }
 }

@@ -19,10 +19,10 @@ extension Replicator {
             peers[index].firstVouched = nil
             sayHello(index)
         }
-        guard !isOutdated, let newest = incarnations[node], newest > configuration.actor else {
+        guard let newest = incarnations[node], newest > laterSelf ?? configuration.actor else {
             return
         }
-        isOutdated = true
+        laterSelf = newest
         tellRecovery()
         effects.append(.reopen(after: newest.incarnation))
     }

@@ -122,8 +122,9 @@ public struct Replicator: Sendable {
     /// What the shell was told of ``recovery``, and of saves.
     var toldRecovery: Recovery
     var toldSaving = true
-    /// Whether an incarnation of this node is known that is newer than this one.
-    var isOutdated = false
+    /// The newest incarnation of this node that is known, where it is newer than this one.
+    var laterSelf: ActorID?
+    var isOutdated: Bool { laterSelf != nil }
     /// The configured nodes: the members as long as no transaction has told of any.
     var configured: [NodeID] = []
     /// The members that have told that this node is one no more; asked whether one is in it only.

@@ -20,7 +20,8 @@ struct DoubleWatchTests {
     @Test("Who is told of a later incarnation waits for its double, and acts without it then")
     func patient() {
         for (isOwn, verdict) in [
-            (true, DoubleWatch.Verdict.endForOtherStore), (false, .reopen(after: 9)),
+            (true, DoubleWatch.Verdict.endForOtherStore),
+            (false, .reopen(after: 9, hasMet: false)),
         ] {
             var watch = DoubleWatch(beganAt: 0, isStoreOwn: isOwn)
             watch.note(later: 7, now: 50_000)
@@ -44,8 +45,22 @@ struct DoubleWatchTests {
                     #expect(watch.verdict(now: 50_000) == .goOn)
                     watch.note(later: 7, now: 50_000)
                 }
-                #expect(watch.verdict(now: 50_001) == .reopen(after: 7))
+                #expect(watch.verdict(now: 50_001) == .reopen(after: 7, hasMet: true))
             }
         }
+    }
+
+    @Test("Told again soon it ends; where it has met its double, after many times")
+    func reopenings() {
+        let soon = Reopenings.lastingMilliseconds - 1
+        let many = Reopenings.maximumAfterMeetings
+        var reopenings = Reopenings()
+        func answers(hasMet: Bool, _ openFor: [UInt64]) -> [Bool] {
+            openFor.map { reopenings.mayReopen(hasMet: hasMet, openFor: $0) }
+        }
+        #expect(answers(hasMet: false, [0, soon, soon + 1]) == [true, false, true])
+        let inARow = answers(hasMet: true, Array(repeating: soon, count: many + 1))
+        #expect(inARow == Array(repeating: true, count: many) + [false])
+        #expect(answers(hasMet: true, [soon + 1]) == [true])
     }
 }

@@ -13,23 +13,23 @@ extension StoreEngine {
 
     /// Keeps an answer, in the same commit as the save itself.
     func remember(_ result: SaveResult, under saveID: String) throws {
-        try remember(result, under: saveID, at: state.position)
-    }
-
-    private func remember(
-        _ result: SaveResult, under saveID: String, at position: UInt64
-    ) throws {
         let statement = try database.prepared(
             "INSERT INTO _save (saveID, position, answer) VALUES (?1, ?2, ?3)")
         statement.bind(1, saveID)
-        statement.bind(2, Int64(bitPattern: position))
+        statement.bind(2, Int64(bitPattern: state.position))
         statement.bind(3, SaveAnswer.encode(result))
         try statement.run()
         group.wroteApart = true
     }
-}
 
-extension StoreEngine {
+    /// The answer to a save that is repeated under its ID.
+    func repeatedAnswer(to request: SaveRequest, _ saveID: String) throws -> SaveResult? {
+        guard let answer = try savedAnswer(saveID) else { return nil }
+        // What came from elsewhere has not waited for the disk yet; whoever is answered relies on it.
+        if answer.isRebuilt { group.wroteApart = true }
+        return answer.answering(request)
+    }
+
     /// Makes the answer to a save of an earlier opening of this node anew, as its transaction comes
     /// back from elsewhere; what is known stays. Without it whoever repeats the save, as he may where
     /// he was not answered, would have it done twice.
@@ -40,35 +40,37 @@ extension StoreEngine {
     /// - Parameter position: its place in the log, for the answer goes when it does.
     func rebuildAnswer(to transaction: Transaction, at position: UInt64) throws {
         guard transaction.dot.actor.node == actor.node, transaction.dot.actor != actor,
-            let saveID = transaction.saveID, try savedAnswer(saveID) == nil
+            let saveID = transaction.saveID, SaveAnswer.isSaveID(saveID)
         else { return }
-        let inserted = transaction.changes.filter { $0.kind == .insert }.map { change in
+        let inserted = transaction.changes.lazy.filter { $0.kind == .insert }.map { change in
             SaveResult.InsertedRow(
                 temporary: SaveAnswer.unnamed, row: change.row,
                 entityName: transaction.shapes[change.shape].entity, name: nil)
         }
         var answer = SaveResult(
             transaction: transaction.dot, timestamp: transaction.timestamp, seen: transaction.seen,
-            token: token, insertedRows: inserted, conflicts: [], rows: [])
+            token: token, insertedRows: Array(inserted), conflicts: [], rows: [])
         answer.isRebuilt = true
-        try remember(answer, under: saveID, at: position)
+        let statement = try database.prepared(
+            "INSERT OR IGNORE INTO _save (saveID, position, answer) VALUES (?1, ?2, ?3)")
+        statement.bind(1, saveID)
+        statement.bind(2, Int64(bitPattern: position))
+        statement.bind(3, SaveAnswer.encode(answer))
+        try statement.run()
+        group.wroteApart = true
     }
 
     /// Does so for all of a log that came with a copy of another's store.
-    ///
-    /// - Parameter known: what this node's own store had, and the answers to it.
-    func rebuildAnswers(beyond known: VersionVector) throws {
+    func rebuildAnswers() throws {
         for former in state.actors.actors where former.node == actor.node && former != actor {
-            let sequences = (known[former], state.versionVector[former])
-            guard sequences.0 < sequences.1 else { continue }
-            // What lies between two sequences of one actor has no other's dots.
-            let code = Int64(state.actors.code(of: former) ?? 0) << ActorTable.sequenceBits
+            guard let code = state.actors.code(of: former) else { continue }
+            // What lies between two actors' numbers are the dots of the first.
             let statement = try database.prepared(
                 """
-                SELECT position, bytes FROM _transaction WHERE dot > ?1 AND dot <= ?2 ORDER BY dot
+                SELECT position, bytes FROM _transaction WHERE dot > ?1 AND dot < ?2 ORDER BY dot
                 """)
-            statement.bind(1, code | Int64(sequences.0))
-            statement.bind(2, code | Int64(sequences.1))
+            statement.bind(1, Int64(code) << ActorTable.sequenceBits)
+            statement.bind(2, Int64(code + 1) << ActorTable.sequenceBits)
             defer { statement.reset() }
             while try statement.step() {
                 let position = UInt64(bitPattern: statement.integer(0))
@@ -130,7 +132,8 @@ extension PersistentStoreCoordinator {
         else { throw failure }
         do {
             let answer: SaveResult? = try read { try $0.savedAnswer(saveID) }
-            if let answer { return answer.answering(request) }
+            // One that came back is told once it is on disk here, like any other.
+            if let answer, !isAwaitingDisk(answer) { return answer.answering(request) }
         } catch let unread as CoordinatorError where unread.code == .inputOutput {
             throw CoordinatorError(
                 .outcomeUnknown,
@@ -144,6 +147,12 @@ extension PersistentStoreCoordinator {
         throw failure
     }
 
+    /// Whether an answer is to a save that came back from other nodes and is not on disk here yet, so
+    /// that it may be lost once more. It is soon.
+    public func isAwaitingDisk(_ answer: SaveResult) -> Bool {
+        answer.isRebuilt && answer.transaction.map(durableVector.contains) == false
+    }
+
     /// Whether the writer has stopped at a commit of which only the next opening shows whether it
     /// was made: of a save that is not found then, nobody can say that it was not saved.
     public var isOutcomeUnknown: Bool { writer?.isOutcomeUnknown ?? false }
@@ -155,6 +164,9 @@ extension PersistentStoreCoordinator {
 /// Layout: [dot, timestamp, seen, token, [temporary, row, entity, name ...], [conflict ...]], and
 /// true at the end where it was made anew.
 enum SaveAnswer {
+    /// Whether a save can have that ID.
+    static func isSaveID(_ text: String) -> Bool { (1...200).contains(text.utf8.count) }
+
     /// Stands for the temporary identity in an answer that was made anew. No request has it.
     static let unnamed = RowID(0)
 

@@ -124,7 +124,7 @@ extension PersistentStoreCoordinator {
             storeAt: copy, model: model, cluster: identity.cluster, node: identity.node,
             options: options)
         defer { coordinator.close() }
-        try coordinator.maintainBlocking { try $0.rebuildAnswers(beyond: identity.vector) }
+        try coordinator.maintainBlocking { try $0.rebuildAnswers() }
         let known = try coordinator.currentToken.versionVector
         let purged = try former.read { try reader(of: $0, identity, model).purgedVector }
         let isJoined = !known.covers(purged) || options.joinsAlways

@@ -101,9 +101,9 @@ struct SaveResource: Sendable {
 
     func get(_ saveID: String) async throws -> HTTPAnswer {
         let found = try await services.read { try $0.savedAnswer(saveID) }
-        guard let result = found else {
+        guard let result = found, !services.coordinator.isAwaitingDisk(result) else {
             // A writer that died while it wrote cannot say what is on its disk.
-            let isUnknown = services.coordinator.isOutcomeUnknown
+            let isUnknown = found != nil || services.coordinator.isOutcomeUnknown
             return .json(["outcome": .string(isUnknown ? "unknown" : "notSaved")])
         }
         var ids = JSONObject()

@@ -50,8 +50,8 @@ final class Machine {
     var consumed: VersionVector?
     /// Whether its disk has been full, and no client has been told of a save since.
     var wasFull = false
-    /// When it was last told of a later incarnation of itself.
-    var reopenedAt: UInt64?
+    /// The later incarnations that its process has begun.
+    var reopenings = Reopenings()
 
     /// Where its store is.
     var storePath: String { disk.path("store.sqlite") }

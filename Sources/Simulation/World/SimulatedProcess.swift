@@ -32,6 +32,7 @@ final class SimulatedProcess {
     private var observation: CommitObservation?
     /// When the process began, which may have run the node before.
     let startedAt: UInt64
+    let openedAt: UInt64
 
     private(set) var isAlive = true
     private(set) var state: StoreState
@@ -85,6 +86,7 @@ final class SimulatedProcess {
         faultsBefore = machine.disk.faultCount
         failedSyncsBefore = machine.disk.count(of: .syncError)
         self.startedAt = startedAt
+        openedAt = world.milliseconds
         links = Set(machine.configured)
         generator = SeededGenerator(seed: world.draw())
         var options = machine.options(seed: world.draw())
@@ -404,7 +406,8 @@ final class SimulatedProcess {
         case .endForOtherStore:
             met(.doubleMet)
             world.leave(self)
-        case .reopen(let incarnation): world.reopen(self, after: incarnation)
+        case .reopen(let incarnation, let hasMet):
+            world.reopen(self, after: incarnation, hasMet: hasMet)
         }
     }
 

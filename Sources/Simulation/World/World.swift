@@ -330,25 +330,22 @@ final class World {
         let machine = process.machine
         guard machine.process === process else { return }
         machine.isOut = !isHealed
+        machine.reopenings = Reopenings()
         end(machine, .stopped(reason: "its number is in use"))
         guard isHealed else { return }
-        machine.reopenedAt = nil
         restart(machine, after: 500)
     }
 
-    /// A process that was told of a later incarnation of itself begins one later still; the second
-    /// time in a row it is its double that lives, and the process leaves.
-    func reopen(_ process: SimulatedProcess, after incarnation: UInt64) {
+    /// A process that was told of a later incarnation of itself begins one later still, or leaves.
+    func reopen(_ process: SimulatedProcess, after incarnation: UInt64, hasMet: Bool) {
         let machine = process.machine
         guard machine.process === process else { return }
-        let isInARow =
-            machine.reopenedAt.map { milliseconds < $0 + DoubleWatch.repeatedMilliseconds } ?? false
-        if isInARow {
+        let openFor = milliseconds - process.openedAt
+        guard machine.reopenings.mayReopen(hasMet: hasMet, openFor: openFor) else {
             met(.doubleMet)
             return leave(process)
         }
         met(.incarnationReopened)
-        machine.reopenedAt = milliseconds
         end(machine, .closed)
         start(machine, minimumIncarnation: incarnation, since: process.startedAt)
     }
@@ -415,7 +412,7 @@ final class World {
             machine.disk.disarm()
             machine.disk.capacity = nil
             machine.isOut = false
-            machine.reopenedAt = nil
+            machine.reopenings = Reopenings()
             machine.process?.resume()
         }
         setTime(microseconds)

@@ -64,9 +64,12 @@ struct LostStoreTests {
             #expect(known.timestamp == outcome.timestamp && known.seen == outcome.seen)
             // Nobody knows what the request called them.
             #expect(known.insertedRows.allSatisfy { $0.name == nil })
+            // What was applied waits for the disk; whoever is answered has waited for it.
+            #expect(node.coordinator.isAwaitingDisk(known) == !isReopened)
             let again = try node.coordinator.save(request)
             #expect(again.transaction == outcome.transaction)
             #expect(again.insertedRows == outcome.insertedRows)
+            #expect(!node.coordinator.isAwaitingDisk(again))
         }
         #expect(try node.coordinator.read { try $0.count(FetchRequest("Item")) } == 2)
         // It is of the lost store's node alone: others' clients choose IDs of their own.
