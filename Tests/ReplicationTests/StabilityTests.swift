@@ -402,7 +402,7 @@ struct StabilityTests {
         #expect(node.lastHeads?.met.contains(Self.second) == true)
     }
 
-    @Test("A node whose number peers know in a newer incarnation reopens, told once, and saves nothing")
+    @Test("A node whose number peers know in a newer incarnation reopens, and saves nothing")
     func reopen() {
         let newer = ActorID(node: World.id(1), incarnation: 51)
         var met = Reporter()
