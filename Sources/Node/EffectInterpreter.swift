@@ -276,7 +276,9 @@ struct EffectInterpreter {
     // MARK: - Alarms
 
     private mutating func report(_ alarm: Alarm) {
-        if case .twoNodesWithOneID(coordinator.node, _) = alarm { double.noteMeeting() }
+        if case .twoNodesWithOneID(coordinator.node, _) = alarm {
+            double.noteMeeting(now: MonotonicClock.milliseconds)
+        }
         if case .departed = alarm { coordinator.setDeparted() }
         if case .transferFailed = alarm { counters.countTransfer(isInstalled: false) }
         counters.raise(alarm.line, logger)

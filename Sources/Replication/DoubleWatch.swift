@@ -8,7 +8,8 @@ import Merge
 /// alone is no proof of a double: a clock that was set back, a store that was put back or made anew
 /// are told the same, and go on in an incarnation that is later still.
 ///
-/// Who has met its double and has begun just now is the newcomer of the two, and goes. So that the
+/// Who has met its double and has begun just now is the newcomer of the two, and goes, once the other
+/// has had ``farewellMilliseconds`` to hear of it as well. So that the
 /// elder of the two does not go as well, because peers have met the newcomer and tell of its later
 /// incarnation, whoever is told of one waits for ``patienceMilliseconds`` for its double before it
 /// acts; and an elder that has met it goes on in an incarnation later still.
@@ -31,13 +32,16 @@ public struct DoubleWatch: Sendable {
     /// A process that meets its double this early, in milliseconds since it first had its store open,
     /// is the newcomer of the two.
     public static let newcomerMilliseconds: UInt64 = 10_000
+    /// How long, in milliseconds, a newcomer stays once it has met its double: for whose number is
+    /// taken is to be told, too.
+    public static let farewellMilliseconds: UInt64 = 1_000
     /// How long, in milliseconds, a process that was told of a later incarnation waits for its
     /// double. It takes no saves meanwhile.
     public static let patienceMilliseconds: UInt64 = 2_000
 
     private let beganAt: UInt64
     private let isStoreOwn: Bool
-    private var isMet = false
+    private var metAt: UInt64?
     private var later: (incarnation: UInt64, toldAt: UInt64)?
 
     /// Watches from the opening of a store on.
@@ -53,7 +57,9 @@ public struct DoubleWatch: Sendable {
     }
 
     /// Takes note of a frame that bears the node's own number.
-    public mutating func noteMeeting() { isMet = true }
+    ///
+    /// - Parameter now: milliseconds, on the clock of ``verdict(now:)``.
+    public mutating func noteMeeting(now: UInt64) { metAt = metAt ?? now }
 
     /// Takes note of an incarnation of the node that peers know and that is later than its own.
     ///
@@ -66,9 +72,11 @@ public struct DoubleWatch: Sendable {
     ///
     /// - Parameter now: milliseconds on any clock that is never set.
     public func verdict(now: UInt64) -> Verdict {
-        if isMet, now < beganAt + Self.newcomerMilliseconds { return .end }
+        if let metAt, metAt < beganAt + Self.newcomerMilliseconds {
+            return now < metAt + Self.farewellMilliseconds ? .goOn : .end
+        }
         guard let later else { return .goOn }
-        if isMet { return .reopen(after: later.incarnation, hasMet: true) }
+        if metAt != nil { return .reopen(after: later.incarnation, hasMet: true) }
         guard now >= later.toldAt + Self.patienceMilliseconds else { return .goOn }
         return isStoreOwn
             ? .endForOtherStore : .reopen(after: later.incarnation, hasMet: false)

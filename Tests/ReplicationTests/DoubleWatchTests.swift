@@ -8,13 +8,19 @@ struct DoubleWatchTests {
 
     @Test("Who meets its double just after it began goes, whatever peers tell; who was there stays")
     func meeting() {
-        var watch = DoubleWatch(beganAt: 100, isStoreOwn: true)
-        #expect(watch.verdict(now: 100) == .goOn)
-        watch.noteMeeting()
-        #expect(watch.verdict(now: 100 + newcomer - 1) == .end)
-        #expect(watch.verdict(now: 100 + newcomer) == .goOn)
-        watch.note(later: 7, now: 200)
-        #expect(watch.verdict(now: 100 + newcomer - 1) == .end)
+        for (after, isNewcomer) in [(newcomer - 1, true), (newcomer, false)] {
+            var watch = DoubleWatch(beganAt: 100, isStoreOwn: true)
+            #expect(watch.verdict(now: 100 + after) == .goOn)
+            watch.noteMeeting(now: 100 + after)
+            // The other one is to hear of it, too.
+            let farewell = 100 + after + DoubleWatch.farewellMilliseconds
+            watch.noteMeeting(now: farewell - 1)
+            #expect(watch.verdict(now: farewell - 1) == .goOn)
+            #expect(watch.verdict(now: farewell) == (isNewcomer ? .end : .goOn))
+            watch.note(later: 7, now: farewell)
+            let verdict = watch.verdict(now: farewell)
+            #expect(verdict == (isNewcomer ? .end : .reopen(after: 7, hasMet: true)))
+        }
     }
 
     @Test("Who is told of a later incarnation waits for its double, and acts without it then")
@@ -40,7 +46,7 @@ struct DoubleWatchTests {
             for isToldFirst in [true, false] {
                 var watch = DoubleWatch(beganAt: 0, isStoreOwn: isOwn)
                 if isToldFirst { watch.note(later: 7, now: 50_000) }
-                watch.noteMeeting()
+                watch.noteMeeting(now: 50_000)
                 if !isToldFirst {
                     #expect(watch.verdict(now: 50_000) == .goOn)
                     watch.note(later: 7, now: 50_000)

@@ -359,7 +359,7 @@ final class SimulatedProcess {
             coordinator.setDeparted()
         case .twoNodesWithOneID(machine.node, _):
             met(.doubleMet)
-            double.noteMeeting()
+            double.noteMeeting(now: world.milliseconds)
         default: break
         }
     }
