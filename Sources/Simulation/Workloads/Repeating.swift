@@ -48,11 +48,16 @@ struct Repeating: Workload {
     }
 
     /// Repeats what a save that was answered asked for, if the store still knows it: a store that
-    /// was lost or restored may not, and then it is another save.
+    /// was lost or restored may not, until the save comes back to it.
     private func repeatAnswered(
         _ request: SaveRequest, _ result: SaveResult, _ session: WorkloadSession
     ) {
         guard let known = answer(to: request, session) else {
+            if let dot = result.transaction, hasLostAnswer(to: request, dot, session) {
+                session.memory.complain(
+                    "save \(request.saveID ?? "") is in history as \(dot), and its answer is not known"
+                )
+            }
             session.memory.answered.removeAll { $0.request.saveID == request.saveID }
             return
         }
@@ -85,6 +90,17 @@ struct Repeating: Workload {
     private func answer(to request: SaveRequest, _ session: WorkloadSession) -> SaveResult? {
         guard let saveID = request.saveID else { return nil }
         return (try? session.coordinator.read { try $0.savedAnswer(saveID) }) ?? nil
+    }
+
+    /// In one read, for the one before may have failed by a fault of the disk.
+    private func hasLostAnswer(
+        to request: SaveRequest, _ dot: Dot, _ session: WorkloadSession
+    ) -> Bool {
+        let isLost = try? session.coordinator.read { reader in
+            try reader.transaction(dot) != nil
+                && reader.savedAnswer(request.saveID ?? "") == nil
+        }
+        return isLost ?? false
     }
 
     /// Versions of rows are told to whoever saved first only.
