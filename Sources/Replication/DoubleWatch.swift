@@ -9,10 +9,10 @@ import Merge
 /// are told the same, and go on in an incarnation that is later still.
 ///
 /// Who has met its double and has begun just now is the newcomer of the two, and goes, once the other
-/// has had ``farewellMilliseconds`` to hear of it as well. So that the
-/// elder of the two does not go as well, because peers have met the newcomer and tell of its later
-/// incarnation, whoever is told of one waits for ``patienceMilliseconds`` for its double before it
-/// acts; and an elder that has met it goes on in an incarnation later still.
+/// has had ``farewellMilliseconds`` to hear of it as well. Peers that have met the newcomer tell the
+/// elder of its later incarnation. So that it does not go, too, whoever is told of one waits for its
+/// double for ``patienceMilliseconds`` before it acts, and an elder that has met it goes on in an
+/// incarnation later still.
 ///
 /// How often it may do so is for ``Reopenings`` to say.
 public struct DoubleWatch: Sendable {
