@@ -1,6 +1,7 @@
-// Does the README's example do what it says?
+// Do the examples of README and documentation do what they say?
 
 import Coordinator
+import Foundation
 import Merge
 import Testing
 
@@ -31,5 +32,19 @@ struct ReadmeTests {
             return try context.fetch(request).map { $0["title"] as String? ?? "" }
         }
         #expect(titles == ["Milk"])
+    }
+
+    @Test("The model in docs/DATA-MODEL.md is one")
+    func model() throws {
+        let page = URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("docs/DATA-MODEL.md")
+        let parts = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```")
+        try #require(parts.count == 3)
+        let model = try ManagedObjectModel(json: Array(parts[1].utf8))
+        let person = try #require(model.entity(named: "Person"))
+        #expect(person.uniquenessConstraints.count == 1 && model.entities.count == 1)
+        for policy in MergePolicy.allCases { #expect(parts[2].contains("| `\(policy)` |")) }
+        for type in AttributeType.allCases { #expect(parts[2].contains("`\(type)`")) }
     }
 }

@@ -165,7 +165,7 @@ extension EndToEnd.KeyTests {
         }
     }
 
-    /// The steps of the handbook, node after node, while all nodes take saves.
+    /// The steps of docs/OPERATIONS.md, "Rotate keys", node after node, while all nodes take saves.
     private func rotate(_ takeUp: (NodeHandle) async throws -> Void) async throws {
         try await TestCluster.with(starting: []) { cluster in
             let ring = try Keyring(cluster)
