@@ -35,6 +35,7 @@ struct VerifyResource: Sendable {
         }
         return .json([
             "ok": .boolean(isOK),
+            "sound": .boolean(report.isOK),
             "vector": ValueRenderer.vector(report.versionVector),
             "generation": ValueRenderer.count(report.generation),
             "digest": .string(report.digest.description),

@@ -205,7 +205,8 @@ struct StoreInterface: ClientInterface {
     private func verify() throws -> JSONValue {
         let report = try coordinator.verify()
         return [
-            "ok": .boolean(report.isOK), "vector": StoreEncoder.vector(report.versionVector),
+            "ok": .boolean(report.isOK), "sound": .boolean(report.isOK),
+            "vector": StoreEncoder.vector(report.versionVector),
             "digest": .string(report.digest.description),
             "recomputed": .string(report.recomputed.description),
             "peers": .object(JSONObject()),

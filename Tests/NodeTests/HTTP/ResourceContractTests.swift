@@ -272,6 +272,7 @@ struct ResourceContractTests {
             node.backend.digests.withLock { $0 = [liar] }
             let different = try await node.ask("POST", "/v1/verify")
             #expect(different["ok"] == .boolean(false))
+            #expect(different["sound"] == .boolean(true))
             #expect(different["differences"]?.array?.count == 1)
             #expect(try await node.ask("POST", "/v1/verify", #"{"x": 1}"#).status == 400)
         }
