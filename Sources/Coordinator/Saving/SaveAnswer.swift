@@ -31,7 +31,8 @@ extension StoreEngine {
     }
 
     /// Makes the answer to a save of an earlier opening of this node anew, as its transaction comes
-    /// back from elsewhere; what is known stays. Without it whoever repeats the save, as he may where
+    /// back from elsewhere, or from the store that a copy replaces; what is known stays, for as long
+    /// as the transaction has its new place. Without it whoever repeats the save, as he may where
     /// he was not answered, would have it done twice.
     ///
     /// The transaction tells of objects in the order of the request that inserted them, but not how
@@ -52,7 +53,10 @@ extension StoreEngine {
             token: token, insertedRows: Array(inserted), conflicts: [], rows: [])
         answer.isRebuilt = true
         let statement = try database.prepared(
-            "INSERT OR IGNORE INTO _save (saveID, position, answer) VALUES (?1, ?2, ?3)")
+            """
+            INSERT INTO _save (saveID, position, answer) VALUES (?1, ?2, ?3)
+                ON CONFLICT (saveID) DO UPDATE SET position = max(position, excluded.position)
+            """)
         statement.bind(1, saveID)
         statement.bind(2, Int64(bitPattern: position))
         statement.bind(3, SaveAnswer.encode(answer))

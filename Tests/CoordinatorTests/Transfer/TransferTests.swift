@@ -51,13 +51,14 @@ import Testing
             options: options)
     }
 
-    private func purge(_ node: EngineNode) throws {
+    /// Purges the log, but for so many of the last transactions.
+    private func purge(_ node: EngineNode, keeping kept: UInt64 = 0) throws {
         let token = try node.coordinator.currentToken
         let purged = Mutex(0)
         let done = DispatchSemaphore(value: 0)
         node.coordinator.maintain({ engine in
             let count = try engine.purgeHistory(
-                through: token.position, stable: token.versionVector)
+                through: token.position - kept, stable: token.versionVector)
             purged.withLock { $0 = count.count }
         }) { _ in done.signal() }
         done.wait()
@@ -234,6 +235,31 @@ import Testing
         }
         let again = try joiner.coordinator.save(request)
         #expect(again.transaction == outcome.transaction && again.token == outcome.token)
+    }
+
+    @Test("An answer goes with its transaction, which has a new place behind the log of a copy")
+    func carriedAnswers() throws {
+        for _ in 0..<3 { _ = try donor.insert("Tag") }
+        try joiner.take(from: donor)
+        try joiner.coordinator.vouch()
+        let outcomes = try ["first", "second"].map { saveID in
+            try joiner.coordinator.save(
+                SaveRequest(operations: [try joiner.insertion("Tag")], saveID: saveID))
+        }
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        joiner.close()
+        #expect(try install().carriedCount == 2)
+        try joiner.open()
+        func known() throws -> [Dot?] {
+            try ["first", "second"].map { saveID in
+                try joiner.coordinator.read { try $0.savedAnswer(saveID)?.transaction }
+            }
+        }
+        try purge(joiner, keeping: 2)
+        #expect(try known() == outcomes.map(\.transaction))
+        try purge(joiner, keeping: 1)
+        #expect(try known() == [nil, outcomes[1].transaction])
     }
 
     @Test("With a copy a lost store gets its own saves back by their IDs, and none of the donor's")

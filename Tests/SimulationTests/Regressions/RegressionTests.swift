@@ -21,6 +21,9 @@ struct RegressionTests {
         var hasLargeChanges = false
         /// Whether to-manys had least and greatest counts.
         var hasCounts = false
+        /// Whether there were consumers of history, added constraints, crowds of joiners, partial
+        /// meshes, short journals and backups by the running node.
+        var hasConsumersToBackups = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -747,6 +750,15 @@ struct RegressionTests {
                 another's may stand then; the context whose save it was went on showing its own, and an \
                 overwrite after that left it. StagedChangesTests.lostClaims.
                 """),
+        Case(
+            seed: 640_011_442, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true, hasCounts: true, hasConsumersToBackups: true,
+            lesson: """
+                Law 0. A node took a copy over and carried its own saves into it: their transactions \
+                came to stand behind the copy's log, their answers to its end, and went with that. \
+                Whoever repeated such a save would have had it done twice. \
+                TransferTests.carriedAnswers.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
@@ -759,12 +771,12 @@ struct RegressionTests {
         options.hasJoins = regression.hasJoins
         options.hasLargeChanges = regression.hasLargeChanges
         options.hasCounts = regression.hasCounts
-        options.hasConsumers = false
-        options.hasAddedConstraints = false
-        options.hasCrowds = false
-        options.hasPartialMeshes = false
-        options.hasShortJournals = false
-        options.hasBackups = false
+        options.hasConsumers = regression.hasConsumersToBackups
+        options.hasAddedConstraints = regression.hasConsumersToBackups
+        options.hasCrowds = regression.hasConsumersToBackups
+        options.hasPartialMeshes = regression.hasConsumersToBackups
+        options.hasShortJournals = regression.hasConsumersToBackups
+        options.hasBackups = regression.hasConsumersToBackups
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
