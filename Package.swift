@@ -160,8 +160,11 @@ let package = Package(
             path: "Fuzz/Sources",
             exclude: ["CFuzzer", "TributaryFuzz/TributaryFuzz.swift"], swiftSettings: settings),
         .testTarget(
-            name: "CommandTests", dependencies: ["Merge", "Coordinator", "Node", "TributaryCLI"],
-            swiftSettings: settings),
+            name: "CommandTests",
+            dependencies: [
+                "Merge", "Coordinator", "Node", "TributaryCLI",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ], swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [

@@ -25,11 +25,15 @@ struct NodeOptions: ParsableArguments {
     var json = false
 
     /// The node to ask.
-    func open() throws -> NodeInterface {
+    ///
+    /// - Parameters:
+    ///   - other: the address of another node than the one these options name.
+    ///   - otherToken: the file of its token, where it is another.
+    func open(other: String? = nil, otherToken: String? = nil) throws -> NodeInterface {
         // What is set to nothing counts as not set, so that a script can take a setting away.
         let environment = ProcessInfo.processInfo.environment.filter { !$0.value.isEmpty }
-        let url = node ?? environment["TRIBUTARY_NODE"] ?? "http://127.0.0.1:7100"
-        let file = tokenFile ?? environment["TRIBUTARY_TOKEN_FILE"]
+        let url = other ?? node ?? environment["TRIBUTARY_NODE"] ?? "http://127.0.0.1:7100"
+        let file = otherToken ?? tokenFile ?? environment["TRIBUTARY_TOKEN_FILE"]
         let roots = caFile ?? environment["TRIBUTARY_CA_FILE"]
         return try NodeInterface(
             url: url, token: try file.flatMap(Self.token),
@@ -65,6 +69,12 @@ struct SourceOptions: ParsableArguments {
     func open() throws -> any ClientInterface {
         if let store { return try StoreInterface(path: store) }
         return try nodeOptions.open()
+    }
+
+    /// Another node, if it is a URL, or another store's file.
+    func open(other: String, token: String?) throws -> any ClientInterface {
+        if other.contains("://") { return try nodeOptions.open(other: other, otherToken: token) }
+        return try StoreInterface(path: other)
     }
 }
 

@@ -25,6 +25,9 @@ struct StoreInterface: ClientInterface {
         let target = StoreRequest(path)
         do {
             switch (method, target.segments.first ?? "", target.segments.count) {
+            case ("POST", "generations", 1): return InterfaceAnswer(try generation())
+            // Nothing was held.
+            case ("DELETE", "generations", 2): return InterfaceAnswer(["released": .boolean(true)])
             case ("POST", "fetch", 1): return InterfaceAnswer(try fetch(body ?? .null))
             case ("GET", "model", 1): return InterfaceAnswer(coordinator.model.jsonValue())
             case ("GET", "status", 1): return InterfaceAnswer(try status())
@@ -48,12 +51,16 @@ struct StoreInterface: ClientInterface {
         do {
             let fetch = try StoreFetch(body, model: coordinator.model)
             // Identities first, objects in batches: eight bytes an object is all that is kept.
-            let rows = try coordinator.read { try $0.objectIDs(fetch.request) }
+            let rows = try coordinator.read { reader in
+                try check(reader, is: fetch.generation)
+                return try reader.objectIDs(fetch.request)
+            }
             var next = 0
             while next < rows.count {
                 let batch = rows[next..<min(next + 256, rows.count)]
                 next += batch.count
                 let objects = try coordinator.read { reader in
+                    try check(reader, is: fetch.generation)
                     let encoder = encoder(reader, fetch)
                     return try batch.compactMap { object in
                         try reader.row(fetch.entity, object.row).map { try encoder.object($0) }
@@ -74,9 +81,28 @@ struct StoreInterface: ClientInterface {
         StoreEncoder(reader: reader, model: coordinator.model, cluster: coordinator.cluster)
     }
 
+    /// What is there now. A reader of a file holds no generation: it finds that one is gone.
+    private func generation() throws -> JSONValue {
+        try coordinator.read { reader in
+            let token = try reader.token
+            return [
+                "token": .string(token.text), "generation": StoreEncoder.count(token.generation),
+                "vector": StoreEncoder.vector(token.versionVector),
+                "digest": .string(try reader.digest.description),
+            ]
+        }
+    }
+
+    private func check(_ reader: StoreReader, is generation: String?) throws {
+        guard let generation, try reader.token.text != generation else { return }
+        throw CommandFailure(
+            .generationExpired, "\(name) has been written to since it was looked at first.")
+    }
+
     private func fetch(_ body: JSONValue) throws -> JSONValue {
         let fetch = try StoreFetch(body, model: coordinator.model)
         return try coordinator.read { reader in
+            try check(reader, is: fetch.generation)
             let encoder = encoder(reader, fetch)
             var answer = JSONObject()
             switch fetch.request.resultType {

@@ -43,6 +43,8 @@ struct StoreFetch {
     let entity: ManagedObjectModel.Entity
     var properties: [String]?
     var includesVersions: Bool
+    /// The token of the only generation that may be read; nil for any.
+    var generation: String?
 
     /// - Throws: ``CommandFailure`` for names the model does not have; ``PredicateError``.
     init(_ json: JSONValue, model: ManagedObjectModel) throws {
@@ -76,5 +78,6 @@ struct StoreFetch {
             throw CommandFailure.usage("\(entity.name) has no property \(name).")
         }
         includesVersions = fields["versions"]?.boolean ?? false
+        generation = fields["generation"]?.string
     }
 }
