@@ -43,6 +43,11 @@ public final class PersistentStoreCoordinator: Sendable {
         public var wallMilliseconds: @Sendable () -> UInt64 = {
             UInt64(max(0, Date().timeIntervalSince1970 * 1000))
         }
+        /// Milliseconds from any beginning that never fall, whatever is done to the wall clock: pins
+        /// age by it.
+        public var monotonicMilliseconds: @Sendable () -> UInt64 = {
+            UInt64((ContinuousClock.now - launch) / .milliseconds(1))
+        }
         /// 64 random bits.
         public var random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
         /// The incarnation begun by opening is later than this one, which a node learns of from
@@ -53,6 +58,8 @@ public final class PersistentStoreCoordinator: Sendable {
         public var migration = ModelMigration.none
         /// The files beside SQLite's own; a simulation has others.
         package var files: any StoreFiles = SystemFiles()
+
+        private static let launch = ContinuousClock.now
 
         /// The defaults.
         public init() {}
@@ -410,7 +417,7 @@ public final class PersistentStoreCoordinator: Sendable {
             return try pins.add(
                 GenerationPin(
                     token: token, snapshot: snapshot,
-                    pinnedAtMilliseconds: options.wallMilliseconds()))
+                    pinnedAtMilliseconds: options.monotonicMilliseconds()))
         } catch {
             throw CoordinatorError(mapping: error)
         }

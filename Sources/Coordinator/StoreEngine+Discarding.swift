@@ -19,17 +19,102 @@ extension StoreEngine {
                     operation.values.last { $0.position == position }
                     ?? written.last { $0.position == position }
                 return value.map { .init(name: properties[position].name, value: $0.value) }
+            }, author: request.author, contextName: request.contextName,
+            relationships: saveWins ? [] : dropped(settlement, operation))
+        note(
+            of: table, row,
+            sides: [storeSide(loaded, positions, isVisible: !saveWins), saveSide],
+            "The object had changed since the context fetched it; the context's merge policy "
+                + "\(request.mergePolicy.rawValue) decided.", request, &plan)
+    }
+
+    /// Notes that a changed object gave the change of a key up, for another has that key.
+    func noteGivenUp(
+        _ values: [(position: Int, value: PropertyValue)], of planned: SavePlan.Row, _ row: RowID,
+        _ request: SaveRequest, _ plan: inout SavePlan
+    ) {
+        if values.isEmpty { return }
+        let properties = planned.table.entity.properties
+        note(
+            of: planned.table, row,
+            sides: [
+                storeSide(planned.loaded, values.map(\.position).sorted(), isVisible: true),
+                saveSide(
+                    values.map { (properties[$0.position].name, $0.value) }, isVisible: false,
+                    request),
+            ],
+            "Another object has the unique key; the context's merge policy "
+                + "\(request.mergePolicy.rawValue) left it that.", request, &plan)
+    }
+
+    /// Notes what an object of the store loses to a new one that has its key, and becomes one with it.
+    func noteReplaced(
+        _ positions: [Int], of loaded: LoadedRow, _ request: SaveRequest, _ plan: inout SavePlan
+    ) {
+        if positions.isEmpty { return }
+        let properties = loaded.table.entity.properties
+        note(
+            of: loaded.table, loaded.row,
+            sides: [
+                storeSide(loaded, positions.sorted(), isVisible: false),
+                // What it wrote is known once the save is planned to its end.
+                saveSide(
+                    positions.map { (properties[$0].name, .null) }, isVisible: true, request),
+            ],
+            "A new object has the same unique key; the context's merge policy "
+                + "\(request.mergePolicy.rawValue) made it one with this, whose values it replaced.",
+            request, &plan)
+    }
+
+    /// Notes what a new object had that became one with the object that has its key.
+    ///
+    /// It is filed under the object that was kept: under the new one's entity an undo would bring
+    /// that object back, once its tombstone is collected, as one of another entity than it is where
+    /// the tombstone is still there.
+    func noteMerged(
+        _ planned: SavePlan.Row, into target: RowID, _ kept: EntityTable, _ request: SaveRequest,
+        _ plan: inout SavePlan
+    ) {
+        let properties = planned.table.entity.properties
+        note(
+            of: kept, target,
+            sides: [
+                saveSide(
+                    planned.values.map { (properties[$0.position].name, $0.value) },
+                    isVisible: false, request)
+            ],
+            "Another object had the unique key already; the context's merge policy "
+                + "\(request.mergePolicy.rawValue) kept that one.", request, &plan)
+    }
+
+    private func saveSide(
+        _ values: [(name: String, value: PropertyValue)], isVisible: Bool, _ request: SaveRequest
+    ) -> ConflictSide {
+        ConflictSide(
+            dot: nil, timestamp: nil, isVisible: isVisible, isDeleted: false, value: nil,
+            row: values.map { ConflictSide.RowValue(name: $0.name, value: $0.value) }.sorted {
+                $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
             }, author: request.author, contextName: request.contextName)
+    }
+
+    private func note(
+        of table: EntityTable, _ row: RowID, sides: [ConflictSide], _ text: String,
+        _ request: SaveRequest, _ plan: inout SavePlan
+    ) {
         plan.journal.append(
             Conflict(
                 id: ConflictID(entity: table.entity.name, row: row, subject: "save"),
                 kind: .save, state: .settled, property: nil, policy: request.mergePolicy,
-                sides: [storeSide(loaded, positions, isVisible: !saveWins), saveSide],
-                explanation: Explanation(
-                    rule: .savePolicy,
-                    text: "The object had changed since the context fetched it; the context's "
-                        + "merge policy \(request.mergePolicy.rawValue) decided."),
+                sides: sides, explanation: Explanation(rule: .savePolicy, text: text),
                 closedBy: nil, openedAt: state.generation))
+    }
+
+    /// The changes of to-manys that an operation loses.
+    private func dropped(
+        _ settlement: Settlement, _ operation: SaveOperation
+    ) -> [RelationshipOperation] {
+        if case .drop = settlement { return operation.relationships }
+        return []
     }
 
     /// A journal entry once the save is planned to its end, for later operations and relationships
@@ -39,6 +124,9 @@ extension StoreEngine {
     func completed(_ conflict: Conflict, _ plan: SavePlan, _ stamp: Stamp?) -> Conflict? {
         var conflict = conflict
         conflict.closedBy = stamp?.dot
+        for index in conflict.sides.indices {
+            conflict.sides[index].relationships = named(conflict.sides[index].relationships, plan)
+        }
         // What was discarded is in no transaction, and so has no dot.
         guard var save = conflict.sides.popLast() else { return nil }
         if save.isVisible {
@@ -65,6 +153,17 @@ extension StoreEngine {
         }
         conflict.sides.append(save)
         return conflict
+    }
+
+    /// Changes of to-manys with the identities that the save gave what it inserted.
+    private func named(
+        _ changes: [RelationshipOperation], _ plan: SavePlan
+    ) -> [RelationshipOperation] {
+        changes.map { change in
+            var change = change
+            change.members = change.members.compactMap(plan.resolve)
+            return change
+        }
     }
 
     /// The properties of which one side's values are discarded, what the save writes, and whether
@@ -95,7 +194,10 @@ extension StoreEngine {
         } else {
             positions = operation.values.map(\.position).sorted()
         }
-        if positions.isEmpty, operation.kind == .update, loaded?.isAlive ?? false { return nil }
+        let isOfValues = dropped(settlement, operation).isEmpty
+        if positions.isEmpty, operation.kind == .update, isOfValues, loaded?.isAlive ?? false {
+            return nil
+        }
         return (positions, written, saveWins)
     }
 

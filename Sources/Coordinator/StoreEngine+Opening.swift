@@ -51,12 +51,18 @@ extension StoreEngine {
 
     /// Computes the digest anew, for older layouts had another; in an opening's transaction.
     private func recomputeDigest() throws {
-        let catalog = StoreCatalog(
-            model: model, cluster: cluster, names: try StoreLayout.readNames(in: database),
-            actors: state.actors, history: history)
-        state.digest = try StoreReader(database: database, catalog: catalog).recomputeDigest().0
+        state.digest = try reader().recomputeDigest().0
         try writeState()
         adoptState()
+    }
+
+    /// Reads what the engine has written so far.
+    func reader() throws -> StoreReader {
+        StoreReader(
+            database: database,
+            catalog: StoreCatalog(
+                model: model, cluster: cluster, names: try StoreLayout.readNames(in: database),
+                actors: state.actors, history: history))
     }
 
     /// What the side file is to say of this incarnation.

@@ -6,7 +6,8 @@ extension StoreEngine {
         of id: ConflictID, _ resolution: ConflictResolution, sides: [Dot]?, author: String?,
         contextName: String?
     ) throws -> SaveRequest {
-        let conflict = try journalled(id, sides: sides)
+        let conflict = try journalled(id)
+        try check(sides, are: conflict.sides.compactMap(\.dot), of: id)
         guard conflict.isOpen else {
             throw CoordinatorError(
                 .conflictNotFound, "\(id) is closed already; undo it, or save as usual.")
@@ -41,7 +42,7 @@ extension StoreEngine {
     func undoing(
         _ id: ConflictID, sides: [Dot]?, author: String?, contextName: String?
     ) throws -> SaveRequest {
-        let conflict = try journalled(id, sides: sides)
+        let conflict = try journalled(id)
         // A policy's outcome replaced the sides that are not visible, whether it is open or
         // stability has closed it; a resolution replaced what was visible until then.
         let isPolicys = conflict.state == .settled
@@ -49,23 +50,34 @@ extension StoreEngine {
         guard conflict.kind != .uniqueness else {
             throw CoordinatorError(
                 .conflictNotFound,
-                "\(id) cannot be undone; change a key of one of its objects, and each is shown.")
+                "\(id) cannot be undone. Change a key of one of its objects, and each is shown; of "
+                    + "those that were deleted the journal has the values.")
         }
         guard conflict.kind != .count else {
             throw CoordinatorError(
                 .conflictNotFound,
                 "\(id) cannot be undone; add objects or take some away, or delete the object.")
         }
+        if conflict.kind == .dangling, let wanted, try !leads(conflict, wanted) {
+            throw CoordinatorError(
+                .conflictNotFound,
+                "\(id) cannot be undone while the object it refers to is gone; should that return, "
+                    + "so does the reference.")
+        }
         guard conflict.state != .unresolved, let wanted else {
             throw CoordinatorError(
                 .conflictNotFound, "\(id) has no outcome to undo: it is unresolved.")
+        }
+        if sides != nil {
+            let newer = try newerWrites(than: conflict, undoneBy: wanted)
+            try check(sides, are: conflict.sides.compactMap(\.dot) + newer, of: id)
         }
         return SaveRequest(
             operations: [try choosing(wanted, of: conflict)], author: author,
             contextName: contextName)
     }
 
-    private func journalled(_ id: ConflictID, sides: [Dot]?) throws -> Conflict {
+    private func journalled(_ id: ConflictID) throws -> Conflict {
         let statement = try database.prepared(
             "SELECT record, opened FROM _conflict WHERE id = ?1 AND closed = ?2")
         statement.bind(
@@ -75,16 +87,71 @@ extension StoreEngine {
             throw CoordinatorError(.conflictNotFound, "There is no conflict \(id).")
         }
         defer { statement.reset() }
-        let conflict = try ConflictCoding.decode(
+        return try ConflictCoding.decode(
             statement.bytes(0), id: id, openedAt: UInt64(bitPattern: statement.integer(1)))
-        if let sides, Set(sides) != Set(conflict.sides.compactMap(\.dot)) {
-            throw CoordinatorError(
-                .sidesChanged,
-                "\(id) has other sides by now: "
-                    + conflict.sides.compactMap { $0.dot?.description }.joined(separator: ", ")
-                    + ".")
+    }
+
+    /// Nobody decides over what they have not seen (MODEL P18).
+    private func check(_ seen: [Dot]?, are sides: [Dot], of id: ConflictID) throws {
+        guard let seen, Set(seen) != Set(sides) else { return }
+        throw CoordinatorError(
+            .sidesChanged,
+            "\(id) has other sides by now: " + sides.map(\.description).joined(separator: ", ")
+                + ".")
+    }
+
+    /// Who has written since a conflict was closed what undoing it would write over; sorted.
+    ///
+    /// A transaction that the log has no more came before: what is closed is kept no longer than
+    /// the transactions of its time.
+    private func newerWrites(
+        than conflict: Conflict, undoneBy wanted: ConflictSide
+    ) throws -> [Dot] {
+        guard let closedAt = conflict.id.closedAt else { return [] }
+        var known = Set(conflict.sides.compactMap(\.dot))
+        if let closedBy = conflict.closedBy { known.insert(closedBy) }
+        return try Set(writes(of: conflict, replacedBy: wanted)).subtracting(known).filter {
+            guard state.actors.code(of: $0.actor) != nil else { return false }
+            let statement = try database.prepared(
+                "SELECT generation FROM _transaction WHERE dot = ?1")
+            statement.bind(1, state.actors.integer($0))
+            guard try statement.step() else { return false }
+            defer { statement.reset() }
+            return UInt64(bitPattern: statement.integer(0)) > closedAt
+        }.sorted()
+    }
+
+    /// Whose writes stand where choosing a side would write.
+    private func writes(
+        of conflict: Conflict, replacedBy side: ConflictSide
+    ) throws -> [Dot] {
+        if conflict.kind == .link {
+            let entity = try entity(conflict.object)
+            guard case .reference(let target)? = side.value, let property = conflict.property,
+                case .link(let name, let isFirst)? = entity.relationship(named: property)?.storage,
+                let link = model.link(named: name)
+            else { return [] }
+            let row = conflict.id.row
+            return try loadLink(
+                link, source: isFirst ? row : target, target: isFirst ? target : row
+            ).siblings.map(\.dot)
         }
-        return conflict
+        guard let loaded = try load(table(conflict.object.entityName), conflict.id.row) else {
+            return []
+        }
+        let state = loaded.state
+        if side.isDeleted || loaded.table.policies(for: state).isRowGrained {
+            return state.existence.siblings.map(\.dot)
+        }
+        let names = conflict.property.map { [$0] } ?? side.row.map(\.name)
+        let life =
+            conflict.property != nil
+            ? []
+            : state.insertion.siblings.map(\.dot)
+                + state.existence.siblings.filter { !$0.value.isAlive }.map(\.dot)
+        return names.compactMap(loaded.table.entity.position).flatMap {
+            state.properties[$0].siblings.map(\.dot)
+        } + life
     }
 
     private func side(by policy: MergePolicy, of conflict: Conflict) throws -> ConflictSide {
@@ -115,11 +182,17 @@ extension StoreEngine {
             return try update(conflict, [(property, value)])
         case .delete, .row, .save:
             if side.isDeleted { return try delete(conflict) }
-            if let revival = try revival(of: conflict, from: side) { return revival }
-            return try update(conflict, side.row.map { ($0.name, $0.value) })
+            var operation =
+                try revival(of: conflict, from: side)
+                ?? update(conflict, side.row.map { ($0.name, $0.value) })
+            operation.relationships = try side.relationships.map {
+                try amongTheLiving($0, of: operation.entity)
+            }
+            return operation
         case .dangling:
-            guard let property = conflict.property else { break }
-            return try update(conflict, [(property, .null)])
+            guard let property = conflict.property, let value = side.value else { break }
+            // Of what is gone, choosing the reference can only be to accept that it reads as nil.
+            return try update(conflict, [(property, try leads(conflict, side) ? value : .null)])
         case .link:
             guard case .reference(let target)? = side.value, let property = conflict.property
             else { break }
@@ -134,6 +207,30 @@ extension StoreEngine {
         }
         throw CoordinatorError(
             .conflictNotFound, "\(conflict.id) cannot be resolved by choosing a side.")
+    }
+
+    /// Whether a side's reference leads to an object that is there.
+    private func leads(_ conflict: Conflict, _ side: ConflictSide) throws -> Bool {
+        let entity = try entity(conflict.object)
+        guard case .reference(let target)? = side.value, let property = conflict.property,
+            let position = entity.position(of: property),
+            case .toOne(let destination) = entity.properties[position].content
+        else { return false }
+        return try isAlive(target, root: table(destination).entity.root)
+    }
+
+    /// A change of a to-many without the objects that are gone since.
+    private func amongTheLiving(
+        _ change: RelationshipOperation, of entity: ManagedObjectModel.Entity
+    ) throws -> RelationshipOperation {
+        guard let destination = entity.relationship(named: change.name)?.destination else {
+            throw CoordinatorError(
+                .malformed, "\(entity.name) has no relationship \(change.name).")
+        }
+        let root = table(destination).entity.root
+        var change = change
+        change.members = try change.members.filter { try isAlive($0, root: root) }
+        return change
     }
 
     /// The operation that brings back a row whose tombstone is gone; nil where the row is known.

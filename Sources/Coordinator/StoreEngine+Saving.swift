@@ -287,6 +287,12 @@ extension StoreEngine {
                 OptimisticLocking.changedInStore(
                     operation, store: $0, knownToCaller: known.contains)
             } ?? []
+        var operation = operation
+        if let loaded, operation.snapshot == nil, loaded.isAlive,
+            request.mergePolicy == .overwrite || request.mergePolicy.leavesUnresolved
+        {
+            operation.snapshot = try snapshot(of: loaded, before: changed, within: known)
+        }
         let settlement = OptimisticLocking.settle(
             operation, store: loaded, changedInStore: changed, policy: request.mergePolicy)
         switch settlement {
@@ -307,6 +313,26 @@ extension StoreEngine {
             noteDiscarded(operation, settlement, loaded, table, row, changed, request, &plan)
         }
         return settlement
+    }
+
+    /// The object as whoever names a version has seen it, where the log still tells; nil where it
+    /// does not.
+    ///
+    /// - Parameter changed: the properties that have been written since, by whom that version's
+    ///   writer did not know.
+    private func snapshot(
+        of loaded: LoadedRow, before changed: Set<Int>, within known: VersionVector
+    ) throws -> [PropertyValue]? {
+        let properties = loaded.table.entity.properties
+        let found = try reader().lastWrites(
+            of: Set(changed.map { properties[$0].name }), of: loaded.row, within: known,
+            scanLimit: Limits.snapshotTransactions, byteLimit: Limits.snapshotBytes)
+        var columns = loaded.columns
+        for position in changed {
+            guard let former = found[properties[position].name] else { return nil }
+            columns[position] = former.value
+        }
+        return columns
     }
 
     /// What a version's writer knew: its transaction's causal context and the transaction.

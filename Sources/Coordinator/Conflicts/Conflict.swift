@@ -67,6 +67,8 @@ public struct ConflictSide: Hashable, Sendable {
     public var contextName: String?
     /// Of a conflict over a unique key, the object whose side it is; nil of others.
     public var object: ManagedObjectID?
+    /// What a save would have changed of to-manys, had its policy not discarded it.
+    public var relationships: [RelationshipOperation] = []
 
     /// A property's value with its name.
     public struct RowValue: Hashable, Sendable {
@@ -88,8 +90,12 @@ public struct ConflictSide: Hashable, Sendable {
 /// A conflict's bytes in the journal.
 ///
 /// Layout: [kind, state, property, policy, rule, text, closedBy, violation?, side ...]
-///     side = [dot, timestamp, flags, has value, value or null, (entity, row)?, entry ...]
+///     side = [dot, timestamp, flags, has value, value or null, (author, context)?, relationships?,
+///         (entity, row)?, entry ...]
+///     relationships = [(name, kind, [row ...]) ...]
 ///     entry = name, value, dot or null, timestamp
+///
+/// The author is there where no transaction tells of him: of what a save discarded.
 enum ConflictCoding {
     static func encode(_ conflict: Conflict) -> [UInt8] {
         var writer = CBORWriter(capacity: 256)
@@ -103,13 +109,24 @@ enum ConflictCoding {
         write(conflict.closedBy, to: &writer)
         if let violation = conflict.violation { writer.write(violation.rawValue) }
         for side in conflict.sides {
-            writer.beginArray(5 + side.row.count * 4 + (side.object == nil ? 0 : 2))
+            let hasAuthor = side.dot == nil && (side.author != nil || side.contextName != nil)
+            let flags: [(Bool, Flags)] = [
+                (side.isVisible, .visible), (side.isDeleted, .deleted), (hasAuthor, .author),
+                (!side.relationships.isEmpty, .relationships),
+            ]
+            writer.beginArray(
+                5 + (hasAuthor ? 2 : 0) + (side.relationships.isEmpty ? 0 : 1)
+                    + (side.object == nil ? 0 : 2) + side.row.count * 4)
             write(side.dot, to: &writer)
             writer.write(side.timestamp?.rawValue ?? 0)
-            writer.write(
-                UInt64((side.isVisible ? 1 : 0) | (side.isDeleted ? 2 : 0)))
+            writer.write(flags.reduce(UInt64(0)) { $0 | ($1.0 ? $1.1.rawValue : 0) })
             writer.write(side.value != nil)
             writer.write(side.value ?? .null)
+            if hasAuthor {
+                writer.write(side.author)
+                writer.write(side.contextName)
+            }
+            if !side.relationships.isEmpty { write(side.relationships, to: &writer) }
             if let object = side.object {
                 writer.write(object.entityName)
                 writer.write(object.row.rawValue)
@@ -126,6 +143,34 @@ enum ConflictCoding {
 
     private static func write(_ dot: Dot?, to writer: inout CBORWriter) {
         writer.write(dot?.description)
+    }
+
+    private static func write(
+        _ relationships: [RelationshipOperation], to writer: inout CBORWriter
+    ) {
+        writer.beginArray(relationships.count * 3)
+        for change in relationships {
+            writer.write(change.name)
+            writer.write(change.kind.rawValue)
+            writer.beginArray(change.members.count)
+            for member in change.members { writer.write(member.rawValue) }
+        }
+    }
+
+    private static func relationships(
+        _ reader: inout CBORReader
+    ) throws -> [RelationshipOperation] {
+        var result: [RelationshipOperation] = []
+        for _ in 0..<(try reader.array() / 3) {
+            let name = try reader.text()
+            guard let kind = RelationshipOperation.Kind(rawValue: try reader.text()) else {
+                throw DecodingFailure("unknown change of a to-many", offset: reader.offset)
+            }
+            var members: [RowID] = []
+            for _ in 0..<(try reader.array()) { members.append(RowID(try reader.signed())) }
+            result.append(RelationshipOperation(name: name, kind: kind, members: members))
+        }
+        return result
     }
 
     static func decode(_ bytes: [UInt8], id: ConflictID, openedAt: UInt64) throws -> Conflict {
@@ -162,19 +207,31 @@ enum ConflictCoding {
     }
 
     private static func side(_ reader: inout CBORReader) throws -> ConflictSide {
-        let count = try reader.array()
+        var rest = try reader.array() - 5
         let dot = try reader.optionalText().flatMap { Dot($0) }
         let timestamp = try reader.timestamp()
-        let flags = try reader.unsigned()
+        let flags = Flags(rawValue: try reader.unsigned())
         let hasValue = try reader.boolean()
         let value = try reader.value()
+        var (author, contextName): (String?, String?)
+        if flags.contains(.author) {
+            author = try reader.optionalText()
+            contextName = try reader.optionalText()
+            rest -= 2
+        }
+        var relationships: [RelationshipOperation] = []
+        if flags.contains(.relationships) {
+            relationships = try self.relationships(&reader)
+            rest -= 1
+        }
         var object: ManagedObjectID?
-        if count % 4 == 3 {
+        // What is left beside entries, which have four parts each.
+        if rest % 4 == 2 {
             let entity = try reader.text()
             object = ManagedObjectID(entityName: entity, row: RowID(try reader.signed()))
         }
         var row: [ConflictSide.RowValue] = []
-        for _ in 0..<max(0, (count - 5) / 4) {
+        for _ in 0..<max(0, rest / 4) {
             let name = try reader.text()
             let value = try reader.value()
             let dot = try reader.optionalText().flatMap { Dot($0) }
@@ -185,8 +242,17 @@ enum ConflictCoding {
                     stamp: dot.map { Stamp(timestamp: timestamp, dot: $0) }))
         }
         return ConflictSide(
-            dot: dot, timestamp: timestamp, isVisible: flags & 1 != 0, isDeleted: flags & 2 != 0,
-            value: hasValue ? value : nil, row: row, author: nil, contextName: nil,
-            object: object)
+            dot: dot, timestamp: timestamp, isVisible: flags.contains(.visible),
+            isDeleted: flags.contains(.deleted), value: hasValue ? value : nil, row: row,
+            author: author, contextName: contextName, object: object,
+            relationships: relationships)
+    }
+
+    private struct Flags: OptionSet {
+        let rawValue: UInt64
+        static let visible = Flags(rawValue: 1)
+        static let deleted = Flags(rawValue: 2)
+        static let author = Flags(rawValue: 4)
+        static let relationships = Flags(rawValue: 8)
     }
 }

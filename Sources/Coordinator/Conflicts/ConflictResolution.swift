@@ -47,6 +47,9 @@ extension PersistentStoreCoordinator {
     /// Writes what a conflict's outcome replaced: the side that lost, or what was visible before
     /// a resolution.
     ///
+    /// - Parameter sides: the dots as seen by whoever undoes it: of the sides and, where the
+    ///   conflict is closed, of what has been written since over what it is about; nil where they
+    ///   accept to write over what they have not seen.
     /// - Throws: as ``resolve(_:_:sides:author:contextName:)``.
     public func undo(
         _ id: ConflictID, sides: [Dot]? = nil, author: String? = nil, contextName: String? = nil

@@ -1,5 +1,21 @@
-import Merge
+public import Merge
 import Synchronization
+
+/// What a context's save says beside its changes.
+public struct SaveOptions: Hashable, Sendable {
+    /// A name for the save, of 1 to 200 bytes of UTF-8: repeated under it, where its outcome was
+    /// unknown, it is not done again, for as long as history has it. Nil for none.
+    public var saveID: String?
+    /// Whether it decides over unresolved conflicts between nodes on what it writes. Without, such
+    /// a save is refused (`unresolvedConflict`).
+    public var resolvesConflicts: Bool
+
+    /// Describes a save.
+    public init(saveID: String? = nil, resolvesConflicts: Bool = false) {
+        self.saveID = saveID
+        self.resolvesConflicts = resolvesConflicts
+    }
+}
 
 extension ManagedObjectContext {
     /// Saves all pending changes as one transaction.
@@ -12,24 +28,51 @@ extension ManagedObjectContext {
     /// - Throws: ``CoordinatorError``, and the context stays as it was: `mergeConflict` and
     ///   `constraintConflict` with ``CoordinatorError/conflicts``, `validationFailed` with
     ///   ``CoordinatorError/failures``, `deleteDenied`, and what the store reports.
-    public func save() throws {
+    public func save() throws { try save(SaveOptions()) }
+
+    /// The same, with a name to repeat it by, or with the word that it resolves conflicts.
+    ///
+    /// Where the outcome was unknown (`outcomeUnknown`) the changes are still pending; saved again
+    /// with the same ``SaveOptions/saveID`` they are done once. Objects of a save that was done
+    /// before are faults afterwards, and an inserted one of which the answer does not tell any more
+    /// what became of it belongs to no context.
+    ///
+    /// - Returns: the transaction, for which acknowledgements of other nodes can be awaited; nil
+    ///   where there was nothing to save.
+    /// - Throws: as ``save()``.
+    @discardableResult
+    public func save(_ options: SaveOptions) throws -> Dot? {
         confine()
         try throwFaultingError()
         processPendingChanges()
         propagateDeletes()
         try callWillSave()
         try throwFaultingError()
-        guard hasChanges || !checked.isEmpty else { return }
+        guard hasChanges || !checked.isEmpty else { return nil }
         for (_, handler) in observers.withLock({ $0.willSave }) { handler(self) }
         processPendingChanges()
         propagateDeletes()
 
-        let request = saveRequest()
+        let request = saveRequest(options)
         if request.operations.isEmpty {
             finish(SavedChanges(self), result: nil)
-        } else {
-            let result = try persistentStoreCoordinator.save(request)
-            finish(SavedChanges(self), result: result)
+            return nil
+        }
+        let result = try persistentStoreCoordinator.save(request)
+        let saved = SavedChanges(self)
+        finish(saved, result: result)
+        // Only the first answer to a save tells what its rows are like.
+        if options.saveID != nil, result.rows.isEmpty { forget(saved) }
+        return result.transaction
+    }
+
+    private func forget(_ saved: SavedChanges) {
+        for object in saved.inserted + saved.updated where object.managedObjectContext === self {
+            if object.objectID.isTemporaryID {
+                detach(object)
+            } else {
+                refresh(object, mergeChanges: false)
+            }
         }
     }
 
@@ -94,7 +137,7 @@ extension ManagedObjectContext {
 
     // MARK: The request
 
-    private func saveRequest() -> SaveRequest {
+    private func saveRequest(_ options: SaveOptions) -> SaveRequest {
         var operations: [SaveOperation] = []
         // Temporary rows count downwards, so the first inserted comes first.
         for object in sorted(inserted).reversed() {
@@ -119,9 +162,12 @@ extension ManagedObjectContext {
             operations.append(operation(.check, object))
         }
         let settings = settings.withLock { ($0.mergePolicy, $0.transactionAuthor, $0.name) }
+        if options.resolvesConflicts {
+            for index in operations.indices { operations[index].resolves = true }
+        }
         return SaveRequest(
             operations: operations, mergePolicy: settings.0, author: settings.1,
-            contextName: settings.2)
+            contextName: settings.2, saveID: options.saveID)
     }
 
     private func operation(

@@ -8,7 +8,7 @@ import Synchronization
 public final class GenerationPin: Sendable {
     /// The generation that is held.
     public let token: QueryGenerationToken
-    /// When it was taken, in milliseconds since 1970.
+    /// When it was taken, in milliseconds of the coordinator's monotonic clock.
     public let pinnedAtMilliseconds: UInt64
     private let snapshot: Mutex<DatabaseSnapshot?>
 

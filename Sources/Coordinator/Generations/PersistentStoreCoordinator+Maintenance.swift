@@ -28,13 +28,11 @@ extension PersistentStoreCoordinator {
     /// - Returns: how many pins were given up.
     @discardableResult
     public func maintain() -> Int {
-        let now = options.wallMilliseconds()
+        let now = options.monotonicMilliseconds()
         var expired = 0
         var left: [GenerationPin] = []
         for pin in pins.living {
-            // A clock that was set back must not make a pin eternal, nor one set forward end all.
-            let age = now >= pin.pinnedAtMilliseconds ? now - pin.pinnedAtMilliseconds : 0
-            if age > options.pinLimitMilliseconds {
+            if now - min(now, pin.pinnedAtMilliseconds) > options.pinLimitMilliseconds {
                 pin.expire()
                 expired += 1
             } else {
@@ -50,12 +48,12 @@ extension PersistentStoreCoordinator {
 
     /// The pins that live now.
     public var pinStatus: PinStatus {
-        let now = options.wallMilliseconds()
+        let now = options.monotonicMilliseconds()
         let living = pins.living
         let eldest = living.map(\.pinnedAtMilliseconds).min() ?? now
         return PinStatus(
             count: living.count, oldestGeneration: living.first?.token.generation,
-            oldestAgeMilliseconds: now > eldest ? now - eldest : 0)
+            oldestAgeMilliseconds: now - min(now, eldest))
     }
 
     /// What the store takes on disk. It looks at files only and takes no lock.

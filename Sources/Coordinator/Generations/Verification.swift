@@ -39,9 +39,11 @@ extension PersistentStoreCoordinator {
             }
             let holes = try reader.holesOfTheLog(in: token.versionVector)
             differences += holes
+            let hidden = try reader.damagesOfWhatIsHidden(limit: 100)
+            differences += hidden
             return VerificationReport(
                 isOK: recomputed == digest && damages.isEmpty && logDamages.isEmpty
-                    && holes.isEmpty,
+                    && holes.isEmpty && hidden.isEmpty,
                 versionVector: token.versionVector, generation: token.generation,
                 digest: digest, recomputed: recomputed, differences: differences)
         }
@@ -137,6 +139,36 @@ extension StoreReader {
             }
         }
         return RowDigest.hash(loaded)
+    }
+
+    /// Tombstones and entries of the conflict journal that cannot be read: they are in no digest.
+    func damagesOfWhatIsHidden(limit: Int) throws -> [String] {
+        var damages: [String] = []
+        func note(_ what: String, _ read: () throws -> Void) throws {
+            do {
+                try read()
+            } catch let error as CoordinatorError where error.code == .storeDamaged {
+                if damages.count < limit { damages.append("\(what): \(error.message)") }
+            }
+        }
+        let actors = try actors()
+        // Whose delete these are is not written yet where it is staged.
+        let settled = try SuccessorTable.all(in: database).map { " AND " + $0.lacks("row") }
+        let tombstones = SQLStatement(
+            try database.makeStatement(
+                sql: "SELECT row, entity, registers FROM _tombstone WHERE true\(settled.joined()) "
+                    + "ORDER BY row"))
+        while try tombstones.step() {
+            try note("the tombstone of \(RowID(tombstones.integer(0)))") {
+                _ = try registersAlone(tombstones, actors)
+            }
+        }
+        let journal = try database.prepared(
+            "SELECT id, closed, opened, record FROM _conflict ORDER BY position")
+        while try journal.step() {
+            try note("the journal") { _ = try decodeConflict(journal) }
+        }
+        return damages
     }
 
     /// Places of the log whose bytes are not those that were written.

@@ -11,11 +11,7 @@ extension StoreEngine {
         for (entity, values) in plan.substituted { try substitute(values, in: table(entity.name)) }
         if plan.isReshaping { try journalAnew(plan) }
         if plan.changesDigest {
-            let catalog = StoreCatalog(
-                model: model, cluster: cluster, names: try StoreLayout.readNames(in: database),
-                actors: state.actors, history: history)
-            state.digest =
-                try StoreReader(database: database, catalog: catalog).recomputeDigest().0
+            state.digest = try reader().recomputeDigest().0
         }
         try writeState()
         group = GroupChanges()

@@ -95,7 +95,7 @@ public struct SaveOperation: Sendable {
 /// A change to the members of a relationship whose state is kept elsewhere than in the row.
 public struct RelationshipOperation: Hashable, Sendable {
     /// What to do with the members.
-    public enum Kind: Hashable, Sendable {
+    public enum Kind: String, Hashable, Sendable {
         /// Members join.
         case add
         /// Members leave.

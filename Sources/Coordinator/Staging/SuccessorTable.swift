@@ -45,6 +45,13 @@ struct SuccessorTable {
         }
     }
 
+    /// The condition that a row has no successor, in SQL.
+    ///
+    /// - Parameter row: the expression that names the row.
+    func lacks(_ row: String) -> String {
+        "NOT EXISTS (SELECT 1 FROM \(successors) WHERE _id = \(row))"
+    }
+
     /// Makes the table of a hierarchy, without rows.
     static func create(root: String, in database: Database) throws -> SuccessorTable {
         let columns = try columns(of: root, database)

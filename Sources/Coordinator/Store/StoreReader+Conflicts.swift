@@ -72,7 +72,7 @@ extension StoreReader {
         return try withAuthors(try decodeConflict(statement))
     }
 
-    private func decodeConflict(_ statement: SQLStatement) throws -> Conflict {
+    func decodeConflict(_ statement: SQLStatement) throws -> Conflict {
         let name = statement.text(0)
         guard let id = ConflictID(name) else {
             throw CoordinatorError(.storeDamaged, "The journal has an entry named \(name).")

@@ -146,25 +146,44 @@ extension StoreReader {
         of property: String, of object: ManagedObjectID, within seen: VersionVector,
         scanLimit: Int = 100_000
     ) throws -> (dot: Dot, value: PropertyValue)? {
+        try lastWrites(of: [property], of: object.row, within: seen, scanLimit: scanLimit)[property]
+    }
+
+    /// The same of several properties; without those of which the log does not tell.
+    ///
+    /// - Parameter byteLimit: how much of the log is looked at.
+    func lastWrites(
+        of properties: Set<String>, of row: RowID, within seen: VersionVector, scanLimit: Int,
+        byteLimit: Int = .max
+    ) throws -> [String: (dot: Dot, value: PropertyValue)] {
+        var found: [String: (dot: Dot, value: PropertyValue)] = [:]
         let actors = try actors()
         let statement = try database.prepared(
             "SELECT dot, bytes FROM _transaction ORDER BY position DESC LIMIT ?1")
         statement.bind(1, scanLimit)
         defer { statement.reset() }
-        while try statement.step() {
+        var left = byteLimit
+        while try found.count < properties.count && statement.step() {
             let dot = try actors.dot(statement.integer(0))
-            guard seen.contains(dot),
-                let logged = try? Transaction.decode(statement.bytes(1))
-            else { continue }
+            guard seen.contains(dot) else { continue }
+            let bytes = statement.bytes(1)
+            left -= bytes.count
+            if left < 0 { break }
+            guard let logged = try? Transaction.decode(bytes) else { continue }
             let transaction = catalog.asOwn(logged)
-            for change in transaction.changes where change.row == object.row {
+            for change in transaction.changes where change.row == row && change.target == nil {
                 let shape = transaction.shapes[change.shape]
-                if let index = (shape.assigned + shape.carried).firstIndex(of: property) {
-                    return (dot, change.values[index])
+                let isWhole = change.kind == .insert || change.kind == .revival
+                let written = Dictionary(
+                    zip(shape.assigned + shape.carried, change.values)
+                ) { first, _ in first }
+                for property in properties where found[property] == nil {
+                    if let value = written[property] ?? (isWhole ? .null : nil) {
+                        found[property] = (dot, value)
+                    }
                 }
-                if change.kind == .insert || change.kind == .revival { return (dot, .null) }
             }
         }
-        return nil
+        return found
     }
 }

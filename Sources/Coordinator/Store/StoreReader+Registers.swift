@@ -150,7 +150,7 @@ extension StoreReader {
                 registers: statement.isNull(3) ? nil : statement.bytes(3), columns: columns))
     }
 
-    private func registersAlone(
+    func registersAlone(
         _ statement: SQLStatement, _ actors: ActorTable
     ) throws -> RowRegisters {
         guard let name = catalog.names.entityNames[statement.integer(1)],

@@ -165,10 +165,14 @@ extension StoreEngine {
             switch planned.kind {
             case .insert:
                 let kept = try merge(
-                    row, planned, into: target, dispute, &plan, saveWins: saveWins)
+                    row, planned, into: target, dispute, request, &plan, saveWins: saveWins)
                 if !saveWins, let kept { noteMerged(planned, into: target, kept, request, &plan) }
             case .update where !saveWins:
-                planned.values.removeAll { dispute.constraint.positions.contains($0.position) }
+                let isOfKey: ((position: Int, value: PropertyValue)) -> Bool = {
+                    dispute.constraint.positions.contains($0.position)
+                }
+                noteGivenUp(planned.values.filter(isOfKey), of: planned, row, request, &plan)
+                planned.values.removeAll(where: isOfKey)
                 planned.isSettled = true
                 plan.rows[row] = planned
             case .update, .revival, .delete:
@@ -185,7 +189,7 @@ extension StoreEngine {
     /// - Returns: the table of that row, whose entity may be another than the insert's.
     private func merge(
         _ row: RowID, _ planned: SavePlan.Row, into target: RowID, _ dispute: Dispute,
-        _ plan: inout SavePlan, saveWins: Bool
+        _ request: SaveRequest, _ plan: inout SavePlan, saveWins: Bool
     ) throws -> EntityTable? {
         plan.merge(row, into: target)
         var into = plan.rows[target]
@@ -204,44 +208,25 @@ extension StoreEngine {
         // It is more than its own object in the context knows of.
         into.isSettled = true
         // All of the new object's values, those that nobody assigned too (CD-38).
+        var replaced: [Int] = []
         for (position, place) in into.table.positions(in: planned.table).enumerated() {
             guard let place else { continue }
-            into.set(position, planned.value(at: place) ?? .null)
+            let value = planned.value(at: place) ?? .null
+            // What the save writes there itself, its client knows of.
+            if into.value(at: position) == nil, let loaded = into.loaded,
+                loaded.shown(position)?.value ?? .null != value
+            {
+                replaced.append(position)
+            }
+            into.set(position, value)
         }
+        if let loaded = into.loaded { noteReplaced(replaced, of: loaded, request, &plan) }
         if plan.rows[target] == nil {
             plan.add(target, into)
         } else {
             plan.rows[target] = into
         }
         return into.table
-    }
-
-    /// What the new object had is in the journal, filed under the object that was kept: under the
-    /// new one's entity an undo would bring that object back, once its tombstone is collected, as
-    /// one of another entity than it is where the tombstone is still there.
-    private func noteMerged(
-        _ planned: SavePlan.Row, into target: RowID, _ kept: EntityTable, _ request: SaveRequest,
-        _ plan: inout SavePlan
-    ) {
-        let properties = planned.table.entity.properties
-        let values = planned.values.map {
-            ConflictSide.RowValue(name: properties[$0.position].name, value: $0.value)
-        }
-        plan.journal.append(
-            Conflict(
-                id: ConflictID(entity: kept.entity.name, row: target, subject: "save"),
-                kind: .save, state: .settled, property: nil, policy: request.mergePolicy,
-                sides: [
-                    ConflictSide(
-                        dot: nil, timestamp: nil, isVisible: false, isDeleted: false, value: nil,
-                        row: values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },
-                        author: request.author, contextName: request.contextName)
-                ],
-                explanation: Explanation(
-                    rule: .savePolicy,
-                    text: "Another object had the unique key already; the context's merge policy "
-                        + "\(request.mergePolicy.rawValue) kept that one."),
-                closedBy: nil, openedAt: state.generation))
     }
 }
 

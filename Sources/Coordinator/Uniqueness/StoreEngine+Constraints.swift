@@ -96,11 +96,7 @@ extension StoreEngine {
         if hadGroups {
             try closeLapsedConflicts()
             // Groups were hashed as other constraints had them.
-            let catalog = StoreCatalog(
-                model: model, cluster: cluster, names: try StoreLayout.readNames(in: database),
-                actors: state.actors, history: history)
-            state.digest =
-                try StoreReader(database: database, catalog: catalog).recomputeDigest().0
+            state.digest = try reader().recomputeDigest().0
         }
         try writeState()
         group = GroupChanges()

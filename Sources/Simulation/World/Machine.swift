@@ -64,6 +64,7 @@ final class Machine {
         options.readers = 2
         options.files = disk
         options.wallMilliseconds = { clock.wallMilliseconds }
+        options.monotonicMilliseconds = { clock.monotonicMilliseconds }
         options.random = { chance.next() }
         options.walLimit = settings.walLimit
         options.pinLimitMilliseconds = settings.pinLimitMilliseconds

@@ -167,6 +167,45 @@ import Testing
         #expect(try store.coordinator.verify().isOK)
     }
 
+    /// What the journal's last entry of a save says that it lost, by property.
+    private func discarded() throws -> [String: PropertyValue] {
+        let entry = try store.coordinator.read {
+            try $0.conflicts(ConflictQuery(kind: .save, limit: 1)).first
+        }
+        let side = try #require(entry?.sides.first { !$0.isVisible })
+        return Dictionary(side.row.map { ($0.name, $0.value) }) { first, _ in first }
+    }
+
+    @Test("CD-147: what a policy gives up, or writes over, for a unique key's sake is journalled")
+    func journalled() throws {
+        let stored = try store.insert("User", ["mail": "a", "note": "old"])
+        let other = try store.insert("User", ["mail": "b"])
+        let context = store.context(.mergeByPropertyStoreTrump)
+        try context.performAndWait {
+            try context.existingObject(with: other)["mail"] = "a"
+            try context.save()
+        }
+        #expect(try discarded() == ["mail": .string("a")])
+        let newer = store.context(.mergeByPropertyObjectTrump)
+        try newer.performAndWait {
+            let user = newer.insert("User")
+            user["mail"] = "a"
+            user["age"] = .integer(30)
+            try newer.save()
+        }
+        #expect(try discarded() == ["note": .string("old"), "age": .integer(18)])
+        let entry = try #require(
+            try store.coordinator.read {
+                try $0.conflicts(ConflictQuery(kind: .save, limit: 1)).first
+            })
+        #expect(entry.object == stored)
+        let wrote = try #require(entry.sides.first { $0.isVisible })
+        #expect(Set(wrote.row.map(\.name)) == ["note", "age"])
+        _ = try store.coordinator.undo(entry.id) as SaveResult
+        let user = try #require(try users("a").first)
+        #expect(try value(user, "note") == .string("old"))
+    }
+
     @Test("CD-38: an object given a key in the same save shows what the new one of that key brings")
     func registeredAndChanged() throws {
         let stored = try store.insert("User", ["mail": "a", "note": "old"])

@@ -149,8 +149,11 @@ final class EngineNode {
     }
 
     @discardableResult
-    func save(_ operations: SaveOperation..., policy: MergePolicy = .error) throws -> SaveResult {
-        try coordinator.save(SaveRequest(operations: operations, mergePolicy: policy))
+    func save(
+        _ operations: SaveOperation..., policy: MergePolicy = .error, author: String? = nil
+    ) throws -> SaveResult {
+        try coordinator.save(
+            SaveRequest(operations: operations, mergePolicy: policy, author: author))
     }
 
     /// Saves one new object.

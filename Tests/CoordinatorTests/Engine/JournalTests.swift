@@ -180,6 +180,33 @@ import Testing
         }
     }
 
+    @Test("A reference that reads as nil is brought back by an undo only where its object is there")
+    func undoOfDangling() throws {
+        let folder = try shared("Folder", ["name": .string("f")])
+        let note = try b.insert("Note", ["folder": .reference(folder.row)])
+        try a.delete(folder)
+        try exchange(a, b)
+        let gone = try a.onlyConflict()
+        #expect(
+            try a.code { _ = try a.coordinator.undo(gone.id) as SaveResult } == .conflictNotFound)
+        try a.save(try a.change(folder, ["name": .string("back")], resolves: true))
+        let closed = try #require(try a.conflicts(kind: .dangling, isOpen: false).first)
+        _ = try a.coordinator.undo(closed.id) as SaveResult
+        #expect(try a.value(note, "folder") == .reference(folder.row))
+        // Of two claims the one that lost is there again, and the other one loses it.
+        let person = try shared("Person")
+        let lost = try a.insert("Passport", ["holder": .reference(person.row)])
+        let won = try b.insert("Passport", ["holder": .reference(person.row)])
+        try exchange(a, b)
+        _ = try a.coordinator.undo(try a.onlyConflict().id) as SaveResult
+        try exchange(a, b)
+        for node in [a, b] {
+            #expect(try node.value(lost, "holder") == .reference(person.row))
+            #expect(try node.value(won, "holder") == .null)
+            #expect(try node.coordinator.verify().isOK)
+        }
+    }
+
     @Test("A link made and taken away at the same time is a link conflict")
     func link() throws {
         let note = try shared("Note")
@@ -344,6 +371,85 @@ import Testing
         #expect(entry.sides.map(\.isVisible) == [true, false])
         #expect(entry.sides[1].row.map(\.value) == [.string("mine")])
         #expect(try result.token.generation == a.coordinator.currentToken.generation)
+    }
+
+    @Test("CD-147: changes of to-manys that a context's policy discards are journalled, and undone")
+    func discardedLinks() throws {
+        let note = try a.insert("Note", ["p": .string("first")])
+        let (kept, gone) = (try a.insert("Tag"), try a.insert("Tag"))
+        let old = try #require(try a.row(note)?.version)
+        try a.update(note, ["p": .string("store")])
+        var stale = try a.change(
+            note, [:],
+            [RelationshipOperation(name: "tags", kind: .add, members: [kept.row, gone.row])],
+            version: old)
+        let result = try a.save(stale, policy: .rollback, author: "Ada")
+        #expect(result.transaction == nil)
+        let entry = try #require(try a.conflicts(kind: .save, isOpen: nil).first)
+        #expect(entry.sides.map(\.isVisible) == [true, false])
+        #expect(entry.sides[1].relationships == stale.relationships)
+        #expect(entry.sides[1].author == "Ada")
+        func tags() throws -> [RowID] { try a.members(note, "tags") }
+        #expect(try tags().isEmpty)
+        // An object of it may be gone by then.
+        try a.delete(gone)
+        _ = try a.coordinator.undo(entry.id) as SaveResult
+        #expect(try tags() == [kept.row])
+        // With values among what is lost, both are told.
+        stale.values = [(try #require(stale.entity.position(of: "p")), .string("mine"))]
+        stale.relationships[0].members = [kept.row]
+        _ = try a.save(stale, policy: .rollback)
+        let both = try #require(try a.conflicts(kind: .save, isOpen: nil).first)
+        #expect(both.sides[1].row.map(\.value) == [.string("mine")])
+        #expect(both.sides[1].relationships == stale.relationships)
+    }
+
+    @Test("CD-6, CD-13: what whoever names a version has seen is told and overwritten by the log")
+    func snapshotOfAVersion() throws {
+        let id = try a.insert("Tag", ["name": .string("first")])
+        try a.update(id, ["color": .string("red")])
+        let seen = try #require(try a.row(id)?.version)
+        try a.update(id, ["name": .string("theirs"), "color": .string("blue")])
+        let stale = try a.change(id, ["name": .string("mine")], version: seen)
+        let error = #expect(throws: CoordinatorError.self) { try a.save(stale) }
+        #expect(
+            error?.conflicts.first?.objectSnapshot
+                == ["name": .string("first"), "color": .string("red")])
+        try a.save(stale, policy: .overwrite)
+        #expect(try a.value(id, "name") == .string("mine"))
+        #expect(try a.value(id, "color") == .string("red"))
+        // The log has forgotten that: what was given is written, and no more.
+        try a.update(id, ["color": .string("green")])
+        let known = try #require(try a.row(id)?.version)
+        try a.update(id, ["name": .string("again"), "color": .string("grey")])
+        try a.tamper("DELETE FROM _transaction WHERE position < 6")
+        try a.save(
+            try a.change(id, ["name": .string("mine")], version: known), policy: .overwrite)
+        #expect(try a.value(id, "color") == .string("grey"))
+    }
+
+    @Test("Over a later write nobody undoes a closed conflict without having seen it")
+    func undoOverLaterWrites() throws {
+        let id = try shared("Folder")
+        try a.update(id, ["name": .string("one")])
+        try b.update(id, ["name": .string("two")])
+        try exchange(a, b)
+        let seen = try b.onlyConflict().sides.compactMap(\.dot)
+        _ = try b.coordinator.undo(try b.onlyConflict().id, sides: seen) as SaveResult
+        let closed = try #require(try b.conflicts(isOpen: false).first)
+        // Another property of the object is another matter.
+        try b.update(id, ["size": .integer(7)])
+        let later = try #require(try b.update(id, ["name": .string("later")]).transaction)
+        #expect(
+            try b.code { _ = try b.coordinator.undo(closed.id, sides: seen) as SaveResult }
+                == .sidesChanged)
+        #expect(try b.value(id, "name") == .string("later"))
+        _ = try b.coordinator.undo(closed.id, sides: seen + [later]) as SaveResult
+        #expect(try b.value(id, "name") == .string("one"))
+        // Who names no sides accepts that.
+        try b.update(id, ["name": .string("once more")])
+        _ = try b.coordinator.undo(closed.id) as SaveResult
+        #expect(try b.value(id, "name") == .string("one"))
     }
 
     @Test(

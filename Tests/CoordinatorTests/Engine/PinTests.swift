@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Merge
+import Synchronization
 import Testing
 
 /// Pinned generations at the coordinator (DESIGN section 7).
@@ -78,6 +79,33 @@ import Testing
         pins.removeFirst(10)
         pins.append(try node.coordinator.pinCurrentGeneration())
         #expect(node.coordinator.pinStatus.count == 119)
+    }
+
+    @Test("A pin is given up once it is too old by a clock that nobody sets")
+    func aged() throws {
+        let wall = Mutex<UInt64>(1_800_000_000_000)
+        let now = Mutex<UInt64>(5_000)
+        node.close()
+        node.configure = {
+            $0.pinLimitMilliseconds = 1_000
+            $0.wallMilliseconds = { wall.withLock { $0 } }
+            $0.monotonicMilliseconds = { now.withLock { $0 } }
+        }
+        try node.open()
+        let pin = try node.coordinator.pinCurrentGeneration()
+        _ = try node.insert("Tag")
+        for step in [Int64(86_400_000), -172_800_000] {
+            wall.withLock { $0 = UInt64(Int64($0) + step) }
+            #expect(node.coordinator.maintain() == 0)
+            #expect(node.coordinator.pinStatus.oldestAgeMilliseconds == 0)
+        }
+        now.withLock { $0 += 1_000 }
+        #expect(node.coordinator.maintain() == 0)
+        #expect(node.coordinator.pinStatus.oldestAgeMilliseconds == 1_000)
+        now.withLock { $0 += 1 }
+        #expect(node.coordinator.maintain() == 1)
+        #expect(pin.isExpired)
+        #expect(try node.code { _ = try names(pin) } == .queryGenerationExpired)
     }
 
     @Test("The log's space is used again once no pin holds it")

@@ -130,6 +130,22 @@ import Testing
         #expect(found.contains { $0.contains("ransaction 1") }, "\(found)")
     }
 
+    @Test("A tombstone and an entry of the journal that cannot be read are found and named")
+    func hidden() throws {
+        let tag = try node.insert("Tag", ["name": .string("a")])
+        let version = try #require(try node.row(tag)?.version)
+        try node.update(tag, ["name": .string("b")])
+        try node.save(
+            try node.change(tag, ["name": .string("c")], version: version), policy: .rollback)
+        try node.delete(tag)
+        #expect(try node.coordinator.verify().isOK)
+        let found = try differences(
+            after: "UPDATE _tombstone SET registers = zeroblob(3); "
+                + "UPDATE _conflict SET record = zeroblob(3)")
+        #expect(found.contains { $0.hasPrefix("the tombstone of \(tag.row)") }, "\(found)")
+        #expect(found.contains { $0.contains("Tag.\(tag.row).save") }, "\(found)")
+    }
+
     // MARK: Reading only
 
     @Test("A store can be read while it is open and after, and not written")
