@@ -26,8 +26,8 @@ struct TributaryCommand: AsyncParsableCommand {
             ConsumersCommand.self, GenerationsCommand.self, ConflictsCommand.self,
             VerifyCommand.self,
             ModelCommand.self, SQLCommand.self, BackupCommand.self, RestoreCommand.self,
-            KeygenCommand.self, KeysCommand.self, MemberCommand.self, DemoCommand.self,
-            SimulateCommand.self,
+            RebuildCommand.self, KeygenCommand.self, KeysCommand.self, MemberCommand.self,
+            DemoCommand.self, SimulateCommand.self,
         ])
 
     static func main() async {

@@ -10,13 +10,16 @@ final class CannedNode: Sendable {
     private final class Asked: @unchecked Sendable {
         // Safe: the array is only touched with the lock held.
         private let lock = NSLock()
-        private var lines: [String] = []
-        func add(_ line: String) { lock.withLock { lines.append(line) } }
-        var all: [String] { lock.withLock { lines } }
+        private var all: [(line: String, body: String)] = []
+        func add(_ line: String, _ body: String) { lock.withLock { all.append((line, body)) } }
+        var lines: [String] { lock.withLock { all.map { $0.line } } }
+        var bodies: [String] { lock.withLock { all.map { $0.body } } }
     }
 
     /// The first lines of the requests so far.
-    var requests: [String] { asked.all }
+    var requests: [String] { asked.lines }
+    /// What came with them; of a request without a body nothing.
+    var bodies: [String] { asked.bodies }
 
     /// - Parameter lost: how many requests it hangs up on before it answers.
     init(status: Int, body: String, lost: Int = 0) throws {
@@ -52,18 +55,32 @@ final class CannedNode: Sendable {
         close(listener)
     }
 
+    /// Whether a request is there with all of the body that its head tells of.
+    private static func isWhole(_ text: String) -> Bool {
+        let parts = text.components(separatedBy: "\r\n\r\n")
+        guard parts.count > 1 else { return false }
+        let field = parts[0].components(separatedBy: "\r\n").first { line in
+            line.lowercased().hasPrefix("content-length:")
+        }
+        let length = field.flatMap { field in
+            Int(field.dropFirst("content-length:".count).trimmingCharacters(in: .whitespaces))
+        }
+        return parts[1].utf8.count >= length ?? 0
+    }
+
     private static func serve(
         _ connection: Int32, _ answer: (status: Int, body: String)?, _ asked: Asked
     ) {
         var text = ""
         var chunk = [UInt8](repeating: 0, count: 65_536)
-        // A request of these tests has its body in the same packets as its head, or none.
-        while !text.contains("\r\n\r\n") {
+        while !isWhole(text) {
             let count = recv(connection, &chunk, chunk.count, 0)
             guard count > 0 else { return }
             text += String(decoding: chunk.prefix(count), as: UTF8.self)
         }
-        asked.add(text.split(separator: "\r\n").first.map(String.init) ?? "")
+        asked.add(
+            text.split(separator: "\r\n").first.map(String.init) ?? "",
+            text.components(separatedBy: "\r\n\r\n").dropFirst().joined())
         guard let (status, body) = answer else { return }
         let bytes = Array(
             ("HTTP/1.1 \(status) X\r\nContent-Type: application/json\r\nConnection: close\r\n"

@@ -34,7 +34,10 @@ struct ProgramTests {
     func help() async throws {
         let outcome = try await program.run(["--help"])
         #expect(outcome.exitCode == 0)
-        for name in ["serve", "save", "fetch", "conflicts", "import", "export", "verify"] {
+        let names = [
+            "serve", "save", "fetch", "conflicts", "import", "export", "verify", "rebuild",
+        ]
+        for name in names {
             #expect(outcome.output.contains("  \(name) "))
         }
         #expect(outcome.errors == "")

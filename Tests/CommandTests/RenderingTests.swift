@@ -85,8 +85,50 @@ struct ThreeWayTests {
                 "          node 2, author import, 2026-11-18T11:06:40.000Z", "          \"Eve\"",
                 "", "why       The earliest write is shown.",
                 "resolve   tributary conflicts resolve 'Person.p17.name' "
-                    + "--side 2.00000000000000aa-5",
+                    + "--side 2.00000000000000aa-5 "
+                    + "--seen 1.00000000000000aa-5,2.00000000000000aa-5",
             ])
+    }
+
+    @Test("What was decided can be decided otherwise and undone, by those who have seen all sides")
+    func decided() {
+        let settled = ThreeWay(
+            conflict(base: "Augusta", values: ["Ada", "Eve"], state: "settled"),
+            style: Style(isEnabled: false)
+        ).lines()
+        let seen = "--seen 1.00000000000000aa-5,2.00000000000000aa-5"
+        #expect(
+            Array(settled.suffix(2)) == [
+                "change    tributary conflicts resolve 'Person.p17.name' "
+                    + "--side 2.00000000000000aa-5 \(seen)",
+                "undo      tributary conflicts undo 'Person.p17.name' \(seen)",
+            ])
+        var closed = conflict(base: "Augusta", values: ["Ada"], state: "resolved").object
+        closed?["open"] = .boolean(false)
+        closed?["id"] = .string("Person.p17.name@9")
+        let lines = ThreeWay(.object(closed ?? JSONObject()), style: Style(isEnabled: false))
+            .lines()
+        #expect(
+            lines.last
+                == "undo      tributary conflicts undo 'Person.p17.name@9' "
+                + "--seen 1.00000000000000aa-5")
+        #expect(!lines.joined().contains("conflicts resolve"))
+    }
+
+    @Test("Only of writes to a property it says that the value before is not known")
+    func withoutBase() {
+        func lines(_ kind: String) -> [String] {
+            var object = conflict(base: "", values: ["Ada", "Eve"]).object ?? JSONObject()
+            object["base"] = .null
+            object["kind"] = .string(kind)
+            return ThreeWay(.object(object), style: Style(isEnabled: false)).lines()
+        }
+        #expect(
+            lines("update").contains(
+                "base      not known: no write came before, or history no longer has it"))
+        for kind in ["delete", "row", "uniqueness", "dangling", "link", "save"] {
+            #expect(!lines(kind).joined().contains("not known"), "\(kind)")
+        }
     }
 
     @Test("It shows which rule of the model is broken, and how to mend that")
@@ -103,7 +145,13 @@ struct ThreeWayTests {
             ], style: Style(isEnabled: false)
         ).lines()
         #expect(lines.contains("violates  missingMandatoryProperty"))
-        #expect(lines.last?.hasSuffix(#"--values '{"keeper": "URI"}'"#) == true)
+        #expect(
+            lines.suffix(2).first?.hasSuffix(
+                #"--values '{"keeper": "URI"}' --seen 1.00000000000000aa-5"#) == true)
+        #expect(
+            lines.last
+                == "undo      tributary conflicts undo 'Pet.p17.keeper.target' "
+                + "--seen 1.00000000000000aa-5")
         let count = ThreeWay(
             [
                 "id": "Team.p17.players.count", "kind": "count", "state": "settled",
@@ -117,7 +165,7 @@ struct ThreeWayTests {
             count == [
                 "Team.p17.players.count  settled", "kind      count",
                 "object    x-tributary://demo/Team/p17", "property  players", "policy    error",
-                "violates  relationshipLacksMinimumCount", "", "", "why       It needs more.",
+                "violates  relationshipLacksMinimumCount", "", "why       It needs more.",
             ])
     }
 

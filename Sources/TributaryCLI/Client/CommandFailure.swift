@@ -70,7 +70,10 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
             self.init(Code(rawValue: error.exitCode) ?? .failed, message)
             mayHaveHappened = error.code == .connectionReset || error.code == .timedOut
         case let error as CoordinatorError:
-            let code = Code(rawValue: error.exitCode) ?? .failed
+            // A node answers with one status where history was purged and where a generation was.
+            let code =
+                error.code == .historyTokenExpired
+                ? Code.generationExpired : Code(rawValue: error.exitCode) ?? .failed
             self.init(code, Self.advised(error.message, code, error.code.rawValue, nil))
         case let error as ModelError:
             self.init(.usage, "The model is wrong at \(error).")
@@ -120,7 +123,9 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
                         .filter { $0 != message }.map(sentence).joined(separator: " ")
                 }
             case (.outcomeUnknown, _): "Ask again with the same saveID: it is done at most once."
-            case (.storeDamaged, _): "Run `tributary verify`, or restore a backup."
+            case (.storeDamaged, _):
+                "Run `tributary verify`; restore a backup, or take the store anew from the other "
+                    + "nodes with `tributary rebuild`."
             case (.storeInUse, _): "Stop the other process, or ask it with --node."
             case (.notAuthorised, "forbidden"): "Give such a token with --token-file FILE."
             case (.notAuthorised, _): "Give the node's token with --token-file FILE."

@@ -23,8 +23,7 @@ struct NodeInterface: ClientInterface {
         do {
             answer = try await client.request(
                 method, path, body: body.map { JSONWriter.bytes(of: $0) }, headers: Self.json(body),
-                // A save may wait for other nodes for as long as it says; verifying takes long.
-                timeout: path.hasPrefix("/v1/verify") ? .seconds(600) : .seconds(60))
+                timeout: Self.deadline(path, body))
         } catch { throw CommandFailure(describing: error) }
         guard (200..<300).contains(answer.status) else {
             throw CommandFailure(status: answer.status, body: answer.body)
@@ -44,7 +43,7 @@ struct NodeInterface: ClientInterface {
             let stream = try await client.stream(
                 "POST", "/v1/fetch", body: JSONWriter.bytes(of: body),
                 headers: Self.json(body) + [("Accept", "application/x-ndjson")],
-                idleTimeout: .seconds(60))
+                idleTimeout: Self.deadline("/v1/fetch", body))
             guard stream.status == 200 else {
                 throw CommandFailure(status: stream.status, body: try await Self.whole(stream))
             }
@@ -80,6 +79,38 @@ struct NodeInterface: ClientInterface {
     }
 
     func close() async { await client.close() }
+
+    // MARK: Deadlines
+
+    /// How long a node has for its ordinary answers.
+    private static let usual = Duration.seconds(60)
+
+    /// How long verifying and backing up may take: both read the whole store, so its size alone
+    /// bounds them, and nobody here knows that. In a day a slow disk reads a terabyte. To give up
+    /// sooner would call a failure what the node goes on with, and completes. One that ends
+    /// meanwhile ends the connection as well, and that is noticed at once.
+    private static let ofWholeStores = Duration.seconds(86_400)
+
+    /// How long the answer to a request may take.
+    static func deadline(_ path: String, _ body: JSONValue?) -> Duration {
+        switch path {
+        case "/v1/verify", "/v1/backup": ofWholeStores
+        default: usual + patience(path, body)
+        }
+    }
+
+    /// For how long a request lets the node wait, for other nodes or for their saves: it answers
+    /// after that only. What is no such time the node refuses at once.
+    private static func patience(_ path: String, _ body: JSONValue?) -> Duration {
+        let seconds: Double? =
+            switch body?.object?["timeoutSeconds"] {
+            case .integer(let number)?: Double(number)
+            case .double(let number)?: number
+            default: StoreRequest(path)["timeoutSeconds"].flatMap { Double($0) }
+            }
+        guard let seconds, (0...3_600).contains(seconds) else { return .zero }
+        return .milliseconds(Int64(seconds * 1000))
+    }
 
     private static func json(_ body: JSONValue?) -> [(String, String)] {
         body == nil ? [] : [("Content-Type", "application/json")]

@@ -38,25 +38,37 @@ struct StoreEncoder {
         guard case .reference(let row) = value, case .toOne(let destination) = content else {
             return value.jsonValue { $0.description }
         }
-        // An object has one URI only: that of the entity it really is of.
-        var name = destination
-        if let entity = model.entity(named: destination), entity.familyNames.count > 1,
-            let found = try? reader.row(entity, row)
-        {
-            name = found.objectID.entityName
-        }
-        return value.jsonValue(cluster: cluster, destination: name)
+        return value.jsonValue(
+            cluster: cluster, destination: entityName(of: row, destination: destination))
+    }
+
+    /// The entity of an object that something leads to, which may inherit from the destination: an
+    /// object has one URI only. Where there is no such row, or another is shown for it, it is the
+    /// destination.
+    private func entityName(of row: RowID, destination: String) -> String {
+        guard let entity = model.entity(named: destination), entity.familyNames.count > 1,
+            let found = try? reader.row(entity, row)?.objectID, found.row == row
+        else { return destination }
+        return found.entityName
+    }
+
+    /// An object that may be named by an entity which its own inherits from.
+    private func named(_ object: ManagedObjectID) -> ManagedObjectID {
+        ManagedObjectID(
+            entityName: entityName(of: object.row, destination: object.entityName),
+            row: object.row)
     }
 
     func value(_ value: PropertyValue, entity name: String, property: String) -> JSONValue {
-        guard case .reference = value, let entity = model.entity(named: name) else {
+        guard case .reference(let row) = value, let entity = model.entity(named: name) else {
             return value.jsonValue { $0.description }
         }
         if let position = entity.position(of: property) {
             return self.value(value, entity.properties[position].content)
         }
         let destination = entity.relationship(named: property)?.destination ?? name
-        return value.jsonValue(cluster: cluster, destination: destination)
+        return value.jsonValue(
+            cluster: cluster, destination: entityName(of: row, destination: destination))
     }
 
     // MARK: Objects
@@ -165,9 +177,9 @@ struct StoreEncoder {
             entityName: link?.source ?? parts.first ?? name, row: change.row)
         let member = ManagedObjectID(entityName: link?.target ?? object.entityName, row: target)
         var members = JSONObject()
-        members[parts.last ?? name] = .array([.string(uri(member))])
+        members[parts.last ?? name] = .array([.string(uri(named(member)))])
         return [
-            "object": .string(uri(object)), "kind": .string("update"),
+            "object": .string(uri(named(object))), "kind": .string("update"),
             "values": .object(JSONObject()),
             change.kind == .link ? "add" : "remove": .object(members),
         ]
@@ -175,12 +187,13 @@ struct StoreEncoder {
 
     // MARK: Conflicts
 
-    func conflict(_ conflict: Conflict) throws -> JSONObject {
-        let base = try reader.base(of: conflict)
-        return [
+    func conflict(
+        _ conflict: Conflict, base: (dot: Dot, value: PropertyValue)?
+    ) -> JSONObject {
+        [
             "id": .string(conflict.id.description), "kind": .string(conflict.kind.rawValue),
             "state": .string(conflict.state.rawValue), "open": .boolean(conflict.isOpen),
-            "entity": .string(conflict.id.entity), "object": .string(uri(conflict.object)),
+            "entity": .string(conflict.id.entity), "object": .string(uri(named(conflict.object))),
             "property": Self.text(conflict.property), "policy": .string(conflict.policy.rawValue),
             "sides": .array(conflict.sides.map { .object(side($0, conflict)) }),
             "base": base.map { base in
@@ -201,28 +214,11 @@ struct StoreEncoder {
     }
 
     private func side(_ side: ConflictSide, _ conflict: Conflict) -> JSONObject {
-        var value = JSONValue.null
-        if let own = side.value {
-            value = self.value(
-                own, entity: conflict.id.entity, property: conflict.property ?? "")
-        } else if !side.isDeleted {
-            var row = JSONObject()
-            for entry in side.row {
-                row[entry.name] = self.value(
-                    entry.value, entity: side.object?.entityName ?? conflict.id.entity,
-                    property: entry.name)
-            }
-            value = .object(row)
-            // Of a group each side is another object's.
-            if conflict.kind == .uniqueness, let object = side.object {
-                value = ["object": .string(uri(object)), "values": value]
-            }
-        }
         var result: JSONObject = [
             "dot": Self.text(side.dot?.description),
             "node": side.dot.map { .integer(Int64($0.actor.node.rawValue)) } ?? .null,
             "author": Self.text(side.author), "context": Self.text(side.contextName),
-            "timestamp": Self.timestamp(side.timestamp), "value": value,
+            "timestamp": Self.timestamp(side.timestamp), "value": value(of: side, conflict),
             "visible": .boolean(side.isVisible),
         ]
         if side.isDeleted { result["deleted"] = .boolean(true) }
@@ -238,5 +234,23 @@ struct StoreEncoder {
         }
         if !writes.members.isEmpty { result["writes"] = .object(writes) }
         return result
+    }
+
+    private func value(of side: ConflictSide, _ conflict: Conflict) -> JSONValue {
+        // One that took a link away still knows where that led.
+        if side.isDeleted { return .null }
+        if let value = side.value {
+            return self.value(
+                value, entity: conflict.id.entity, property: conflict.property ?? "")
+        }
+        var row = JSONObject()
+        for entry in side.row {
+            row[entry.name] = value(
+                entry.value, entity: side.object?.entityName ?? conflict.id.entity,
+                property: entry.name)
+        }
+        // Of a group each side is another object's.
+        guard conflict.kind == .uniqueness, let object = side.object else { return .object(row) }
+        return ["object": .string(uri(object)), "values": .object(row)]
     }
 }

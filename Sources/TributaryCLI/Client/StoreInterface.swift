@@ -52,7 +52,7 @@ struct StoreInterface: ClientInterface {
             let fetch = try StoreFetch(body, model: coordinator.model)
             // Identities first, objects in batches: eight bytes an object is all that is kept.
             let rows = try coordinator.read { reader in
-                try check(reader, is: fetch.generation)
+                try check(reader, for: fetch)
                 return try reader.objectIDs(fetch.request)
             }
             var next = 0
@@ -60,7 +60,7 @@ struct StoreInterface: ClientInterface {
                 let batch = rows[next..<min(next + 256, rows.count)]
                 next += batch.count
                 let objects = try coordinator.read { reader in
-                    try check(reader, is: fetch.generation)
+                    try check(reader, for: fetch)
                     let encoder = encoder(reader, fetch)
                     return try batch.compactMap { object in
                         try reader.row(fetch.entity, object.row).map { try encoder.object($0) }
@@ -77,7 +77,7 @@ struct StoreInterface: ClientInterface {
             properties: fetch.properties, includesVersions: fetch.includesVersions)
     }
 
-    private func encoder(_ reader: StoreReader) -> StoreEncoder {
+    func encoder(_ reader: StoreReader) -> StoreEncoder {
         StoreEncoder(reader: reader, model: coordinator.model, cluster: coordinator.cluster)
     }
 
@@ -93,16 +93,30 @@ struct StoreInterface: ClientInterface {
         }
     }
 
-    private func check(_ reader: StoreReader, is generation: String?) throws {
-        guard let generation, try reader.token.text != generation else { return }
-        throw CommandFailure(
-            .generationExpired, "\(name) has been written to since it was looked at first.")
+    /// Refuses to read another state than the one that is asked for.
+    ///
+    /// A node waits for what `--after` names, as it comes from other nodes. To a file nothing comes,
+    /// so that what is missing is told at once, as a node tells it in the end.
+    private func check(_ reader: StoreReader, for fetch: StoreFetch) throws {
+        guard fetch.generation != nil || fetch.after != nil else { return }
+        let token = try reader.token
+        if let generation = fetch.generation, token.text != generation {
+            throw CommandFailure(
+                .generationExpired, "\(name) has been written to since it was looked at first.")
+        }
+        guard let after = fetch.after, !token.versionVector.covers(after.versionVector) else {
+            return
+        }
+        throw CoordinatorError(
+            .generationTimeout,
+            "\(name) lacks some of what --after names, and a file does not come to have it. Ask a "
+                + "running node with --node URL.")
     }
 
     private func fetch(_ body: JSONValue) throws -> JSONValue {
         let fetch = try StoreFetch(body, model: coordinator.model)
         return try coordinator.read { reader in
-            try check(reader, is: fetch.generation)
+            try check(reader, for: fetch)
             let encoder = encoder(reader, fetch)
             var answer = JSONObject()
             switch fetch.request.resultType {
@@ -135,115 +149,16 @@ struct StoreInterface: ClientInterface {
         }
     }
 
-    private func status() throws -> JSONValue {
-        try coordinator.read { reader in
-            let token = try reader.token
-            var states = JSONObject()
-            for found in try reader.conflictCounts() {
-                var kinds = states[found.state]?.object ?? JSONObject()
-                kinds[found.kind] = .integer(Int64(found.count))
-                states[found.state] = .object(kinds)
-            }
-            return [
-                "node": .integer(Int64(coordinator.node.rawValue)), "actor": .null,
-                "cluster": .string(coordinator.cluster),
-                "vector": StoreEncoder.vector(token.versionVector),
-                "generation": StoreEncoder.count(token.generation), "token": .string(token.text),
-                "digest": .string(try reader.digest.description),
-                "modelHash": .string(coordinator.model.versionHashText),
-                "members": .array([]), "peers": .array([]), "conflicts": .object(states),
-                "pins": ["count": .integer(0)], "held": .array([]), "ready": .boolean(false),
-            ]
-        }
-    }
-
-    private func history(_ target: StoreRequest) throws -> JSONValue {
-        let limit = min(max(target.integer("limit") ?? 100, 1), 1_000)
-        return try coordinator.read { reader in
-            let current = try reader.token
-            var after = QueryGenerationToken(
-                store: current.store, generation: 0, position: 0, versionVector: VersionVector())
-            if let text = target["after"] {
-                guard let token = QueryGenerationToken(text: text), token.store == current.store
-                else { throw CommandFailure.usage("--after is no token of this store.") }
-                after = token
-            }
-            let page = try reader.history(afterPosition: after.position, limit: limit)
-            var vector = after.versionVector
-            for logged in page {
-                vector.join(logged.encoded.transaction.seen)
-                vector.advance(to: logged.encoded.dot)
-            }
-            let encoder = encoder(reader)
-            let token = QueryGenerationToken(
-                store: current.store, generation: page.last?.generation ?? after.generation,
-                position: page.last?.position ?? after.position, versionVector: vector)
-            return [
-                "transactions": .array(
-                    page.map { .object(encoder.transaction($0.encoded.transaction)) }),
-                "token": .string(token.text),
-            ]
-        }
-    }
-
-    private func conflicts(_ target: StoreRequest) throws -> JSONValue {
-        var query = ConflictQuery(limit: target.integer("limit") ?? 100)
-        if let state = target["state"], state != "all" {
-            guard let known = ConflictState(rawValue: state) else {
-                throw CommandFailure.usage("--state is unresolved, settled, resolved or all.")
-            }
-            query.state = known
-        }
-        if let kind = target["kind"] {
-            guard let known = ConflictKind(rawValue: kind) else {
-                let kinds = ConflictKind.allCases.map(\.rawValue).joined(separator: ", ")
-                throw CommandFailure.usage("--kind is one of \(kinds).")
-            }
-            query.kind = known
-        }
-        query.entity = target["entity"]
-        if let object = target["object"] {
-            guard let uri = ObjectURI(object) else {
-                throw CommandFailure.usage("--object is the URI of an object.")
-            }
-            query.row = uri.row
-        }
-        query.isOpen = target["open"].map { $0 == "true" }
-        return try coordinator.read { reader in
-            let encoder = encoder(reader)
-            return [
-                "conflicts": .array(
-                    try reader.conflicts(query).map { .object(try encoder.conflict($0)) })
-            ]
-        }
-    }
-
-    private func conflict(_ name: String) throws -> JSONValue {
-        guard let id = ConflictID(name) else { throw CommandFailure.noConflict(name) }
-        return try coordinator.read { reader in
-            guard let conflict = try reader.conflict(id) else {
-                throw CommandFailure.noConflict(name)
-            }
-            return .object(try encoder(reader).conflict(conflict))
-        }
-    }
-
     private func verify() throws -> JSONValue {
         let report = try coordinator.verify()
         return [
             "ok": .boolean(report.isOK), "sound": .boolean(report.isOK),
             "vector": StoreEncoder.vector(report.versionVector),
+            "generation": StoreEncoder.count(report.generation),
             "digest": .string(report.digest.description),
             "recomputed": .string(report.recomputed.description),
             "peers": .object(JSONObject()),
             "differences": .array(report.differences.map { .string($0) }),
         ]
-    }
-}
-
-extension CommandFailure {
-    /// No conflict has that name.
-    static func noConflict(_ name: String) -> Self {
-        Self(.failed, "There is no conflict \(name). See `tributary conflicts list --state all`.")
     }
 }

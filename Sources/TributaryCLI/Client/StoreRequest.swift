@@ -19,7 +19,28 @@ struct StoreRequest {
 
     subscript(name: String) -> String? { parameters.first { $0.name == name }?.value }
 
-    func integer(_ name: String) -> Int? { self[name].flatMap { Int($0) } }
+    /// A count of at least one, within a node's bounds; nil where the parameter is absent.
+    ///
+    /// - Throws: ``CommandFailure`` with `usage` for anything else.
+    func count(_ name: String) throws -> Int? {
+        guard let text = self[name] else { return nil }
+        guard text.utf8.count <= 10, let number = Int(text), number >= 1 else {
+            throw CommandFailure.usage(
+                "--\(name) must be an integer of at least 1, of at most ten digits.")
+        }
+        return number
+    }
+
+    /// A token; nil where the parameter is absent.
+    ///
+    /// - Throws: ``CommandFailure`` with `usage` for anything else.
+    func token(_ name: String) throws -> QueryGenerationToken? {
+        guard let text = self[name] else { return nil }
+        guard let token = QueryGenerationToken(text: text) else {
+            throw CommandFailure.noToken(name)
+        }
+        return token
+    }
 
     private static func decode(_ text: Substring) -> String {
         var bytes: [UInt8] = []
@@ -45,14 +66,15 @@ struct StoreFetch {
     var includesVersions: Bool
     /// The token of the only generation that may be read; nil for any.
     var generation: String?
+    /// A token whose changes must be there; nil for none.
+    var after: QueryGenerationToken?
 
     /// - Throws: ``CommandFailure`` for names the model does not have; ``PredicateError``.
     init(_ json: JSONValue, model: ManagedObjectModel) throws {
         let fields = json.object ?? JSONObject()
         let name = fields["entity"]?.string ?? ""
         guard let entity = model.entity(named: name) else {
-            let known = model.entities.map(\.name).joined(separator: ", ")
-            throw CommandFailure.usage("There is no entity \(name); there are \(known).")
+            throw CommandFailure.noEntity(name, in: model)
         }
         self.entity = entity
         request = FetchRequest(name)
@@ -79,5 +101,24 @@ struct StoreFetch {
         }
         includesVersions = fields["versions"]?.boolean ?? false
         generation = fields["generation"]?.string
+        if let text = fields["after"]?.string {
+            guard let token = QueryGenerationToken(text: text) else {
+                throw CommandFailure.noToken("after")
+            }
+            after = token
+        }
+    }
+}
+
+extension CommandFailure {
+    /// The model has no such entity.
+    static func noEntity(_ name: String, in model: ManagedObjectModel) -> Self {
+        let known = model.entities.map(\.name).joined(separator: ", ")
+        return usage("There is no entity \(name); there are \(known).")
+    }
+
+    /// A flag's value is no token.
+    static func noToken(_ flag: String) -> Self {
+        usage("--\(flag) must be a token as `tributary fetch --json` and `history` give them.")
     }
 }

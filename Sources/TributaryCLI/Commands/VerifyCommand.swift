@@ -52,8 +52,8 @@ struct VerifyCommand: AsyncParsableCommand {
         if let damaged = verifications.first(where: { !$0.isSound }) {
             throw CommandFailure(
                 .storeDamaged,
-                "\(damaged.name) does not hold what was written. Restore a backup, or begin anew "
-                    + "from another node.")
+                "\(damaged.name) does not hold what was written. Restore a backup, or take the store "
+                    + "anew from the other nodes with `tributary rebuild`.")
         }
         if let failure { throw failure }
         if let comparison, !comparison.isSame {

@@ -333,9 +333,10 @@ struct DemoStory {
         guard let chosen = sides.last?.text("dot") else {
             throw DemoError("The conflict \(id) has no sides.")
         }
-        say("   $ tributary conflicts resolve \(id) --side \(chosen)")
+        let seen = sides.map { $0.text("dot") }.joined(separator: ",")
+        say("   $ tributary conflicts resolve \(id) --side \(chosen) --seen \(seen)")
         let (status, output) = try await cluster.program.run([
-            "conflicts", "resolve", id, "--side", chosen, "--node", node.url,
+            "conflicts", "resolve", id, "--side", chosen, "--seen", seen, "--node", node.url,
         ])
         guard status == 0 else { throw DemoError("It could not be resolved: \(output)") }
         try await waitForConvergence()

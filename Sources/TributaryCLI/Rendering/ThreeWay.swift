@@ -17,14 +17,14 @@ struct ThreeWay {
     func lines() -> [String] {
         var lines = heading()
         let base = conflict["base"]?.object
-        lines.append("")
+        let label = style.paint("base", .bold)
         if let base {
-            let dot = base["dot"]?.string ?? ""
-            lines.append(style.paint("base", .bold) + "      \(dot)")
+            lines += ["", "\(label)      \(base["dot"]?.string ?? "")"]
             lines += values(base["value"], isDeleted: false, base: nil)
-        } else if !(conflict["sides"]?.array ?? []).isEmpty {
-            lines.append(style.paint("base", .bold) + "      not known: no write came before, ")
-            lines[lines.count - 1] += "or history no longer has it"
+        } else if text("kind") == "update" {
+            // All other kinds have none: their sides are no successors of one value.
+            let reason = "no write came before, or history no longer has it"
+            lines += ["", "\(label)      not known: \(reason)"]
         }
         for (index, side) in (conflict["sides"]?.array ?? []).compactMap(\.object).enumerated() {
             lines.append("")
@@ -111,19 +111,30 @@ struct ThreeWay {
         return ["          \(label)\(DisplayText.line(shown))"]
     }
 
+    /// The commands that decide otherwise, with the sides that this view shows: whoever runs one
+    /// later decides over nothing that has come since.
     private func advice() -> [String] {
-        guard conflict["open"]?.boolean ?? false else { return [] }
         let id = DisplayText.line(text("id"))
         let dots = (conflict["sides"]?.array ?? []).compactMap { $0.object?["dot"]?.string }
         guard let last = dots.last else { return [] }
-        let way =
-            text("violation") == "missingMandatoryProperty"
-            ? "--values '{\"\(DisplayText.line(text("property")))\": \"URI\"}'" : "--side \(last)"
-        let verb = text("state") == "unresolved" ? "resolve" : "change "
-        return [
-            style.paint("\(verb)", .bold)
-                + "   tributary conflicts resolve '\(id)' \(way)"
-        ]
+        let seen = "--seen " + DisplayText.line(dots.joined(separator: ","))
+        let isUnresolved = text("state") == "unresolved"
+        var lines: [String] = []
+        if conflict["open"]?.boolean ?? false {
+            let way =
+                text("violation") == "missingMandatoryProperty"
+                ? "--values '{\"\(DisplayText.line(text("property")))\": \"URI\"}'"
+                : "--side \(DisplayText.line(last))"
+            lines.append(
+                style.paint(isUnresolved ? "resolve" : "change ", .bold)
+                    + "   tributary conflicts resolve '\(id)' \(way) \(seen)")
+        }
+        // An unresolved one has no outcome yet, and of objects of one key none was replaced.
+        if !isUnresolved, text("kind") != "uniqueness" {
+            lines.append(
+                style.paint("undo", .bold) + "      tributary conflicts undo '\(id)' \(seen)")
+        }
+        return lines
     }
 
     private func text(_ key: String) -> String { conflict[key]?.string ?? "" }

@@ -1,14 +1,33 @@
 import ArgumentParser
 import Coordinator
 
+/// What somebody has looked at before they decided.
+struct SeenOptions: ParsableArguments {
+    @Option(
+        help: """
+            The transactions whose sides were seen, separated by commas, as `tributary conflicts \
+            show` prints them: where there are others by now, nothing is done, and it ends with 3.
+            """)
+    var seen: String?
+
+    /// The request's member `sides`; nil where nobody says what they have seen.
+    var sides: JSONValue? {
+        seen.map { text in
+            let dots = text.split { $0 == "," || $0 == " " }
+            return JSONValue.array(dots.map { JSONValue.string(String($0)) })
+        }
+    }
+}
+
 /// `tributary conflicts resolve`.
 struct ConflictsResolveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resolve",
         abstract: "Resolve a conflict by a save that follows all its sides.",
         discussion: """
-            The sides seen are sent along, so that nobody resolves what they have not seen: it \
-            ends with 3 where there are others by now.
+            The save follows all sides that the node has at that moment. So that nobody decides \
+            over what they have not seen, `tributary conflicts show` prints the command with \
+            --seen; without it sides that have come since are decided over as well.
             """)
 
     @Argument(help: "The conflicts; with --policy there may be several.")
@@ -26,9 +45,7 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
     @Flag(help: "Delete the object.")
     var delete = false
 
-    @Option(help: "The sides as seen, separated by commas; by default they are looked up now.")
-    var seen: String?
-
+    @OptionGroup var seen: SeenOptions
     @OptionGroup var options: NodeOptions
 
     func validate() throws {
@@ -36,8 +53,9 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
         guard ways == 1 else {
             throw ValidationError("Give one of --side, --policy, --values and --delete.")
         }
-        guard ids.count == 1 || (policy != nil && seen == nil) else {
-            throw ValidationError("Only with --policy can several be resolved at once.")
+        guard ids.count == 1 || (policy != nil && seen.sides == nil) else {
+            throw ValidationError(
+                "Only with --policy, and without --seen, can several be resolved at once.")
         }
     }
 
@@ -52,9 +70,9 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
             }
             body["values"] = .object(object)
         }
+        if let sides = seen.sides { body["sides"] = sides }
         let node = try options.open()
         for id in ids {
-            body["sides"] = try await sides(of: id, node)
             let path = RequestPath("conflicts", id, "resolution").description
             let answer = try await node.post(path, .object(body))
             node.show(answer, asJSON: options.json) { answer, terminal in
@@ -64,29 +82,30 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
         }
         await node.close()
     }
-
-    private func sides(of id: String, _ node: NodeInterface) async throws -> JSONValue {
-        if let seen { return .array(seen.split(separator: ",").map { .string(String($0)) }) }
-        let conflict = try await node.get(RequestPath("conflicts", id).description)
-        let sides = conflict.json.object?["sides"]?.array ?? []
-        return .array(sides.compactMap { $0.object?["dot"] }.filter { $0 != .null })
-    }
 }
 
 /// `tributary conflicts undo`.
 struct ConflictsUndoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "undo", abstract: "Write what a conflict's outcome replaced.")
+        commandName: "undo",
+        abstract: "Write what a conflict's outcome replaced.",
+        discussion: """
+            It writes over what is there at that moment. So that this is nothing that nobody has \
+            seen, `tributary conflicts show` prints the command with --seen.
+            """)
 
     @Argument(help: "The conflict; a closed one with @GENERATION.")
     var id: String
 
+    @OptionGroup var seen: SeenOptions
     @OptionGroup var options: NodeOptions
 
     func run() async throws {
+        var body = JSONObject()
+        if let sides = seen.sides { body["sides"] = sides }
         let node = try options.open()
         let path = RequestPath("conflicts", id, "undo").description
-        let answer = try await node.post(path, .object(JSONObject()))
+        let answer = try await node.post(path, .object(body))
         node.show(answer, asJSON: options.json) { answer, terminal in
             let dot = answer["transaction"]?.string ?? "nothing"
             return ["\(id): undone by \(terminal.style.paint(dot, .green))."]

@@ -1,0 +1,99 @@
+// The conflict journal of a store's file, as GET /v1/conflicts gives a node's.
+
+import Coordinator
+import Merge
+
+extension StoreInterface {
+    /// How far a list looks for what was there before the sides; the bounds are a node's. One
+    /// conflict by itself is shown with what the whole log tells.
+    private enum ListedBases {
+        /// Longer lists are without.
+        static let conflicts = 100
+        /// Transactions that are looked through for each conflict.
+        static let transactions = 1_000
+    }
+
+    /// The entries that are asked for, newest first.
+    func conflicts(_ target: StoreRequest) throws -> JSONValue {
+        let query = try conflictQuery(target)
+        return try coordinator.read { reader in
+            let encoder = encoder(reader)
+            let found = try reader.conflicts(query)
+            let hasBases = found.count <= ListedBases.conflicts
+            var listed: [JSONValue] = []
+            for conflict in found {
+                let base = try hasBases ? Self.recentBase(of: conflict, reader) : nil
+                listed.append(.object(encoder.conflict(conflict, base: base)))
+            }
+            return ["conflicts": .array(listed)]
+        }
+    }
+
+    /// One entry, every side whole.
+    func conflict(_ name: String) throws -> JSONValue {
+        guard let id = ConflictID(name) else { throw CommandFailure.noConflict(name) }
+        return try coordinator.read { reader in
+            guard let conflict = try reader.conflict(id) else {
+                throw CommandFailure.noConflict(name)
+            }
+            let base = try reader.base(of: conflict)
+            return .object(encoder(reader).conflict(conflict, base: base))
+        }
+    }
+
+    private func conflictQuery(_ target: StoreRequest) throws -> ConflictQuery {
+        var query = ConflictQuery(limit: try target.count("limit") ?? 100)
+        if let state = target["state"], state != "all" {
+            guard let known = ConflictState(rawValue: state) else {
+                throw CommandFailure.usage("--state is unresolved, settled, resolved or all.")
+            }
+            query.state = known
+        }
+        if let kind = target["kind"] {
+            guard let known = ConflictKind(rawValue: kind) else {
+                let kinds = ConflictKind.allCases.map(\.rawValue).joined(separator: ", ")
+                throw CommandFailure.usage("--kind is one of \(kinds).")
+            }
+            query.kind = known
+        }
+        if let entity = target["entity"] {
+            guard coordinator.model.entity(named: entity) != nil else {
+                throw CommandFailure.noEntity(entity, in: coordinator.model)
+            }
+            query.entity = entity
+        }
+        if let object = target["object"] {
+            guard let uri = ObjectURI(object), uri.cluster == coordinator.cluster else {
+                throw CommandFailure.usage("--object is the URI of an object of this cluster.")
+            }
+            query.row = uri.row
+        }
+        query.isOpen = target["open"].map { $0 == "true" }
+        return query
+    }
+
+    /// What was there before the sides of a conflict over one property, where one of the newest
+    /// transactions wrote it.
+    private static func recentBase(
+        of conflict: Conflict, _ reader: StoreReader
+    ) throws -> (dot: Dot, value: PropertyValue)? {
+        guard let property = conflict.property, conflict.kind == .update else { return nil }
+        var common: VersionVector?
+        for side in conflict.sides {
+            guard let dot = side.dot, let seen = try reader.transaction(dot)?.transaction.seen
+            else { return nil }
+            common = common?.meet(seen) ?? seen
+        }
+        guard let common else { return nil }
+        return try reader.lastWrite(
+            of: property, of: conflict.object, within: common,
+            scanLimit: ListedBases.transactions)
+    }
+}
+
+extension CommandFailure {
+    /// No conflict has that name.
+    static func noConflict(_ name: String) -> Self {
+        Self(.failed, "There is no conflict \(name). See `tributary conflicts list --state all`.")
+    }
+}

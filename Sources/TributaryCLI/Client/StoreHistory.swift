@@ -1,0 +1,65 @@
+// The log of a store's file, as GET /v1/history gives a node's.
+
+import Coordinator
+import Merge
+
+extension StoreInterface {
+    /// The bounds of one answer, which are a node's.
+    private enum HistoryBounds {
+        /// Transactions, unless fewer are asked for.
+        static let transactions = 10_000
+        /// Bytes of transactions; the first always is in it.
+        static let bytes = 8 << 20
+    }
+
+    /// The transactions after a token, or from the log's beginning on, and the token to go on with.
+    ///
+    /// What a token has seen is told by its vector alone: one of any node of the cluster will do.
+    ///
+    /// - Throws: ``CommandFailure``, and ``CoordinatorError`` with `queryGenerationExpired` where
+    ///   some of what comes after the token was purged.
+    func history(_ target: StoreRequest) throws -> JSONValue {
+        let limit = min(try target.count("limit") ?? .max, HistoryBounds.transactions)
+        let after = try target.token("after")
+        return try coordinator.read { reader in
+            let encoder = encoder(reader)
+            var place = try Self.place(after: after, reader)
+            var transactions: [JSONValue] = []
+            var bytes = 0
+            while transactions.count < limit, bytes < HistoryBounds.bytes {
+                let page = try reader.history(
+                    afterPosition: place.position, limit: limit - transactions.count,
+                    byteLimit: HistoryBounds.bytes)
+                guard let last = page.last else { break }
+                var vector = place.versionVector
+                for logged in page {
+                    vector.join(logged.encoded.transaction.seen)
+                    vector.advance(to: logged.encoded.dot)
+                    // Another node's token may have seen some of what comes after its place here.
+                    if let after, after.versionVector.contains(logged.encoded.dot) { continue }
+                    transactions.append(.object(encoder.transaction(logged.encoded.transaction)))
+                    bytes += logged.encoded.bytes.count
+                }
+                place = QueryGenerationToken(
+                    store: place.store, generation: last.generation, position: last.position,
+                    versionVector: vector)
+            }
+            return ["transactions": .array(transactions), "token": .string(place.text)]
+        }
+    }
+
+    /// The place in this log up to which whoever has a token has read.
+    private static func place(
+        after: QueryGenerationToken?, _ reader: StoreReader
+    ) throws -> QueryGenerationToken {
+        let known = after?.versionVector ?? VersionVector()
+        guard let position = after == nil ? 0 : try reader.position(seen: known) else {
+            throw CoordinatorError(
+                .queryGenerationExpired,
+                "The history after that token has been purged here; fetch the objects anew.")
+        }
+        return QueryGenerationToken(
+            store: try reader.token.store, generation: 0, position: position,
+            versionVector: known)
+    }
+}
