@@ -8,12 +8,16 @@ internal import Replication
 /// Remembers the vector and digest of each peer's last heads.
 ///
 /// The replicator compares digests as they come and keeps none, so the frames are looked into
-/// here, at most twice a second and peer, and only those short enough to be heads.
+/// here: of each the first bytes, and of heads all, at most twice a second and peer.
 struct DigestBook {
-    /// Longer frames are not decoded twice; heads of a few hundred actors are shorter.
-    private static let frameBytes = 16_384
     /// Heads come every second.
     private static let intervalMilliseconds: UInt64 = 500
+    /// The most bytes of an incarnation in heads: the node's number has three, its incarnation nine.
+    private static let incarnationBytes = 12
+    /// The most bytes of an entry in a vector: a sequence of nine besides.
+    private static let entryBytes = 21
+    /// The cluster's name, digest, clocks and the model's hash, with room.
+    private static let otherBytes = 1_024
 
     private struct Entry {
         var digest: PeerDigest
@@ -24,7 +28,13 @@ struct DigestBook {
     /// Peers of another model show other things, so their digests say nothing.
     private let modelHash: [UInt8]
     private let limits: Limits
-    /// One entry a peer, of at most so many.
+    /// Longer frames are no heads that anybody heeds: those have three vectors of at most
+    /// `limits.actors` incarnations, and lists of three incarnations and two numbers a node. With
+    /// 16,384 incarnations that is a little over a megabyte, which a transport carries.
+    private let frameBytes: Int
+    /// One entry a peer, of at most so many. An entry is a vector of 24 bytes an incarnation: of
+    /// 16,384 it has 384 KiB, and of the few hundred that a cluster comes to have a few KiB. The
+    /// replicator keeps two such vectors of each peer as well.
     private static let maximumPeers = 1_024
     private var entries: [NodeID: Entry] = [:]
 
@@ -32,6 +42,10 @@ struct DigestBook {
         self.modelHash = modelHash
         self.cluster = cluster
         self.limits = limits
+        frameBytes = min(
+            limits.frameBytes,
+            3 * limits.actors * Self.entryBytes + 5 * limits.peers * Self.incarnationBytes
+                + Self.otherBytes)
     }
 
     /// The digests, by number of the peer.
@@ -41,9 +55,10 @@ struct DigestBook {
 
     /// Looks into a frame, where it may be heads that are due.
     mutating func note(_ frame: IncomingFrame, now: UInt64) {
-        guard frame.bytes.count <= Self.frameBytes,
+        guard frame.bytes.count <= frameBytes,
             entries.count < Self.maximumPeers || entries[frame.sender] != nil,
             now >= (entries[frame.sender]?.heardAt ?? 0) + Self.intervalMilliseconds,
+            Self.mayBeHeads(frame.bytes),
             let envelope = try? Envelope.decode(frame.bytes, cluster: cluster, limits: limits),
             envelope.sender == frame.sender
         else { return }
@@ -53,11 +68,27 @@ struct DigestBook {
                 entries[frame.sender] = nil
                 return
             }
+            // The replicator takes no longer vector in either.
+            guard heads.vector.entries.count <= limits.actors else { return }
             entries[frame.sender] = Entry(
                 digest: PeerDigest(
                     node: frame.sender, vector: heads.vector, digest: heads.digest),
                 heardAt: now)
         default: return
         }
+    }
+
+    /// Whether a frame says of itself that it is heads, so that no long page is decoded in vain.
+    /// Revision, cluster and sender come first (see `Envelope`), then the kind: 0 is `heads`, 1 is
+    /// `hello`.
+    private static func mayBeHeads(_ bytes: [UInt8]) -> Bool {
+        var reader = CBORReader(bytes)
+        do throws(DecodingFailure) {
+            try reader.array(exactly: 6)
+            _ = try reader.unsigned()
+            _ = try reader.text()
+            _ = try reader.node()
+            return try reader.unsigned() <= 1
+        } catch { return false }
     }
 }

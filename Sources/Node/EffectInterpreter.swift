@@ -267,6 +267,10 @@ struct EffectInterpreter {
                 }
             } catch {
                 logger.error("The log could not be read", metadata: [LogKeys.error: "\(error)"])
+                // Whoever asks could wait for ever for what this node says it has.
+                if (error as? CoordinatorError)?.code == .storeDamaged {
+                    return handover.give(.failed(error))
+                }
                 answer = LogRead(id: id)
             }
             handover.give(.logRead(answer))

@@ -39,7 +39,7 @@ extension CoordinatorError: ExitCodeProviding {
         case .storeInUse: 6
         case .modelMismatch, .mappingNotInferable, .constraintMigration, .storeLayout: 8
         case .diskFull: 9
-        case .queryGenerationExpired: 10
+        case .queryGenerationExpired, .historyTokenExpired: 10
         case .acknowledgementTimeout: 13
         default: 1
         }

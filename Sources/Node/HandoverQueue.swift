@@ -39,7 +39,9 @@ enum NodeEvent: Sendable {
     case rekeyed(MeshChange)
     /// Somebody waits for an acknowledgement from now on.
     case awaited
-    /// The writer has stopped for good.
+    /// An operator ends all quarantines.
+    case quarantinesLifted
+    /// The writer has stopped for good, or a read has found the store damaged.
     case failed(any Error)
     /// The loop is to end.
     case stop

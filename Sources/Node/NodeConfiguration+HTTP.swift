@@ -97,11 +97,17 @@ extension NodeConfiguration {
         }
     }
 
+    /// A setting that has two names. Under whichever it is outside the file, it goes before the file.
     private static func either(
         _ name: String, _ other: String, _ reader: SettingsReader
     ) throws(NodeError) -> Setting? {
-        let (first, second) = (try reader.optional(name), try reader.optional(other))
-        if first != nil, let second { throw second.failure("is set, and \(name) too") }
-        return first ?? second
+        guard let first = try reader.optional(name) else { return try reader.optional(other) }
+        guard let second = try reader.optional(other) else { return first }
+        // Only what the file says has a line.
+        switch (first.line, second.line) {
+        case (nil, .some): return first
+        case (.some, nil): return second
+        default: throw second.failure("is set, and \(name) too")
+        }
     }
 }

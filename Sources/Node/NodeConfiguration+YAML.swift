@@ -131,6 +131,7 @@ extension NodeConfiguration {
         let keys = [
             "http.listen", "http.tokenFile", "http.tokens", "http.insecure", "http.maxBodyBytes",
             "http.maxConnections", "http.tls.certificateFile", "http.tls.keyFile",
+            "http.tls.certificate", "http.tls.key",
             "mesh.publish", "mesh.exchange", "mesh.source", "mesh.secretKeyFile", "mesh.insecure",
             "mesh.peers", "mesh.advertise.publish", "mesh.advertise.exchange",
             "history.keep", "history.maximumBytes", "journal.maximumRecords",

@@ -232,11 +232,20 @@ final class NodeLoop {
                 if let result { shared.counters.countCollected(result) }
             case .rekeyed(let change): try interpreter.update(change)
             case .awaited: try askAwaitedPeers()
+            case .quarantinesLifted: try liftQuarantines(now)
             case .failed(let error): throw error
             case .stop: isStopping = true
             }
         }
         try answerReads()
+    }
+
+    /// Listens to those again who are ignored for what they sent: an operator says that it is put
+    /// right.
+    private func liftQuarantines(_ now: UInt64) throws {
+        for peer in replicator.status.peers where peer.quarantinedUntil != nil {
+            try feed(.quarantineLifted(peer.node, now: now))
+        }
     }
 
     /// A state that was made where nobody knows what is recorded beside the store.

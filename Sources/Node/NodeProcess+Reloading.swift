@@ -45,7 +45,8 @@ actor NodeReloader {
     /// What the node goes on with when its store is opened anew.
     var takenUp: (NodeConfiguration, NodeSecrets) { (current, secrets) }
 
-    /// Reads the file and what it names, and goes on with keys, tokens and certificates.
+    /// Reads the file and what it names, and goes on with keys, tokens and certificates. Peers that
+    /// are ignored for what they sent are listened to again.
     ///
     /// - Throws: ``NodeError``, and nothing has changed.
     func reload() throws -> ReloadReport {
@@ -74,6 +75,7 @@ actor NodeReloader {
             server.update(identity: identity)
             report.changed.append("http: certificate")
         }
+        report.changed += service.liftQuarantines().map { "node \($0): listened to again" }
         report.atNextStart = differencesThatWait(new)
         takeUp(new, fresh)
         logger.notice(

@@ -14,14 +14,17 @@ extension NodeService: NodeBackend {
         let (replicator, keys, stability) = shared.report.withLock {
             ($0.replicator, $0.keys, $0.stability)
         }
+        let now = MonotonicClock.milliseconds
         var status = NodeStatus(
             members: members,
             peers: (replicator?.peers ?? []).map { peer in
-                NodeStatus.Peer(
+                var shown = NodeStatus.Peer(
                     node: peer.node, isConnected: peer.isConnected, vector: peer.vector,
                     lag: peer.missingThere, missingHere: peer.missingHere,
                     clockOffsetMilliseconds: peer.clockOffsetMilliseconds,
                     refusal: peer.refusalText ?? keys.refusalText(of: peer))
+                shown.quarantineMilliseconds = peer.quarantinedUntil.map { $0 - min($0, now) }
+                return shown
             },
             held: (replicator?.held ?? []).map {
                 NodeStatus.Held(transaction: $0.dot, reason: $0.reason.text)
@@ -45,12 +48,22 @@ extension NodeService: NodeBackend {
         return status
     }
 
-    /// Reads keys, tokens and certificates anew; see ``NodeProcess``.
+    /// Reads keys, tokens and certificates anew, and lifts quarantines; see ``NodeProcess``.
     public func reload() async throws -> ReloadReport {
         guard let reloader = reloader.withLock({ $0 }) else {
             throw NotSupported("This node was not started from a configuration file.")
         }
         return try await reloader()
+    }
+
+    /// Listens again, within some tens of milliseconds, to peers that are ignored for what they sent.
+    ///
+    /// - Returns: whom that concerns as far as is known here, lowest first; it may be a tick (50 ms)
+    ///   old.
+    func liftQuarantines() -> [NodeID] {
+        let peers = shared.report.withLock { $0.replicator }?.peers ?? []
+        shared.handover.give(.quarantinesLifted)
+        return peers.filter { $0.quarantinedUntil != nil }.map(\.node)
     }
 
     /// Goes on with other keys and peers' keys, within some tens of milliseconds.
@@ -122,11 +135,15 @@ extension NodeService: NodeBackend {
 
     /// The node's metrics in Prometheus' text format; empty where the store cannot be read.
     public func metricsText() async -> String {
-        guard let overview = try? await overview() else { return "" }
-        return NodeMetrics(
-            status: overview, counters: counters.values, handover: shared.handover.gauges,
-            residentBytes: ProcessMemory.residentBytes
-        ).text
+        do {
+            return NodeMetrics(
+                status: try await overview(), counters: counters.values,
+                handover: shared.handover.gauges, residentBytes: ProcessMemory.residentBytes
+            ).text
+        } catch {
+            endIfDamaged(error)
+            return ""
+        }
     }
 
     /// Forgets history that is stable and that all consumers have read.
@@ -149,7 +166,8 @@ extension PeerStatus {
             return "Its \(refusal.part.rawValue) differs: \(refusal.reason)."
         }
         return quarantinedUntil == nil
-            ? nil : "What it sent could not be decoded; it is ignored for a while."
+            ? nil
+            : "What it sent could not be decoded; it is ignored for a while, or until a reload."
     }
 }
 

@@ -76,6 +76,9 @@ public final class NodeService: Sendable {
     /// When the first save was refused of those that are since the store is to be vouched for, in
     /// monotonic milliseconds; 0 where none is.
     let recoveringSince = Atomic<UInt64>(0)
+    /// Whether the loop was told that the store is damaged: once is enough, and it may have ended.
+    let isDamageTold = Atomic<Bool>(false)
+    let failureWatch = Mutex(FailureWatch())
     /// The store.
     public let coordinator: PersistentStoreCoordinator
     /// This incarnation of this node.

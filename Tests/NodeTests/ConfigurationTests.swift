@@ -290,6 +290,48 @@ import Testing
         #expect(Self.error(flagged, overrides: overrides) == "no error")
     }
 
+    @Test("Certificate and key have two names each; what is outside the file goes before it")
+    func namesOfTLS() throws {
+        func parse(
+            _ settings: String, _ environment: [String: String] = [:]
+        ) throws -> NodeConfiguration.TLS? {
+            let text = Self.whole.replacingOccurrences(
+                of: "listen: 127.0.0.1:7100", with: settings)
+            return try NodeConfiguration.parse(
+                text, file: "etc/n.yaml", environment: environment
+            ).http.tls
+        }
+        let files = ["tls: {certificate: c, key: k}", "tls: {certificateFile: c, keyFile: k}"]
+        let named = NodeConfiguration.TLS(certificateFile: "etc/c", keyFile: "etc/k")
+        for file in files { #expect(try parse(file) == named) }
+        for (certificate, key) in [("CERTIFICATE", "KEY"), ("CERTIFICATE_FILE", "KEY_FILE")] {
+            let variables = [
+                "TRIBUTARY_HTTP_TLS_\(certificate)": "/e", "TRIBUTARY_HTTP_TLS_\(key)": "/f",
+            ]
+            for file in files + ["listen: 127.0.0.1:7100"] {
+                #expect(
+                    try parse(file, variables)
+                        == NodeConfiguration.TLS(certificateFile: "/e", keyFile: "/f"))
+            }
+            #expect(
+                try parse("tls: {certificateFile: c}", ["TRIBUTARY_HTTP_TLS_\(key)": "/f"])
+                    == NodeConfiguration.TLS(certificateFile: "etc/c", keyFile: "/f"))
+        }
+        let twice = Self.whole.replacingOccurrences(
+            of: "listen: 127.0.0.1:7100",
+            with: "tls: {certificate: c, certificateFile: d, key: k}")
+        #expect(
+            Self.error(twice)
+                == "etc/n.yaml:6: http.tls.certificate is set, and certificateFile too")
+        let both = [
+            "TRIBUTARY_HTTP_TLS_KEY": "/f", "TRIBUTARY_HTTP_TLS_KEY_FILE": "/g",
+            "TRIBUTARY_HTTP_TLS_CERTIFICATE": "/e",
+        ]
+        #expect(
+            Self.error(Self.whole, environment: both)
+                == "TRIBUTARY_HTTP_TLS_KEY: http.tls.key is set, and keyFile too")
+    }
+
     @Test("A token is read only from a file that others cannot read")
     func token() throws {
         let file = FileManager.default.temporaryDirectory

@@ -20,6 +20,8 @@ public struct MergeConflict: Hashable, Sendable {
     /// The values in the store, where another node's save has put them there; nil where the
     /// other save went through this coordinator.
     public let persistedSnapshot: [String: PropertyValue]?
+    /// How a request calls the object, where it is new and so has no identity yet; for who tells of it.
+    public var name: String?
 
     /// Describes a conflict.
     public init(

@@ -13,7 +13,13 @@ struct BackupResource: Sendable {
         guard let path = try fields.string("path"), path.hasPrefix("/"), !path.utf8.contains(0)
         else { throw fields.wrong("path", "an absolute path on the node's machine") }
         let coordinator = services.coordinator
-        let backup = try await services.blocking { try coordinator.backUp(to: path) }
-        return .json(.object(backup.json))
+        do {
+            let backup = try await services.blocking { try coordinator.backUp(to: path) }
+            return .json(.object(backup.json))
+        } catch let error as CoordinatorError where error.code == .storeDamaged {
+            // It is the copy that was found damaged, and the disk under it may be to blame, which
+            // is whatever the client chose. So this is no proof against the store.
+            throw HTTPError(500, error.code.rawValue, error.message)
+        }
     }
 }

@@ -81,6 +81,7 @@ struct ChangesResource: Sendable {
     private static func events(
         after first: LogPlace, _ reader: StoreReader, _ renderer: TransactionRenderer
     ) throws -> (events: [UInt8], place: LogPlace) {
+        let entities = ReferencedEntities(reader, renderer.renderer.model)
         var place = first
         var output: [UInt8] = []
         for _ in 0..<Limits.transactions where output.count < Limits.bytes {
@@ -89,7 +90,7 @@ struct ChangesResource: Sendable {
                 continue
             }
             output.append(contentsOf: "id: \(place.token.text)\nevent: transaction\ndata: ".utf8)
-            var object = renderer.json(transaction)
+            var object = try renderer.json(transaction, entities.name)
             object["token"] = .string(place.token.text)
             JSONWriter.append(.object(object), to: &output)
             output.append(contentsOf: "\n\n".utf8)

@@ -5,25 +5,38 @@ internal import Merge
 
 /// Renders entries of the conflict journal. A value; usable from any thread.
 struct ConflictRenderer: Sendable {
+    typealias EntityNaming = ValueRenderer.EntityNaming
+
     let renderer: ValueRenderer
 
-    func json(_ conflict: Conflict, base: (dot: Dot, value: PropertyValue)?) -> JSONValue {
-        [
+    /// An entry.
+    ///
+    /// - Parameters:
+    ///   - base: what was there before the sides; nil where it is not known.
+    ///   - naming: gives the entities of the objects that it refers to.
+    func json(
+        _ conflict: Conflict, base: (dot: Dot, value: PropertyValue)?, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
+        var sides: [JSONValue] = []
+        for side in conflict.sides { sides.append(try json(side, of: conflict, naming)) }
+        var before = JSONValue.null
+        if let base {
+            before = [
+                "dot": .string(base.dot.description),
+                "value": try value(base.value, of: conflict, naming),
+            ]
+        }
+        return [
             "id": .string(conflict.id.description),
             "kind": .string(conflict.kind.rawValue),
             "state": .string(conflict.state.rawValue),
             "open": .boolean(conflict.isOpen),
             "entity": .string(conflict.id.entity),
-            "object": .string(renderer.uri(conflict.object)),
+            "object": .string(try renderer.resolvedURI(conflict.object, naming)),
             "property": ValueRenderer.text(conflict.property),
             "policy": .string(conflict.policy.rawValue),
-            "sides": .array(conflict.sides.map { side($0, of: conflict) }),
-            "base": base.map { base in
-                [
-                    "dot": .string(base.dot.description),
-                    "value": value(base.value, of: conflict),
-                ]
-            } ?? .null,
+            "sides": .array(sides),
+            "base": before,
             "reason": [
                 "rule": .string(conflict.explanation.rule.rawValue),
                 "text": .string(conflict.explanation.text),
@@ -33,19 +46,45 @@ struct ConflictRenderer: Sendable {
         ]
     }
 
-    private func side(_ side: ConflictSide, of conflict: Conflict) -> JSONValue {
+    private func json(
+        _ side: ConflictSide, of conflict: Conflict, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
         var result: JSONObject = [
             "dot": ValueRenderer.text(side.dot?.description),
             "node": side.dot.map { .integer(Int64($0.actor.node.rawValue)) } ?? .null,
             "author": ValueRenderer.text(side.author),
             "context": ValueRenderer.text(side.contextName),
             "timestamp": ValueRenderer.timestamp(side.timestamp),
-            "value": value(of: side, conflict),
+            "value": try value(of: side, conflict, naming),
             "visible": .boolean(side.isVisible),
         ]
         if side.isDeleted { result["deleted"] = .boolean(true) }
         let writes = writes(of: side)
         if !writes.members.isEmpty { result["writes"] = .object(writes) }
+        if !side.relationships.isEmpty {
+            result["relationships"] = try relationships(of: side, conflict, naming)
+        }
+        return .object(result)
+    }
+
+    /// The changes of to-manys that a save's policy discarded.
+    private func relationships(
+        of side: ConflictSide, _ conflict: Conflict, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
+        var result = JSONObject()
+        let entity = renderer.model.entity(named: conflict.id.entity)
+        for change in side.relationships {
+            let destination = entity?.relationship(named: change.name)?.destination
+            var members: [JSONValue] = []
+            for member in change.members {
+                let object = ManagedObjectID(
+                    entityName: destination ?? conflict.id.entity, row: member)
+                members.append(.string(try renderer.resolvedURI(object, naming)))
+            }
+            var changes = result[change.name]?.object ?? JSONObject()
+            changes[change.kind.rawValue] = .array(members)
+            result[change.name] = .object(changes)
+        }
         return .object(result)
     }
 
@@ -63,21 +102,27 @@ struct ConflictRenderer: Sendable {
         return writes
     }
 
-    private func value(of side: ConflictSide, _ conflict: Conflict) -> JSONValue {
-        if let value = side.value { return self.value(value, of: conflict) }
+    private func value(
+        of side: ConflictSide, _ conflict: Conflict, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
+        // One that took a link away still knows where that led.
         if side.isDeleted { return .null }
+        if let value = side.value { return try self.value(value, of: conflict, naming) }
         var row = JSONObject()
         for entry in side.row {
-            row[entry.name] = renderer.value(
+            row[entry.name] = try renderer.value(
                 entry.value, entity: side.object?.entityName ?? conflict.id.entity,
-                property: entry.name)
+                property: entry.name, naming)
         }
         // Of a group each side is another object's.
         guard conflict.kind == .uniqueness, let object = side.object else { return .object(row) }
         return ["object": .string(renderer.uri(object)), "values": .object(row)]
     }
 
-    private func value(_ value: PropertyValue, of conflict: Conflict) -> JSONValue {
-        renderer.value(value, entity: conflict.id.entity, property: conflict.property ?? "")
+    private func value(
+        _ value: PropertyValue, of conflict: Conflict, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
+        try renderer.value(
+            value, entity: conflict.id.entity, property: conflict.property ?? "", naming)
     }
 }

@@ -8,6 +8,17 @@ struct ConflictsResource: Sendable {
     let services: HTTPServices
     private let renderer: ConflictRenderer
 
+    /// Bounds of what a list tells of former values: each is looked for in the log, newest first,
+    /// and a list is asked for again and again by whoever watches.
+    enum Limits {
+        /// So many conflicts, those of a list without a limit, are listed with them.
+        static let listedWithBases = 100
+        /// How many transactions are looked through for each.
+        static let transactionsForBase = 1_000
+        /// For how long that may go on in one list; it keeps one of the threads for reading.
+        static let timeForBases = Duration.milliseconds(250)
+    }
+
     init(services: HTTPServices) {
         self.services = services
         renderer = ConflictRenderer(renderer: services.renderer)
@@ -21,11 +32,39 @@ struct ConflictsResource: Sendable {
         let renderer = renderer
         return .json(
             try await services.read { reader in
+                let entities = ReferencedEntities(reader, renderer.renderer.model)
                 let conflicts = try reader.conflicts(query)
-                return JSONWriter.bytes(of: [
-                    "conflicts": .array(conflicts.map { renderer.json($0, base: nil) })
-                ])
+                let hasBases = conflicts.count <= Limits.listedWithBases
+                let deadline = ContinuousClock.now + Limits.timeForBases
+                var listed: [JSONValue] = []
+                for conflict in conflicts {
+                    var base: (dot: Dot, value: PropertyValue)?
+                    if hasBases, ContinuousClock.now < deadline {
+                        base = try Self.recentBase(of: conflict, reader)
+                    }
+                    listed.append(try renderer.json(conflict, base: base, entities.name))
+                }
+                return JSONWriter.bytes(of: ["conflicts": .array(listed)])
             })
+    }
+
+    /// The value before the sides of a conflict over one property, where one of the newest
+    /// transactions wrote it. ``StoreReader/base(of:)``, which one conflict is shown with, looks
+    /// through a hundred times as many.
+    private static func recentBase(
+        of conflict: Conflict, _ reader: StoreReader
+    ) throws -> (dot: Dot, value: PropertyValue)? {
+        guard let property = conflict.property, conflict.kind == .update else { return nil }
+        var common: VersionVector?
+        for side in conflict.sides {
+            guard let dot = side.dot, let seen = try reader.transaction(dot)?.transaction.seen
+            else { return nil }
+            common = common?.meet(seen) ?? seen
+        }
+        guard let common else { return nil }
+        return try reader.lastWrite(
+            of: property, of: conflict.object, within: common,
+            scanLimit: Limits.transactionsForBase)
     }
 
     private func query(_ request: HTTPRequestParts) throws(HTTPError) -> ConflictQuery {
@@ -68,8 +107,10 @@ struct ConflictsResource: Sendable {
                 guard let conflict = try reader.conflict(id) else {
                     throw CoordinatorError(.conflictNotFound, "There is no conflict \(id).")
                 }
+                let entities = ReferencedEntities(reader, renderer.renderer.model)
                 return JSONWriter.bytes(
-                    of: renderer.json(conflict, base: try reader.base(of: conflict)))
+                    of: try renderer.json(
+                        conflict, base: try reader.base(of: conflict), entities.name))
             })
     }
 

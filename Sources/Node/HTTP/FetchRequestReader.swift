@@ -35,6 +35,8 @@ struct ClientFetch: Sendable {
                 throw fields.wrong("resultType", "objects, ids, dictionary or count")
             }
             request.resultType = type
+        } else if try Self.asksForRows(fields) {
+            request.resultType = .dictionary
         }
         let substitutions = try Self.substitutions(fields)
         if let text = try fields.string("predicate") {
@@ -44,7 +46,7 @@ struct ClientFetch: Sendable {
             request.havingPredicate = try Predicate(format: text, substitutions: substitutions)
         }
         request.sortDescriptors = (try fields.strings("sort") ?? []).map(SortDescriptor.init(text:))
-        request.fetchLimit = try fields.count("limit", atLeast: 1) ?? 0
+        request.fetchLimit = try fields.count("limit") ?? 0
         request.fetchOffset = try fields.count("offset") ?? 0
         request.propertiesToGroupBy = try fields.strings("groupBy") ?? []
         request.relationshipKeyPathsForPrefetching = try fields.strings("prefetch") ?? []
@@ -62,6 +64,14 @@ struct ClientFetch: Sendable {
         after = try fields.token("after")
         timeout = try fields.timeout()
         self.request = request
+    }
+
+    /// Whether a fetch that names no type of result asks for rows of a dictionary: groups and
+    /// aggregates are nothing else.
+    private static func asksForRows(_ fields: JSONFields) throws(HTTPError) -> Bool {
+        if let keys = try fields.array("groupBy"), !keys.isEmpty { return true }
+        guard let properties = try fields.array("properties") else { return false }
+        return properties.contains { $0.object != nil }
     }
 
     /// Refuses key paths whose names the model does not have; what they may lead to is for the

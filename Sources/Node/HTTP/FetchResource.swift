@@ -94,9 +94,13 @@ struct FetchResource: Sendable {
     private static func dictionaries(
         _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer
     ) throws -> [JSONValue] {
-        try reader.dictionaries(fetch.request).map { row in
+        let entities = ReferencedEntities(reader, renderer.model)
+        return try reader.dictionaries(fetch.request).map { row in
             var object = JSONObject()
-            for column in row { object[column.name] = renderer.value(column.value, column.content) }
+            for column in row {
+                object[column.name] = try renderer.value(
+                    column.value, column.content, entities.name)
+            }
             return .object(object)
         }
     }

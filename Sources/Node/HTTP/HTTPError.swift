@@ -29,17 +29,32 @@ struct HTTPError: Error {
         HTTPError(501, "notSupported", message)
     }
 
-    /// Whatever was thrown, as an answer.
+    /// Whatever was thrown, as an answer. Where it has values, their references are named by the
+    /// entities that the model lets them lead to.
     ///
     /// - Parameter renderer: writes the values and objects that the error names.
     init(describing error: any Error, renderer: ValueRenderer) {
+        self.init(describing: error, renderer: renderer, naming: { _, destination in destination })
+    }
+
+    /// Whatever was thrown, as an answer.
+    ///
+    /// - Parameters:
+    ///   - renderer: writes the values and objects that the error names.
+    ///   - naming: gives the entities of what the values refer to.
+    init(
+        describing error: any Error, renderer: ValueRenderer,
+        naming: ValueRenderer.EntityNaming
+    ) rethrows {
         switch error {
         case let error as HTTPError: self = error
         case let error as CoordinatorError:
             self.init(Self.status(of: error.code), error.code.rawValue, error.message)
-            if !error.conflicts.isEmpty {
-                details["conflicts"] = .array(error.conflicts.map(renderer.mergeConflict))
+            var conflicts: [JSONValue] = []
+            for conflict in error.conflicts {
+                conflicts.append(try renderer.mergeConflict(conflict, naming))
             }
+            if !conflicts.isEmpty { details["conflicts"] = .array(conflicts) }
             if !error.failures.isEmpty {
                 details["failures"] = .array(error.failures.map(renderer.failure))
             }

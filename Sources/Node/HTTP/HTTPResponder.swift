@@ -36,9 +36,12 @@ struct HTTPResponder: Sendable {
         do {
             answer = try await self.answer(request, writer, isBodyRead: &isBodyRead)
         } catch {
-            let error = HTTPError(describing: error, renderer: router.services.renderer)
-            allowed = error.allowedMethods
-            answer = HTTPAnswer(status: error.status, body: .whole(error.body))
+            let failure = await router.services.answer(to: error)
+            allowed = failure.allowedMethods
+            answer = HTTPAnswer(status: failure.status, body: .whole(failure.body))
+            router.services.note(
+                error, answered: failure, method: request.method.rawValue,
+                target: request.head.path ?? "")
         }
         var headers = HTTPFields()
         headers[.contentType] = answer.contentType
@@ -57,9 +60,29 @@ struct HTTPResponder: Sendable {
         case .stream(let send):
             let body = try await writer.writeHead(
                 HTTPResponse(status: status, headerFields: headers))
-            try await Self.send(send, body)
+            try await Self.send(
+                noted(send, method: request.method.rawValue, target: request.head.path ?? ""), body)
         }
         if !isBodyRead { throw BodyNotRead() }
+    }
+
+    /// A stream of whose failures the node is told, where they are its own: its answer has begun,
+    /// so that the client sees it cut off only. What a connection throws is nobody's business.
+    private func noted(
+        _ send: @escaping @Sendable (HTTPAnswer.Write) async throws -> Void, method: String,
+        target: String
+    ) -> @Sendable (HTTPAnswer.Write) async throws -> Void {
+        let services = router.services
+        return { write in
+            do {
+                try await send(write)
+            } catch let error as CoordinatorError {
+                services.note(
+                    error, answered: HTTPError(describing: error, renderer: services.renderer),
+                    method: method, target: target)
+                throw error
+            }
+        }
     }
 
     private static func send(
@@ -90,16 +113,22 @@ struct HTTPResponder: Sendable {
         let endpoint = try router.endpoint(
             request.method.rawValue, segments, access: access(),
             field: request.headers[.authorization])
-        if request.headers[.expect] != nil {
-            try await writer.writeInformationalHead(HTTPResponse(status: .continue))
-        }
         var parts = HTTPRequestParts(segments: segments, query: query, body: [])
         do {
+            if request.headers[.expect] != nil {
+                try await writer.writeInformationalHead(HTTPResponse(status: .continue))
+            }
             parts.body = try await body(of: request, announced: announced, limit: limit)
         } catch let error as BodyNotRead {
             _ = error
             isBodyRead = false
             throw Self.tooLarge(limit)
+        } catch let error as HTTPError {
+            throw error
+        } catch {
+            // The connection, and not the node, has failed: nobody is there to read an answer.
+            isBodyRead = false
+            throw HTTPError.malformed("The body ended before it was whole: \(type(of: error)).")
         }
         parts.wantsLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
         let (access, field) = (access, request.headers[.authorization])

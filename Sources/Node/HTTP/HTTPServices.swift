@@ -15,12 +15,16 @@ final class HTTPServices: Sendable {
     let feed: ChangeFeed
     private let threads: NIOThreadPool
     private let stopReason: Mutex<CoordinatorError?>
+    /// Whether the model has an entity that others inherit from, so that a reference does not tell
+    /// by itself what it leads to.
+    private let hasHeirs: Bool
 
     /// Begins the threads: as many as the coordinator has connections for reading by default.
     init(backend: any NodeBackend, maximumBodyBytes: Int, readingThreads: Int) {
         self.backend = backend
         coordinator = backend.coordinator
         renderer = ValueRenderer(model: coordinator.model, cluster: coordinator.cluster)
+        hasHeirs = coordinator.model.entities.contains { $0.familyNames.count > 1 }
         self.maximumBodyBytes = maximumBodyBytes
         leases = GenerationLeases()
         feed = ChangeFeed(coordinator)
@@ -71,6 +75,40 @@ final class HTTPServices: Sendable {
         }
         return pin
     }
+
+    // MARK: Failures
+
+    /// Whatever was thrown, as an answer. What the references of its values lead to is looked up
+    /// where their entity has heirs; should that fail, they are named as the model has them.
+    func answer(to error: any Error) async -> HTTPError {
+        let renderer = renderer
+        if hasHeirs, let error = error as? CoordinatorError, !error.conflicts.isEmpty {
+            let answer = try? await read { reader -> HTTPError in
+                let entities = ReferencedEntities(reader, renderer.model)
+                return try HTTPError(describing: error, renderer: renderer, naming: entities.name)
+            }
+            if let answer { return answer }
+        }
+        return HTTPError(describing: error, renderer: renderer)
+    }
+
+    /// Tells the node of a failure that is its own: a disk, a store or a defect is to blame.
+    ///
+    /// - Parameter target: the address that was asked for; its query is left out.
+    func note(_ error: any Error, answered answer: HTTPError, method: String, target: String) {
+        // Whoever is withdrawn, as all are when the server ends, has not failed.
+        guard [500, 507].contains(answer.status), !(error is CancellationError) else { return }
+        var failure = RequestFailure(
+            method: method, path: String(target.prefix { $0 != "?" }.prefix(Self.shownOfPath)),
+            code: answer.code, message: answer.message)
+        if let error = error as? CoordinatorError, error.code == .storeDamaged {
+            failure.damage = error
+        }
+        backend.noteFailure(failure)
+    }
+
+    /// How many characters of an address are told of: more than those of this interface have.
+    private static let shownOfPath = 200
 
     /// Ends the feed and the threads; reads under way are finished.
     func stop() async {

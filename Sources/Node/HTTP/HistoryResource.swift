@@ -22,13 +22,17 @@ struct HistoryResource: Sendable {
         return .json(
             try await services.read { reader in
                 let current = try reader.token
+                let entities = ReferencedEntities(reader, renderer.renderer.model)
                 var place = try LogPlace(after: after, current: current, reader)
                 var transactions: [JSONValue] = []
                 var bytes = 0
                 while transactions.count < limit, bytes < Limits.bytes, !place.reachedEnd {
                     let page = try place.advance(
                         reader, limit: limit - transactions.count, bytes: Limits.bytes)
-                    transactions += page.map { .object(renderer.json($0.transaction)) }
+                    for logged in page {
+                        transactions.append(
+                            .object(try renderer.json(logged.transaction, entities.name)))
+                    }
                     bytes += page.reduce(0) { $0 + $1.bytes.count }
                 }
                 return JSONWriter.bytes(of: [

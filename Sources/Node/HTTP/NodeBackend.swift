@@ -18,6 +18,8 @@ public protocol NodeBackend: Sendable {
     func save(_ request: SaveRequest) async throws -> SaveResult
     /// Counts an answer that was given.
     func countRequest(status: Int)
+    /// Is told of a request that failed through a fault of the node's own.
+    func noteFailure(_ failure: RequestFailure)
     /// What replication knows of itself and its peers.
     func status() async -> NodeStatus
     /// What is measured, in Prometheus' text format.
@@ -39,7 +41,8 @@ public protocol NodeBackend: Sendable {
     /// - Returns: how many transactions were purged.
     /// - Throws: ``CoordinatorError``, or ``NotSupported`` where the node cannot do it.
     func purgeHistory(before token: QueryGenerationToken) async throws -> Int
-    /// Reads keys, tokens and certificates of the configuration anew, and goes on with them.
+    /// Reads keys, tokens and certificates of the configuration anew, goes on with them, and listens
+    /// again to peers that are ignored for what they sent.
     ///
     /// - Throws: ``NodeError``, and nothing has changed, or ``NotSupported``.
     func reload() async throws -> ReloadReport
@@ -75,6 +78,9 @@ extension NodeBackend {
     /// Counts nothing.
     public func countRequest(status: Int) {}
 
+    /// Notes nothing.
+    public func noteFailure(_ failure: RequestFailure) {}
+
     /// Refuses, as a node does that has no configuration file.
     public func reload() async throws -> ReloadReport {
         throw NotSupported("This node was not started from a configuration file.")
@@ -95,6 +101,29 @@ public struct NotSupported: Error, Sendable, CustomStringConvertible {
     public init(_ description: String) { self.description = description }
 }
 
+/// A request that failed through a fault of the node's own: its disk, its store or a defect. It has
+/// nothing of the request's body, nor of what its parameters say.
+public struct RequestFailure: Sendable {
+    /// The method, such as "GET".
+    public var method: String
+    /// The path as it was asked for, without the query, cut where it is very long.
+    public var path: String
+    /// The code that the client was told.
+    public var code: String
+    /// The message that the client was told.
+    public var message: String
+    /// What shows for certain that the node's store is damaged; nil where nothing does.
+    public var damage: CoordinatorError?
+
+    /// Describes a failure that is no damage of the store.
+    public init(method: String, path: String, code: String, message: String) {
+        self.method = method
+        self.path = path
+        self.code = code
+        self.message = message
+    }
+}
+
 /// The part of a node's status that comes from replication.
 public struct NodeStatus: Hashable, Sendable {
     /// A peer as seen from here.
@@ -113,6 +142,8 @@ public struct NodeStatus: Hashable, Sendable {
         public var clockOffsetMilliseconds: Int64?
         /// Why it is refused, for people; nil where it is not.
         public var refusal: String?
+        /// For how much longer it is ignored for what it sent, in milliseconds; nil where it is not.
+        public var quarantineMilliseconds: UInt64?
         /// How the last handshake on a connection to it ended; nil in a mesh without keys.
         public var handshake: MeshKeyReport.Handshake?
         /// The key that it has proven there; nil while no such connection stands.

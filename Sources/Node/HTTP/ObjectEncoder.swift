@@ -28,14 +28,13 @@ struct ObjectEncoder {
     private let renderer: ValueRenderer
     private let selection: ObjectSelection
     private var layouts: [String: Layout] = [:]
-    /// The entities of rows that to-ones lead to, where the destination has heirs.
-    private var entities: [RowID: String] = [:]
-    private static let rememberedEntities = 10_000
+    private let entities: ReferencedEntities
 
     init(_ reader: StoreReader, renderer: ValueRenderer, selection: ObjectSelection) {
         self.reader = reader
         self.renderer = renderer
         self.selection = selection
+        entities = ReferencedEntities(reader, renderer.model)
     }
 
     /// Writes an object with its braces.
@@ -102,20 +101,13 @@ struct ObjectEncoder {
         return layout
     }
 
-    /// A value; a reference with the entity that the row really is of, so that an object has one
-    /// URI only.
-    private mutating func value(
+    private func value(
         _ value: PropertyValue, _ content: ManagedObjectModel.Property.Content
     ) throws -> JSONValue {
-        guard case .reference(let row) = value, case .toOne(let destination) = content,
-            let entity = renderer.model.entity(named: destination), entity.familyNames.count > 1
-        else { return renderer.value(value, content) }
-        if let name = entities[row] {
-            return value.jsonValue(cluster: renderer.cluster, destination: name)
+        guard case .reference(let row) = value, case .toOne(let destination) = content else {
+            return value.jsonValue { $0.description }
         }
-        let name = try reader.row(entity, row)?.objectID.entityName ?? destination
-        if entities.count >= Self.rememberedEntities { entities = [:] }
-        entities[row] = name
+        let name = try entities.name(of: row, destination: destination)
         return value.jsonValue(cluster: renderer.cluster, destination: name)
     }
 
@@ -153,11 +145,11 @@ struct ObjectEncoder {
                     guard case .whole(let values) = sibling.value, position < values.count
                     else { continue }
                     siblings.append(
-                        self.sibling(sibling.stamp, values[position], property.content))
+                        try self.sibling(sibling.stamp, values[position], property.content))
                 }
             } else {
-                siblings = state.properties[position].siblings.map {
-                    sibling($0.stamp, $0.value, property.content)
+                siblings = try state.properties[position].siblings.map {
+                    try sibling($0.stamp, $0.value, property.content)
                 }
             }
             result[property.name] = [
@@ -171,11 +163,11 @@ struct ObjectEncoder {
 
     private func sibling(
         _ stamp: Stamp, _ value: PropertyValue, _ content: ManagedObjectModel.Property.Content
-    ) -> JSONValue {
+    ) throws -> JSONValue {
         [
             "dot": .string(stamp.dot.description),
             "timestamp": ValueRenderer.timestamp(stamp.timestamp),
-            "value": renderer.value(value, content),
+            "value": try self.value(value, content),
         ]
     }
 }

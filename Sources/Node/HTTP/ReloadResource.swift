@@ -2,11 +2,15 @@
 
 internal import Coordinator
 
-/// Reads keys, tokens and certificates of the configuration anew.
+/// Reads keys, tokens and certificates of the configuration anew, and has quarantines lifted.
 struct ReloadResource: Sendable {
     let services: HTTPServices
 
     func post(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
+        if !request.body.isEmpty {
+            _ = try JSONFields(
+                try request.json(maximumBytes: services.maximumBodyBytes), allowed: [])
+        }
         let report = try await services.backend.reload()
         return .json(
             JSONWriter.bytes(of: [

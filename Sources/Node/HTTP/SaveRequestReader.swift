@@ -62,7 +62,9 @@ struct SaveRequestReader {
         var operations: [SaveOperation] = []
         operations.reserveCapacity(elements.count)
         for (index, element) in elements.enumerated() {
-            operations.append(try reader.operation(element, index: index))
+            if let operation = try reader.operation(element, index: index) {
+                operations.append(operation)
+            }
         }
         reader.noteMissing(of: operations)
         try reader.reader.check()
@@ -116,7 +118,9 @@ struct SaveRequestReader {
 
     // MARK: Operations
 
-    private mutating func operation(_ json: JSONValue, index: Int) throws -> SaveOperation {
+    /// An operation; nil, and a failure, where it is one on an object that the request does not
+    /// have.
+    private mutating func operation(_ json: JSONValue, index: Int) throws -> SaveOperation? {
         let path = "operations[\(index)]."
         guard let object = json.object else {
             throw HTTPError.malformed("operations[\(index)] must be an object.")
@@ -140,12 +144,12 @@ struct SaveRequestReader {
                 fields)
         case "update":
             let fields = try JSONFields(json, path: path, allowed: Self.updateFields)
-            let (entity, row) = try target(fields, "update")
+            guard let (entity, row) = try target(fields, "update") else { return nil }
             return try changes(
                 of: SaveOperation(kind: .update, entity: entity, row: row), fields)
         default:
             let fields = try JSONFields(json, path: path, allowed: Self.deleteFields)
-            let (entity, row) = try target(fields, "delete")
+            guard let (entity, row) = try target(fields, "delete") else { return nil }
             return SaveOperation(
                 kind: .delete, entity: entity, row: row, version: try version(fields),
                 resolves: try fields.boolean("resolves"))
@@ -159,31 +163,25 @@ struct SaveRequestReader {
         return entity
     }
 
+    /// The object of an update or delete; nil, and a failure, where there cannot be one.
     private mutating func target(
         _ fields: JSONFields, _ key: String
-    ) throws -> (ManagedObjectModel.Entity, RowID) {
+    ) throws(HTTPError) -> (ManagedObjectModel.Entity, RowID)? {
         let text = try fields.string(key) ?? ""
         if let object = reader.named[text] {
             return (try entity(object.entityName), object.row)
         }
+        let place = PropertyReader.Place(object: text, property: key)
         if text.utf8.first == UInt8(ascii: "@") {
-            throw CoordinatorError(
-                .validationFailed, "The request does not insert \(text).",
-                failures: [
-                    ValidationFailure(
-                        object: text, property: key, code: .danglingReference,
-                        message: "The request does not insert \(text).")
-                ])
+            reader.fail(place, .danglingReference, "The request does not insert \(text).")
+            return nil
         }
         guard let uri = ObjectURI(text) else { throw fields.wrong(key, "an object's URI") }
         guard uri.cluster == reader.cluster else {
-            let message = "\(text) is an object of another cluster; this is \(reader.cluster)."
-            throw CoordinatorError(
-                .validationFailed, message,
-                failures: [
-                    ValidationFailure(
-                        object: text, property: key, code: .danglingReference, message: message)
-                ])
+            reader.fail(
+                place, .danglingReference,
+                "\(text) is an object of another cluster; this is \(reader.cluster).")
+            return nil
         }
         objects[uri.row] = text
         return (try entity(uri.entityName), uri.row)

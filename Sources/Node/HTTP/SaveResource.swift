@@ -15,9 +15,7 @@ struct SaveResource: Sendable {
         let result: SaveResult
         do {
             result = try await services.backend.save(save.request)
-        } catch let error as CoordinatorError where !error.failures.isEmpty {
-            throw named(error, save)
-        }
+        } catch let error as CoordinatorError { throw named(error, save) }
         return try await answer(
             to: result, ids: ids(of: result, save), acknowledgement: save.acknowledgement,
             timeout: save.timeout)
@@ -93,6 +91,9 @@ struct SaveResource: Sendable {
             ValidationFailure(
                 object: names[$0.object] ?? $0.object, property: $0.property, code: $0.code,
                 message: $0.message)
+        }
+        for index in error.conflicts.indices where error.conflicts[index].object.isTemporaryID {
+            error.conflicts[index].name = names[error.conflicts[index].object.row.description]
         }
         return error
     }

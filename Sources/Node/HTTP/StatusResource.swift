@@ -77,6 +77,9 @@ struct StatusResource: Sendable {
             "clockOffsetMilliseconds": peer.clockOffsetMilliseconds.map { .integer($0) } ?? .null,
             "refusal": ValueRenderer.text(peer.refusal),
         ]
+        if let milliseconds = peer.quarantineMilliseconds {
+            fields["quarantineMilliseconds"] = ValueRenderer.count(milliseconds)
+        }
         if let handshake = peer.handshake {
             fields["handshake"] = .string(handshake.rawValue)
             fields["publicKey"] = ValueRenderer.text(peer.publicKey?.text)

@@ -5,39 +5,52 @@ internal import Merge
 
 /// Renders transactions. A value; usable from any thread.
 struct TransactionRenderer: Sendable {
+    typealias EntityNaming = ValueRenderer.EntityNaming
+
     let renderer: ValueRenderer
 
     /// A transaction with all its changes.
-    func json(_ transaction: Transaction) -> JSONObject {
-        [
+    ///
+    /// - Parameter naming: gives the entities of the objects that it refers to.
+    func json(
+        _ transaction: Transaction, _ naming: EntityNaming
+    ) rethrows -> JSONObject {
+        var changes: [JSONValue] = []
+        changes.reserveCapacity(transaction.changes.count)
+        for change in transaction.changes {
+            changes.append(try json(change, transaction.shapes[change.shape], naming))
+        }
+        return [
             "dot": .string(transaction.dot.description),
             "timestamp": ValueRenderer.timestamp(transaction.timestamp),
             "seen": ValueRenderer.vector(transaction.seen),
             "author": ValueRenderer.text(transaction.author),
             "context": ValueRenderer.text(transaction.contextName),
             "saveID": ValueRenderer.text(transaction.saveID),
-            "changes": .array(
-                transaction.changes.map { json($0, transaction.shapes[$0.shape]) }),
+            "changes": .array(changes),
         ]
     }
 
-    private func json(_ change: Change, _ shape: ChangeShape) -> JSONValue {
+    private func json(
+        _ change: Change, _ shape: ChangeShape, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
         switch change.kind {
-        case .link, .unlink: return link(change, shape)
-        case .insert, .revival:
-            return change.kind == .insert
-                ? row(change, shape, "insert") : row(change, shape, "insert", isRevival: true)
-        case .update: return row(change, shape, "update")
-        case .delete: return row(change, shape, "delete")
+        case .link, .unlink: return try link(change, shape, naming)
+        case .insert: return try row(change, shape, "insert", naming)
+        case .revival: return try row(change, shape, "insert", naming, isRevival: true)
+        case .update: return try row(change, shape, "update", naming)
+        case .delete: return try row(change, shape, "delete", naming)
         }
     }
 
+    /// What becomes of a row; a transaction names it by its own entity.
     private func row(
-        _ change: Change, _ shape: ChangeShape, _ kind: String, isRevival: Bool = false
-    ) -> JSONValue {
+        _ change: Change, _ shape: ChangeShape, _ kind: String, _ naming: EntityNaming,
+        isRevival: Bool = false
+    ) rethrows -> JSONValue {
         var values = JSONObject()
         for (name, value) in zip(shape.assigned + shape.carried, change.values) {
-            values[name] = renderer.value(value, entity: shape.entity, property: name)
+            values[name] = try renderer.value(value, entity: shape.entity, property: name, naming)
         }
         let object = ManagedObjectID(entityName: shape.entity, row: change.row)
         var result: JSONObject = [
@@ -48,21 +61,26 @@ struct TransactionRenderer: Sendable {
         return .object(result)
     }
 
-    /// A link made or taken away, told as an update of the object on the side that sorts first.
-    private func link(_ change: Change, _ shape: ChangeShape) -> JSONValue {
+    /// A link made or taken away, told as an update of the object on the side that sorts first. A
+    /// transaction names its ends by the entities that the relationship is between.
+    private func link(
+        _ change: Change, _ shape: ChangeShape, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
         let parts = shape.entity.split(separator: ".", maxSplits: 1).map(String.init)
         let link = renderer.model.link(named: shape.entity)
         let object = ManagedObjectID(
             entityName: link?.source ?? parts.first ?? shape.entity, row: change.row)
-        let member = change.target.map { target in
-            renderer.uri(
-                ManagedObjectID(entityName: link?.target ?? object.entityName, row: target))
+        var targets: [JSONValue] = []
+        if let target = change.target {
+            let member = ManagedObjectID(
+                entityName: link?.target ?? object.entityName, row: target)
+            targets.append(.string(try renderer.resolvedURI(member, naming)))
         }
         var members = JSONObject()
-        members[parts.last ?? shape.entity] = .array(member.map { [.string($0)] } ?? [])
+        members[parts.last ?? shape.entity] = .array(targets)
         var result: JSONObject = [
-            "object": .string(renderer.uri(object)), "kind": .string("update"),
-            "values": .object(JSONObject()),
+            "object": .string(try renderer.resolvedURI(object, naming)),
+            "kind": .string("update"), "values": .object(JSONObject()),
         ]
         result[change.kind == .link ? "add" : "remove"] = .object(members)
         return .object(result)

@@ -5,6 +5,10 @@ internal import Merge
 
 /// Renders what resources have in common. A value; usable from any thread.
 struct ValueRenderer: Sendable {
+    /// Gives the entity of a row that something leads to, of an entity or one that inherits from
+    /// it: what ``ReferencedEntities`` finds out.
+    typealias EntityNaming = (_ row: RowID, _ destination: String) throws -> String
+
     let model: ManagedObjectModel
     let cluster: String
 
@@ -12,49 +16,64 @@ struct ValueRenderer: Sendable {
         object.uriRepresentation(cluster: cluster)
     }
 
-    /// A value of a property; references by the property's destination.
+    /// The URI of an object that may be named by an entity which its own inherits from.
+    func resolvedURI(_ object: ManagedObjectID, _ naming: EntityNaming) rethrows -> String {
+        let name = try naming(object.row, object.entityName)
+        return uri(ManagedObjectID(entityName: name, row: object.row))
+    }
+
+    /// A value of a property.
     func value(
-        _ value: PropertyValue, _ content: ManagedObjectModel.Property.Content
-    ) -> JSONValue {
-        guard case .toOne(let destination) = content else {
+        _ value: PropertyValue, _ content: ManagedObjectModel.Property.Content,
+        _ naming: EntityNaming
+    ) rethrows -> JSONValue {
+        guard case .reference(let row) = value, case .toOne(let destination) = content else {
             return value.jsonValue { $0.description }
         }
-        return value.jsonValue(cluster: cluster, destination: destination)
+        let name = try naming(row, destination)
+        return value.jsonValue(cluster: cluster, destination: name)
     }
 
     /// A value of a property that the model may or may not have.
-    func value(_ value: PropertyValue, entity: String, property: String) -> JSONValue {
-        guard case .reference = value, let entity = model.entity(named: entity) else {
+    func value(
+        _ value: PropertyValue, entity: String, property: String, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
+        guard case .reference(let row) = value, let entity = model.entity(named: entity) else {
             return value.jsonValue { $0.description }
         }
         if let position = entity.position(of: property) {
-            return self.value(value, entity.properties[position].content)
+            return try self.value(value, entity.properties[position].content, naming)
         }
         let destination = entity.relationship(named: property)?.destination ?? entity.name
-        return value.jsonValue(cluster: cluster, destination: destination)
+        let name = try naming(row, destination)
+        return value.jsonValue(cluster: cluster, destination: name)
     }
 
     /// Values by name, sorted by name.
-    func snapshot(_ values: [String: PropertyValue]?, entity: String) -> JSONValue {
+    func snapshot(
+        _ values: [String: PropertyValue]?, entity: String, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
         guard let values else { return .null }
         var object = JSONObject()
         for (name, value) in values.sorted(by: { $0.key < $1.key }) {
-            object[name] = self.value(value, entity: entity, property: name)
+            object[name] = try self.value(value, entity: entity, property: name, naming)
         }
         return .object(object)
     }
 
-    func mergeConflict(_ conflict: MergeConflict) -> JSONValue {
+    func mergeConflict(
+        _ conflict: MergeConflict, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
         let entity = conflict.object.entityName
         return [
-            "object": .string(uri(conflict.object)),
+            "object": .string(conflict.name ?? uri(conflict.object)),
             "property": conflict.properties.first.map { .string($0) } ?? .null,
             "properties": .array(conflict.properties.map { .string($0) }),
             "oldVersion": Self.text(conflict.oldVersion?.description),
             "newVersion": Self.text(conflict.newVersion?.description),
-            "objectSnapshot": snapshot(conflict.objectSnapshot, entity: entity),
-            "cachedSnapshot": snapshot(conflict.cachedSnapshot, entity: entity),
-            "persistedSnapshot": snapshot(conflict.persistedSnapshot, entity: entity),
+            "objectSnapshot": try snapshot(conflict.objectSnapshot, entity: entity, naming),
+            "cachedSnapshot": try snapshot(conflict.cachedSnapshot, entity: entity, naming),
+            "persistedSnapshot": try snapshot(conflict.persistedSnapshot, entity: entity, naming),
         ]
     }
 

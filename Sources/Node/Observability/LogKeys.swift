@@ -37,4 +37,8 @@ enum LogKeys {
     static let error = "error"
     /// The code of an error.
     static let code = "code"
+    /// A request's method.
+    static let method = "method"
+    /// The path that a request asked for, without its query.
+    static let path = "path"
 }

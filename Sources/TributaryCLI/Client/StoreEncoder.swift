@@ -233,6 +233,19 @@ struct StoreEncoder {
             ]
         }
         if !writes.members.isEmpty { result["writes"] = .object(writes) }
+        var relationships = JSONObject()
+        let entity = model.entity(named: conflict.id.entity)
+        for change in side.relationships {
+            let destination =
+                entity?.relationship(named: change.name)?.destination ?? conflict.id.entity
+            var changes = relationships[change.name]?.object ?? JSONObject()
+            changes[change.kind.rawValue] = .array(
+                change.members.map {
+                    .string(uri(named(ManagedObjectID(entityName: destination, row: $0))))
+                })
+            relationships[change.name] = .object(changes)
+        }
+        if !relationships.members.isEmpty { result["relationships"] = .object(relationships) }
         return result
     }
 

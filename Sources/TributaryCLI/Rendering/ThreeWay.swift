@@ -72,8 +72,15 @@ struct ThreeWay {
             let line = DisplayText.line(origin.joined(separator: ", "))
             lines.append("          " + style.paint(line, .dim))
         }
+        let relationships = (side["relationships"]?.object?.members ?? []).flatMap { member in
+            (member.value.object?.members ?? []).map { change in
+                let objects = JSONRendering.brief(change.value)
+                return "          \(DisplayText.line("\(member.key): \(change.key) \(objects)"))"
+            }
+        }
         return lines
             + values(side["value"], isDeleted: side["deleted"]?.boolean ?? false, base: base)
+            + relationships
     }
 
     /// A value, a line each property where it is a row, a comparison where it is long.

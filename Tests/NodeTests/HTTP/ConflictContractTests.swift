@@ -55,7 +55,7 @@ struct ConflictContractTests {
                 let answer = try await node.ask("GET", "/v1/conflicts\(query)")
                 #expect(answer["conflicts"]?.array?.count == 1, "\(query)")
                 #expect(answer["conflicts.0.id"] == .string(id))
-                #expect(answer["conflicts.0.base"] == .null)
+                #expect(answer["conflicts.0.base.value"] == .string("Augusta"))
             }
             for query in ["?state=settled", "?kind=delete", "?entity=Note", "?open=false"] {
                 let answer = try await node.ask("GET", "/v1/conflicts\(query)")
@@ -126,6 +126,39 @@ struct ConflictContractTests {
             let answer = try await node.ask(
                 "POST", "/v1/conflicts/\(id)/resolution", #"{"delete": true, "sides": []}"#)
             #expect(answer.status == 422, "\(answer.text)")
+        }
+    }
+
+    @Test("A side that took a link away has no value; one that made it names the object")
+    func links() async throws {
+        try await HTTPTestNode.run { node in
+            let (ada, _) = try await node.insertPerson("Ada")
+            let (bob, _) = try await node.insertPerson("Bob")
+            let change = { (key: String) in
+                #"{"operations": [{"update": "\#(ada)", "\#(key)": {"friends": ["\#(bob)"]}}]}"#
+            }
+            #expect(try await node.save(change("add")).status == 200)
+            let seen = try node.coordinator.currentToken.versionVector
+            let logged = try node.coordinator.read { try $0.history(afterPosition: 2, limit: 1) }
+            let made = try #require(logged.first).encoded.transaction
+            #expect(try await node.save(change("remove")).status == 200)
+            // Elsewhere the link was made anew meanwhile.
+            let actor = ActorID(node: try HTTPTestNode.node(2), startedAtSeconds: 9, random: 7)
+            let again = Transaction(
+                dot: Dot(actor: actor, sequence: 1),
+                timestamp: try #require(
+                    HybridTimestamp(milliseconds: 1_700_000_000_000, counter: 3)),
+                seen: seen, modelHash: made.modelHash, shapes: made.shapes, changes: made.changes)
+            _ = try node.coordinator.apply([EncodedTransaction(again)])
+            let answer = try await node.ask("GET", "/v1/conflicts?kind=link")
+            let sides = (answer["conflicts.0.sides"]?.array ?? []).compactMap(\.object)
+            #expect(sides.count == 2, "\(answer.text)")
+            let gone = sides.filter { $0["deleted"] == .boolean(true) }
+            let values = gone.compactMap { $0["value"] }
+            #expect(values == [JSONValue.null], "\(answer.text)")
+            let still = sides.first { $0["deleted"] == nil }
+            let target = try #require(still?["value"]?.string)
+            #expect([ada, bob].contains(target))
         }
     }
 

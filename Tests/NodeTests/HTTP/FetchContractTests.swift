@@ -50,6 +50,29 @@ struct FetchContractTests {
         }
     }
 
+    @Test("A limit of 0 is none; groups and aggregates come as rows where no type is named")
+    func takesDefaults() async throws {
+        func rows(_ row: JSONValue) -> JSONValue { .array([row]) }
+        try await HTTPTestNode.run { node in
+            try await fill(node, 3)
+            let all = try await node.fetch(#"{"entity": "Person", "limit": 0, "offset": 1}"#)
+            #expect(all["objects"]?.array?.count == 2, "\(all.text)")
+            let named = try await node.fetch(#"{"entity": "Person", "properties": ["name"]}"#)
+            #expect(named["objects"]?.array?.count == 3, "\(named.text)")
+            let counted = try await node.fetch(
+                #"{"entity": "Person", "properties": [{"name": "n", "function": "count"}]}"#)
+            #expect(counted["rows"] == rows(["n": .integer(3)]), "\(counted.text)")
+            let grouped = try await node.fetch(
+                #"{"entity": "Person", "groupBy": ["age"], "sort": ["-age"], "limit": 1}"#)
+            #expect(grouped["rows"] == rows(["age": .integer(2)]), "\(grouped.text)")
+            let total = #"[{"name": "total", "function": "sum", "keyPath": "age"}]"#
+            let having = try await node.fetch(
+                #"{"entity": "Person", "properties": \#(total), "groupBy": ["name"], "#
+                    + #""having": "total > 1"}"#)
+            #expect(having["rows"] == rows(["total": .integer(2)]), "\(having.text)")
+        }
+    }
+
     private func generation(_ answer: HTTPTestNode.Answer) -> Int64 {
         answer["generation"]?.integer ?? -1
     }
@@ -93,7 +116,11 @@ struct FetchContractTests {
             (#"{"entity": "Person", "generation": "x"}"#, "malformed", "generation"),
             (#"{"entity": "Person", "after": 5}"#, "malformed", "after"),
             (#"{"entity": "Person", "substitutions": []}"#, "malformed", "substitutions"),
-            (#"{"entity": "Person", "groupBy": ["age"]}"#, "malformed", "groupBy"),
+            (
+                #"{"entity": "Person", "resultType": "objects", "groupBy": ["age"]}"#, "malformed",
+                "groupBy"
+            ),
+            (#"{"entity": "Person", "having": "age > 1"}"#, "malformed", "having"),
             (#"{"entity": "Person", "predicate": "name =="}"#, "invalidPredicate", "character"),
             (#"{"entity": "Person", "predicate": "nothing == 1"}"#, "invalidPredicate", "nothing"),
             (#"{"entity": "Person", "predicate": "name == $x"}"#, "invalidPredicate", "x"),

@@ -180,6 +180,7 @@ final class FakeBackend: NodeBackend {
     let ready = Mutex(true)
     let missing = Mutex<[NodeID]>([])
     let digests = Mutex<[PeerDigest]>([])
+    let failures = Mutex<[RequestFailure]>([])
 
     init(_ coordinator: PersistentStoreCoordinator) { self.coordinator = coordinator }
 
@@ -201,6 +202,8 @@ final class FakeBackend: NodeBackend {
     func metricsText() async -> String { "tributary_up 1\n" }
 
     func peerDigests() async -> [PeerDigest] { digests.withLock { $0 } }
+
+    func noteFailure(_ failure: RequestFailure) { failures.withLock { $0.append(failure) } }
 
     func waitForAcknowledgements(
         of dot: Dot, level: Acknowledgement, timeout: Duration

@@ -74,6 +74,20 @@ struct ResourceContractTests {
         }
     }
 
+    @Test("A reload takes nothing but an empty object, and needs a file")
+    func reloads() async throws {
+        try await HTTPTestNode.run { node in
+            for body in [nil, "{}"] {
+                let answer = try await node.ask("POST", "/v1/reload", body)
+                #expect(answer.status == 501 && answer.code == "notSupported", "\(answer.text)")
+            }
+            for body in [#"{"x": 1}"#, "[]", "x"] {
+                let answer = try await node.ask("POST", "/v1/reload", body)
+                #expect(answer.status == 400 && answer.code == "malformed", "\(answer.text)")
+            }
+        }
+    }
+
     @Test("Unknown addresses are 404, wrong methods 405 with what is possible")
     func refusesUnknownRoutes() async throws {
         try await HTTPTestNode.run { node in

@@ -201,7 +201,7 @@ struct SaveContractTests {
             #expect(answer["error.conflicts.0.property"] == .string("name"))
             #expect(answer["error.conflicts.0.oldVersion"] == .string(version))
             #expect(answer["error.conflicts.0.newVersion"]?.string?.hasSuffix("-2") == true)
-            #expect(answer["error.conflicts.0.objectSnapshot"] == .null)
+            #expect(answer["error.conflicts.0.objectSnapshot.name"] == .string("Ada"))
             #expect(answer["error.conflicts.0.cachedSnapshot.name"] == .string("Eve"))
             #expect(answer["error.conflicts.0.persistedSnapshot"] == .null)
             let rolledBack = try await node.save(
@@ -226,6 +226,13 @@ struct SaveContractTests {
             let taken = try await node.save(pass)
             #expect(taken.status == 409 && taken.code == "constraintConflict")
             #expect(taken["error.conflicts.0.property"] == .string("number"))
+            // What has no identity yet goes by the name that the request gave it.
+            let twice = #"{"insert": "Pass", "id": "@NAME", "values": {"number": "8"}}"#
+            let both = ["one", "two"].map { twice.replacing("NAME", with: $0) }
+            let doubled = try await node.save(
+                #"{"operations": [\#(both.joined(separator: ", "))]}"#)
+            #expect(doubled.status == 409 && doubled.code == "constraintConflict")
+            #expect(doubled["error.conflicts.0.object"] == .string("@one"))
             let note =
                 #"{"operations": [{"insert": "Note", "values": {"owner": "\#(ada)"}}]}"#
             #expect(try await node.save(note).status == 200)
@@ -308,6 +315,13 @@ struct SaveContractTests {
             #expect(kept["transaction"] == first["transaction"])
             #expect(try await node.save(body("first")).text == first.text)
             #expect(try await node.ask("GET", "/readyz").status == 503)
+            // The node is told of what is its own fault, and of nothing else.
+            #expect(try await node.ask("GET", "/v1/objects/Note/p1?versions=true").status == 404)
+            let failures = node.backend.failures.withLock { $0 }
+            #expect(failures.map(\.code) == ["outcomeUnknown", "outcomeUnknown"])
+            #expect(failures.map(\.method) == ["POST", "POST"])
+            #expect(failures.map(\.path) == ["/v1/save", "/v1/save"])
+            #expect(failures.allSatisfy { $0.damage == nil && !$0.message.isEmpty })
         }
     }
 
@@ -318,6 +332,32 @@ struct SaveContractTests {
                 #"{"operations": [{"insert": "Note"}], "acknowledgement": 3}"#)
             #expect(three.status == 422 && three.code == "tooFewNodes", "\(three.text)")
             #expect(three["error.members"] == .integer(2))
+            #expect(try node.coordinator.currentToken.position == 0)
+        }
+    }
+
+    @Test("An operation on what the request does not have hides nothing that is wrong with others")
+    func collectsUnknownTargets() async throws {
+        try await HTTPTestNode.run { node in
+            let foreign = "x-tributary://other/Person/p5"
+            let answer = try await node.save(
+                """
+                {"operations": [
+                  {"insert": "Person", "id": "@a", "values": {"age": "x"}},
+                  {"update": "@nobody", "values": {"name": "Eve"}},
+                  {"delete": "\(foreign)"},
+                  {"insert": "Person", "values": {"small": 40000}}]}
+                """)
+            #expect(answer.status == 422 && answer.code == "validationFailed")
+            let failures = (answer["error.failures"]?.array ?? []).compactMap(\.object)
+            let places = failures.map { [$0["object"]?.string, $0["property"]?.string] }
+            #expect(
+                places == [
+                    ["@a", "age"], ["@nobody", "update"], [foreign, "delete"],
+                    ["operations[3]", "small"], ["@a", "name"], ["operations[3]", "name"],
+                ])
+            let codes = failures.compactMap { $0["code"]?.integer }
+            #expect(codes == [1550, 1560, 1560, 1550, 1570, 1570])
             #expect(try node.coordinator.currentToken.position == 0)
         }
     }

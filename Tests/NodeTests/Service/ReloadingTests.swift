@@ -76,6 +76,36 @@ struct ReloadingTests {
         await bench.stop()
     }
 
+    @Test("A peer that is ignored for what it sent is listened to again after a reload")
+    func quarantined() async throws {
+        let cluster = try TestCluster(2)
+        let bench = try await Bench(cluster)
+        // In the peer's name something speaks that nobody understands.
+        let anywhere = MeshEndpoint(address: HostAddress(host: "127.0.0.1", port: 0))
+        let babbler = try ZeroMQTransport(
+            .init(node: cluster.peers[1].node, publish: anywhere, exchange: anywhere))
+        try babbler.connect(to: cluster.peers[0])
+        try await eventually("it is ignored") {
+            try babbler.send([0x9F], to: cluster.peers[0].node)
+            _ = try babbler.poll(timeoutMilliseconds: 10)
+            return await bench.service.status().peers.first?.quarantineMilliseconds != nil
+        }
+        let peers = await bench.service.status().peers
+        let ignored = try #require(peers.first)
+        #expect(ignored.node == cluster.peers[1].node)
+        #expect((ignored.quarantineMilliseconds ?? .max) <= 60_000)
+        #expect(ignored.refusal?.hasSuffix("or until a reload.") == true)
+        // What it sent last has come by then.
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(try await bench.reload().changed == ["node 2: listened to again"])
+        try await eventually("it is listened to") {
+            let peer = await bench.service.status().peers.first
+            return peer?.quarantineMilliseconds == nil && peer?.refusal == nil
+        }
+        #expect(try await bench.reload() == ReloadReport())
+        await bench.stop()
+    }
+
     @Test("A peer taken out comes back with the next start where members are data, which is said")
     func withdrawn() async throws {
         let cluster = try TestCluster(2)
