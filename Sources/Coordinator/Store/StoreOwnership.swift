@@ -33,7 +33,11 @@ final class StoreOwnership: StoreLock {
             defer { held = false }
             return held
         }
-        if held, descriptor >= 0 { close(descriptor) }
+        guard held, descriptor >= 0 else { return }
+        // The lock is the open file's, of which a process that is just being begun by another thread
+        // has a copy until it runs its program: closing this one alone would leave the store locked.
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
     }
 
     deinit { release() }

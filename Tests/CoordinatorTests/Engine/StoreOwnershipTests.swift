@@ -84,6 +84,28 @@ struct StoreOwnershipTests {
         #expect(FileManager.default.contents(atPath: path) == bytes)
     }
 
+    /// As while another thread begins a process, which has a copy of every open file until it runs
+    /// its program.
+    @Test("A lock that is let go is free, whoever has a copy of its file")
+    func releasedWithCopy() throws {
+        let path = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tributary-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: path + "-lock") }
+        let held = try StoreOwnership(storePath: path)
+        let names = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+        let number = names.first {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)"))
+                == path + "-lock"
+        }
+        let copy = dup(try #require(number.flatMap { Int32($0) }))
+        #expect(copy >= 0)
+        defer { close(copy) }
+        #expect(throws: CoordinatorError.self) { try StoreOwnership(storePath: path) }
+        held.release()
+        let next = try StoreOwnership(storePath: path)
+        next.release()
+    }
+
     /// A refused lock was once closed twice, and the second time closed whatever another thread
     /// had opened in between: seen as a stray disk I/O error in a store that was sound.
     @Test("A refused one closes its own file only, once")
