@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Glibc
 public import Merge
 import Synchronization
 
@@ -46,7 +47,9 @@ public final class PersistentStoreCoordinator: Sendable {
         /// Milliseconds from any beginning that never fall, whatever is done to the wall clock: pins
         /// age by it.
         public var monotonicMilliseconds: @Sendable () -> UInt64 = {
-            UInt64((ContinuousClock.now - launch) / .milliseconds(1))
+            var time = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &time)
+            return UInt64(time.tv_sec) * 1000 + UInt64(time.tv_nsec) / 1_000_000
         }
         /// 64 random bits.
         public var random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
@@ -58,8 +61,6 @@ public final class PersistentStoreCoordinator: Sendable {
         public var migration = ModelMigration.none
         /// The files beside SQLite's own; a simulation has others.
         package var files: any StoreFiles = SystemFiles()
-
-        private static let launch = ContinuousClock.now
 
         /// The defaults.
         public init() {}

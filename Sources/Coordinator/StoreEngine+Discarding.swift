@@ -8,7 +8,12 @@ extension StoreEngine {
         _ table: EntityTable, _ row: RowID, _ changed: Set<Int>, _ request: SaveRequest,
         _ plan: inout SavePlan
     ) {
-        guard let (positions, written, saveWins) = discarded(operation, settlement, loaded, changed)
+        // A second operation on an object loses its values alone.
+        let isDropped = plan.droppedIDs.last?.row == row
+        let relationships = isDropped ? operation.relationships : []
+        guard
+            let (positions, written, saveWins) = discarded(
+                operation, settlement, loaded, changed, isOfLinks: !relationships.isEmpty)
         else { return }
         let properties = table.entity.properties
         let saveSide = ConflictSide(
@@ -20,7 +25,7 @@ extension StoreEngine {
                     ?? written.last { $0.position == position }
                 return value.map { .init(name: properties[position].name, value: $0.value) }
             }, author: request.author, contextName: request.contextName,
-            relationships: saveWins ? [] : dropped(settlement, operation))
+            relationships: relationships)
         note(
             of: table, row,
             sides: [storeSide(loaded, positions, isVisible: !saveWins), saveSide],
@@ -109,14 +114,6 @@ extension StoreEngine {
                 closedBy: nil, openedAt: state.generation))
     }
 
-    /// The changes of to-manys that an operation loses.
-    private func dropped(
-        _ settlement: Settlement, _ operation: SaveOperation
-    ) -> [RelationshipOperation] {
-        if case .drop = settlement { return operation.relationships }
-        return []
-    }
-
     /// A journal entry once the save is planned to its end, for later operations and relationships
     /// may have changed what it writes; nil where in the end it discards nothing.
     ///
@@ -124,9 +121,7 @@ extension StoreEngine {
     func completed(_ conflict: Conflict, _ plan: SavePlan, _ stamp: Stamp?) -> Conflict? {
         var conflict = conflict
         conflict.closedBy = stamp?.dot
-        for index in conflict.sides.indices {
-            conflict.sides[index].relationships = named(conflict.sides[index].relationships, plan)
-        }
+        for index in conflict.sides.indices { named(&conflict.sides[index], plan) }
         // What was discarded is in no transaction, and so has no dot.
         guard var save = conflict.sides.popLast() else { return nil }
         if save.isVisible {
@@ -155,14 +150,24 @@ extension StoreEngine {
         return conflict
     }
 
-    /// Changes of to-manys with the identities that the save gave what it inserted.
-    private func named(
-        _ changes: [RelationshipOperation], _ plan: SavePlan
-    ) -> [RelationshipOperation] {
-        changes.map { change in
-            var change = change
-            change.members = change.members.compactMap(plan.resolve)
-            return change
+    /// Names what the save inserted by the identities that it came to have, and what became one with
+    /// another object by that one's.
+    private func named(_ side: inout ConflictSide, _ plan: SavePlan) {
+        func final(_ row: RowID) -> RowID? {
+            guard var row = plan.resolve(row) else { return nil }
+            while let other = plan.merged[row] { row = other }
+            return row
+        }
+        for index in side.row.indices {
+            guard case .reference(let target) = side.row[index].value else { continue }
+            let entry = side.row[index]
+            side.row[index] = .init(
+                name: entry.name, value: final(target).map { .reference($0) } ?? .null,
+                stamp: entry.stamp)
+        }
+        for index in side.relationships.indices {
+            let members = side.relationships[index].members
+            side.relationships[index].members = members.compactMap(final)
         }
     }
 
@@ -170,7 +175,7 @@ extension StoreEngine {
     /// it is the store's values that are; nil where nothing is.
     private func discarded(
         _ operation: SaveOperation, _ settlement: Settlement, _ loaded: LoadedRow?,
-        _ changed: Set<Int>
+        _ changed: Set<Int>, isOfLinks: Bool
     ) -> (positions: [Int], written: [(position: Int, value: PropertyValue)], saveWins: Bool)? {
         var written: [(position: Int, value: PropertyValue)] = []
         var saveWins = true
@@ -194,8 +199,7 @@ extension StoreEngine {
         } else {
             positions = operation.values.map(\.position).sorted()
         }
-        let isOfValues = dropped(settlement, operation).isEmpty
-        if positions.isEmpty, operation.kind == .update, isOfValues, loaded?.isAlive ?? false {
+        if positions.isEmpty, operation.kind == .update, !isOfLinks, loaded?.isAlive ?? false {
             return nil
         }
         return (positions, written, saveWins)

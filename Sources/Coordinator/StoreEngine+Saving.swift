@@ -291,7 +291,8 @@ extension StoreEngine {
         if let loaded, operation.snapshot == nil, loaded.isAlive,
             request.mergePolicy == .overwrite || request.mergePolicy.leavesUnresolved
         {
-            operation.snapshot = try snapshot(of: loaded, before: changed, within: known)
+            operation.snapshot = try snapshot(
+                of: loaded, before: changed, within: known, &plan)
         }
         let settlement = OptimisticLocking.settle(
             operation, store: loaded, changedInStore: changed, policy: request.mergePolicy)
@@ -321,16 +322,18 @@ extension StoreEngine {
     /// - Parameter changed: the properties that have been written since, by whom that version's
     ///   writer did not know.
     private func snapshot(
-        of loaded: LoadedRow, before changed: Set<Int>, within known: VersionVector
+        of loaded: LoadedRow, before changed: Set<Int>, within known: VersionVector,
+        _ plan: inout SavePlan
     ) throws -> [PropertyValue]? {
-        let properties = loaded.table.entity.properties
-        let found = try reader().lastWrites(
-            of: Set(changed.map { properties[$0].name }), of: loaded.row, within: known,
-            scanLimit: Limits.snapshotTransactions, byteLimit: Limits.snapshotBytes)
+        // What it showed of a group may have been another member's.
+        guard loaded.eclipsed.isEmpty else { return nil }
         var columns = loaded.columns
-        for position in changed {
-            guard let former = found[properties[position].name] else { return nil }
-            columns[position] = former.value
+        for position in changed.sorted() {
+            let name = loaded.table.entity.properties[position].name
+            guard
+                let value = try plan.tail.value(of: name, of: loaded.row, within: known, self)
+            else { return nil }
+            columns[position] = value
         }
         return columns
     }

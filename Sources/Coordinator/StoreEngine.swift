@@ -52,11 +52,6 @@ final class StoreEngine {
     enum Limits {
         /// The longest save: what the mesh carries (Replication's bound), far below SQLite's.
         static let transactionBytes = 256 << 20
-        /// How much of the log is looked at for what an object was like that a save names by its
-        /// version: some milliseconds, for the writer waits.
-        static let snapshotTransactions = 500
-        /// The same in bytes.
-        static let snapshotBytes = 1 << 20
     }
 
     let database: Database

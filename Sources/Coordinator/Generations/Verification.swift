@@ -153,7 +153,9 @@ extension StoreReader {
         }
         let actors = try actors()
         // Whose delete these are is not written yet where it is staged.
-        let settled = try SuccessorTable.all(in: database).map { " AND " + $0.lacks("row") }
+        let settled = try SuccessorTable.all(in: database).map {
+            " AND " + $0.lacks("_tombstone.row")
+        }
         let tombstones = SQLStatement(
             try database.makeStatement(
                 sql: "SELECT row, entity, registers FROM _tombstone WHERE true\(settled.joined()) "

@@ -82,6 +82,10 @@ struct SavePlan {
     /// Objects whose operation the policy dropped, as the store has them.
     var dropped: [LoadedRow?] = []
     var droppedIDs: [ManagedObjectID] = []
+    /// What stale objects were like.
+    var tail = LogTail()
+    /// Rows that would have been inserted, by those that took their places.
+    private(set) var merged: [RowID: RowID] = [:]
 
     /// Planned rows by what they refer to, or once did; made when first asked for.
     private var referrers: [RowID: [RowID]]?
@@ -125,6 +129,7 @@ struct SavePlan {
     /// Lets another row take the place of one that the save was going to insert.
     mutating func merge(_ row: RowID, into other: RowID) {
         rows[row] = nil
+        merged[row] = other
         order.removeAll { $0 == row }
         for index in inserted.indices where inserted[index].row == row {
             let known = inserted[index]

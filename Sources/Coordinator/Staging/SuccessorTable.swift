@@ -47,7 +47,8 @@ struct SuccessorTable {
 
     /// The condition that a row has no successor, in SQL.
     ///
-    /// - Parameter row: the expression that names the row.
+    /// - Parameter row: the column that names the row, with its table's name, for a property of the
+    ///   hierarchy may have the same.
     func lacks(_ row: String) -> String {
         "NOT EXISTS (SELECT 1 FROM \(successors) WHERE _id = \(row))"
     }

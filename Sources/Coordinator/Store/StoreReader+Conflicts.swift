@@ -100,7 +100,13 @@ extension StoreReader {
     }
 
     /// The value before the sides of a conflict over one property, where the log still tells.
-    public func base(of conflict: Conflict) throws -> (dot: Dot, value: PropertyValue)? {
+    ///
+    /// - Parameters:
+    ///   - scanLimit: how many transactions are looked at, newest first.
+    ///   - byteLimit: how many bytes of them.
+    public func base(
+        of conflict: Conflict, scanLimit: Int = 100_000, byteLimit: Int = .max
+    ) throws -> (dot: Dot, value: PropertyValue)? {
         guard let property = conflict.property, conflict.kind == .update else { return nil }
         var common: VersionVector?
         for side in conflict.sides {
@@ -110,7 +116,9 @@ extension StoreReader {
             common = common?.meet(seen) ?? seen
         }
         guard let common else { return nil }
-        return try lastWrite(of: property, of: conflict.object, within: common)
+        return try lastWrite(
+            of: property, of: conflict.object, within: common, scanLimit: scanLimit,
+            byteLimit: byteLimit)
     }
 
     /// How many conflicts there are, by state and kind; open ones only.

@@ -142,28 +142,18 @@ extension StoreReader {
     /// - Parameters:
     ///   - seen: the causal past that all the writes have in common.
     ///   - scanLimit: how many transactions are looked at, newest first.
+    ///   - byteLimit: how many bytes of them.
     public func lastWrite(
         of property: String, of object: ManagedObjectID, within seen: VersionVector,
-        scanLimit: Int = 100_000
+        scanLimit: Int = 100_000, byteLimit: Int = .max
     ) throws -> (dot: Dot, value: PropertyValue)? {
-        try lastWrites(of: [property], of: object.row, within: seen, scanLimit: scanLimit)[property]
-    }
-
-    /// The same of several properties; without those of which the log does not tell.
-    ///
-    /// - Parameter byteLimit: how much of the log is looked at.
-    func lastWrites(
-        of properties: Set<String>, of row: RowID, within seen: VersionVector, scanLimit: Int,
-        byteLimit: Int = .max
-    ) throws -> [String: (dot: Dot, value: PropertyValue)] {
-        var found: [String: (dot: Dot, value: PropertyValue)] = [:]
         let actors = try actors()
         let statement = try database.prepared(
             "SELECT dot, bytes FROM _transaction ORDER BY position DESC LIMIT ?1")
         statement.bind(1, scanLimit)
         defer { statement.reset() }
         var left = byteLimit
-        while try found.count < properties.count && statement.step() {
+        while try statement.step() {
             let dot = try actors.dot(statement.integer(0))
             guard seen.contains(dot) else { continue }
             let bytes = statement.bytes(1)
@@ -171,19 +161,8 @@ extension StoreReader {
             if left < 0 { break }
             guard let logged = try? Transaction.decode(bytes) else { continue }
             let transaction = catalog.asOwn(logged)
-            for change in transaction.changes where change.row == row && change.target == nil {
-                let shape = transaction.shapes[change.shape]
-                let isWhole = change.kind == .insert || change.kind == .revival
-                let written = Dictionary(
-                    zip(shape.assigned + shape.carried, change.values)
-                ) { first, _ in first }
-                for property in properties where found[property] == nil {
-                    if let value = written[property] ?? (isWhole ? .null : nil) {
-                        found[property] = (dot, value)
-                    }
-                }
-            }
+            if let value = transaction.value(of: property, of: object.row) { return (dot, value) }
         }
-        return found
+        return nil
     }
 }

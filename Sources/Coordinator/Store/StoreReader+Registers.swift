@@ -90,7 +90,8 @@ extension StoreReader {
             // Rows that a staged transaction is going to delete have theirs already.
             let staged = try hidesRows() ? SuccessorTable.all(in: database) : []
             let alive = staged.map {
-                " AND NOT EXISTS (SELECT 1 FROM \(EntityTable.quote($0.root)) WHERE _id = row)"
+                " AND NOT EXISTS (SELECT 1 FROM \(EntityTable.quote($0.root)) "
+                    + "WHERE _id = _tombstone.row)"
             }
             sql =
                 "SELECT \(list) FROM _tombstone WHERE row > ?1\(alive.joined()) ORDER BY row LIMIT ?2"

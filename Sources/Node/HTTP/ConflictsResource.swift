@@ -15,6 +15,8 @@ struct ConflictsResource: Sendable {
         static let listedWithBases = 100
         /// How many transactions are looked through for each.
         static let transactionsForBase = 1_000
+        /// How many bytes of them.
+        static let bytesForBase = 1 << 20
         /// For how long that may go on in one list; it keeps one of the threads for reading.
         static let timeForBases = Duration.milliseconds(250)
     }
@@ -40,31 +42,14 @@ struct ConflictsResource: Sendable {
                 for conflict in conflicts {
                     var base: (dot: Dot, value: PropertyValue)?
                     if hasBases, ContinuousClock.now < deadline {
-                        base = try Self.recentBase(of: conflict, reader)
+                        base = try reader.base(
+                            of: conflict, scanLimit: Limits.transactionsForBase,
+                            byteLimit: Limits.bytesForBase)
                     }
                     listed.append(try renderer.json(conflict, base: base, entities.name))
                 }
                 return JSONWriter.bytes(of: ["conflicts": .array(listed)])
             })
-    }
-
-    /// The value before the sides of a conflict over one property, where one of the newest
-    /// transactions wrote it. ``StoreReader/base(of:)``, which one conflict is shown with, looks
-    /// through a hundred times as many.
-    private static func recentBase(
-        of conflict: Conflict, _ reader: StoreReader
-    ) throws -> (dot: Dot, value: PropertyValue)? {
-        guard let property = conflict.property, conflict.kind == .update else { return nil }
-        var common: VersionVector?
-        for side in conflict.sides {
-            guard let dot = side.dot, let seen = try reader.transaction(dot)?.transaction.seen
-            else { return nil }
-            common = common?.meet(seen) ?? seen
-        }
-        guard let common else { return nil }
-        return try reader.lastWrite(
-            of: property, of: conflict.object, within: common,
-            scanLimit: Limits.transactionsForBase)
     }
 
     private func query(_ request: HTTPRequestParts) throws(HTTPError) -> ConflictQuery {

@@ -11,6 +11,8 @@ extension StoreInterface {
         static let conflicts = 100
         /// Transactions that are looked through for each conflict.
         static let transactions = 1_000
+        /// Bytes of them.
+        static let bytes = 1 << 20
     }
 
     /// The entries that are asked for, newest first.
@@ -22,7 +24,12 @@ extension StoreInterface {
             let hasBases = found.count <= ListedBases.conflicts
             var listed: [JSONValue] = []
             for conflict in found {
-                let base = try hasBases ? Self.recentBase(of: conflict, reader) : nil
+                let base =
+                    try hasBases
+                    ? reader.base(
+                        of: conflict, scanLimit: ListedBases.transactions,
+                        byteLimit: ListedBases.bytes)
+                    : nil
                 listed.append(.object(encoder.conflict(conflict, base: base)))
             }
             return ["conflicts": .array(listed)]
@@ -70,24 +77,6 @@ extension StoreInterface {
         }
         query.isOpen = target["open"].map { $0 == "true" }
         return query
-    }
-
-    /// What was there before the sides of a conflict over one property, where one of the newest
-    /// transactions wrote it.
-    private static func recentBase(
-        of conflict: Conflict, _ reader: StoreReader
-    ) throws -> (dot: Dot, value: PropertyValue)? {
-        guard let property = conflict.property, conflict.kind == .update else { return nil }
-        var common: VersionVector?
-        for side in conflict.sides {
-            guard let dot = side.dot, let seen = try reader.transaction(dot)?.transaction.seen
-            else { return nil }
-            common = common?.meet(seen) ?? seen
-        }
-        guard let common else { return nil }
-        return try reader.lastWrite(
-            of: property, of: conflict.object, within: common,
-            scanLimit: ListedBases.transactions)
     }
 }
 

@@ -13,7 +13,8 @@ struct ComparedStore {
 
     /// Pins what the interface shows now; to be released.
     init(pinning interface: any ClientInterface) async throws {
-        let answer = try await interface.post("/v1/generations", .object(JSONObject()))
+        // The other side's objects are read meanwhile, however many there are.
+        let answer = try await interface.post("/v1/generations", ["leaseSeconds": .integer(3_600)])
         self.interface = interface
         token = answer.json.object?["token"]?.string ?? ""
         digest = answer.json.object?["digest"]?.string ?? ""

@@ -47,28 +47,33 @@ struct StoreComparison {
         // Nodes catch up with each other; files do not.
         let attempts = here is StoreInterface && there is StoreInterface ? 1 : 10
         for attempt in 1... {
-            let sides = (
-                try await ComparedStore(pinning: here), try await ComparedStore(pinning: there)
-            )
+            let one = try await ComparedStore(pinning: here)
+            let other: ComparedStore
+            do {
+                other = try await ComparedStore(pinning: there)
+            } catch {
+                await one.release()
+                throw error
+            }
             let outcome: Result<StoreComparison?, any Error>
             do {
                 outcome = .success(
-                    sides.0.vector == sides.1.vector
+                    one.vector == other.vector
                         ? try await compare(
-                            sides.0, sides.1, areSound: areSound,
+                            one, other, areSound: areSound,
                             entities: try ManagedObjectModel(json: model).entities)
                         : nil)
             } catch { outcome = .failure(error) }
-            await sides.0.release()
-            await sides.1.release()
+            await one.release()
+            await other.release()
             if let comparison = try outcome.get() { return comparison }
             if attempt >= attempts {
                 throw CommandFailure(
                     .failed,
                     """
                     \(here.name) and \(there.name) have not seen the same saves, so they are not \
-                    compared: \(sides.0.lacks(of: sides.1)) are missing in the first, \
-                    \(sides.1.lacks(of: sides.0)) in the second. Try again while nobody saves.
+                    compared: \(one.lacks(of: other)) are missing in the first, \
+                    \(other.lacks(of: one)) in the second. Try again while nobody saves.
                     """)
             }
             try await Task.sleep(for: .seconds(1))

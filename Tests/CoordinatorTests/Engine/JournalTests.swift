@@ -428,6 +428,81 @@ import Testing
         #expect(try a.value(id, "color") == .string("grey"))
     }
 
+    @Test(
+        "CD-13: of two values that a version's reader saw a policy choose from, neither is written")
+    func snapshotOfSiblings() throws {
+        let id = try shared("Tag")
+        try a.update(id, ["name": .string("one")])
+        try b.update(id, ["name": .string("two")])
+        try exchange(a, b)
+        // "two" is shown on both, and "one" came last to b.
+        for node in [a, b] {
+            let seen = try #require(try node.row(id)?.version)
+            try node.update(id, ["name": .string("then")])
+            let stale = try node.change(id, ["color": .string("red")], version: seen)
+            let error = #expect(throws: CoordinatorError.self) { try node.save(stale) }
+            #expect(error?.conflicts.first?.objectSnapshot == nil)
+            try node.save(stale, policy: .overwrite)
+            #expect(try node.value(id, "name") == .string("then"))
+        }
+    }
+
+    @Test("A later write that came with the closed conflict in one commit is later all the same")
+    func undoOverLaterWriteOfOneCommit() throws {
+        let id = try shared("Folder")
+        try a.update(id, ["name": .string("one")])
+        try b.update(id, ["name": .string("two")])
+        try a.take(from: b)
+        let seen = try a.onlyConflict().sides.compactMap(\.dot)
+        let side = try #require(seen.first)
+        _ = try a.coordinator.resolve(try a.onlyConflict().id, .side(side)) as SaveResult
+        try a.update(id, ["name": .string("later")])
+        try b.take(from: a)
+        for node in [a, b] {
+            let closed = try #require(try node.conflicts(isOpen: false).first)
+            #expect(
+                try node.code {
+                    _ = try node.coordinator.undo(closed.id, sides: seen) as SaveResult
+                }
+                    == .sidesChanged)
+        }
+    }
+
+    @Test("Changes of to-manys are undone over nothing that came later either")
+    func undoOfLinksOverLaterOnes() throws {
+        let note = try a.insert("Note", ["p": .string("first")])
+        let tags = [try a.insert("Tag"), try a.insert("Tag")].map(\.row)
+        let folder = try a.insert("Folder")
+        let old = try #require(try a.row(note)?.version)
+        let oldFolder = try #require(try a.row(folder)?.version)
+        try a.update(note, ["p": .string("store")])
+        try a.update(folder, ["size": .integer(5)])
+        func replacing(_ members: [RowID], _ name: String) -> [RelationshipOperation] {
+            [RelationshipOperation(name: name, kind: .replace, members: members)]
+        }
+        try a.save(
+            try a.change(note, [:], replacing([tags[0]], "tags"), version: old),
+            try a.change(folder, [:], replacing([note.row], "notes"), version: oldFolder),
+            policy: .rollback)
+        let lost = try a.conflicts(kind: .save, isOpen: nil)
+        #expect(lost.count == 2)
+        let other = try a.insert("Folder")
+        try a.save(
+            try a.change(
+                note, [:], [RelationshipOperation(name: "tags", kind: .add, members: [tags[1]])]))
+        try a.update(note, ["folder": .reference(other.row)])
+        for entry in lost {
+            #expect(
+                try a.code {
+                    _ =
+                        try a.coordinator.undo(entry.id, sides: entry.sides.compactMap(\.dot))
+                        as SaveResult
+                } == .sidesChanged, "\(entry.id)")
+        }
+        #expect(try a.members(note, "tags") == [tags[1]])
+        #expect(try a.members(other, "notes") == [note.row])
+    }
+
     @Test("Over a later write nobody undoes a closed conflict without having seen it")
     func undoOverLaterWrites() throws {
         let id = try shared("Folder")
