@@ -77,7 +77,8 @@ extension PersistentStoreCoordinator {
             let record = try relabel(incoming.path, as: identity, options)
             try record.write(incoming.path, files)
             let (vector, count, isJoined) = try carry(
-                from: former, identity, to: incoming.path, model: model, options)
+                from: former, identity, to: incoming.path, model: model, options,
+                moved: record.generation - UInt64(bitPattern: identity.generation))
             try former.close()
             try replace(path, by: incoming.path, keepsFormer: !identity.vector.isEmpty, files)
             // It is in place: what is left over is nothing without it, and is found at the next.
@@ -116,9 +117,11 @@ extension PersistentStoreCoordinator {
     }
 
     /// Brings into the copy what the former store has and it has not.
+    ///
+    /// - Parameter moved: how much later the copy's generations are than the former store's.
     private static func carry(
         from former: DatabaseQueue, _ identity: StoreIdentity, to copy: String,
-        model: ManagedObjectModel, _ options: Options
+        model: ManagedObjectModel, _ options: Options, moved: UInt64
     ) throws -> (VersionVector, count: Int, isJoined: Bool) {
         let coordinator = try PersistentStoreCoordinator(
             storeAt: copy, model: model, cluster: identity.cluster, node: identity.node,
@@ -131,7 +134,7 @@ extension PersistentStoreCoordinator {
         let count =
             isJoined
             ? try join(former, identity, into: coordinator)
-            : try send(former, identity, to: coordinator)
+            : try send(former, identity, to: coordinator, moved: moved)
         // One whose place the log has no more is told so when it reads on.
         for consumer in try coordinator.historyStatus().consumers {
             do {
@@ -149,9 +152,12 @@ extension PersistentStoreCoordinator {
     }
 
     /// Applies what the former store's log has beyond the copy.
+    ///
+    /// In the copy's log its transactions keep the generations that they had, moved like the
+    /// entries of the journal: those are kept for as long as the transactions of their time.
     private static func send(
         _ former: DatabaseQueue, _ identity: StoreIdentity,
-        to coordinator: PersistentStoreCoordinator
+        to coordinator: PersistentStoreCoordinator, moved: UInt64
     ) throws -> Int {
         var count = 0
         var position: Int64 = 0
@@ -161,10 +167,21 @@ extension PersistentStoreCoordinator {
                 try identity.transactions(of: $0, after: &position, beyond: known)
             }
             if page.isEmpty { return count }
-            if let (dot, reason) = try coordinator.apply(page).rejected.first {
+            let rejected = try coordinator.apply(page.map(\.transaction)).rejected
+            if let (dot, reason) = rejected.first {
                 throw CoordinatorError(
                     .limitExceeded,
                     "The copy cannot take this store's transaction \(dot): \(reason)")
+            }
+            try coordinator.maintainBlocking { engine in
+                let statement = try engine.database.prepared(
+                    "UPDATE _transaction SET generation = ?2 WHERE dot = ?1")
+                engine.group.wroteApart = true
+                for (transaction, generation) in page {
+                    statement.bind(1, engine.state.actors.integer(transaction.dot))
+                    statement.bind(2, Int64(bitPattern: generation + moved))
+                    try statement.run()
+                }
             }
             count += page.count
         }
@@ -316,13 +333,14 @@ struct StoreIdentity {
     /// - Parameter position: where the last call ended; 0 at first.
     func transactions(
         of database: Database, after position: inout Int64, beyond vector: VersionVector
-    ) throws -> [EncodedTransaction] {
+    ) throws -> [(transaction: EncodedTransaction, generation: UInt64)] {
         let statement = try database.prepared(
-            "SELECT position, dot, checksum, bytes FROM _transaction WHERE position > ?1 "
+            "SELECT position, dot, checksum, bytes, generation FROM _transaction "
+                + "WHERE position > ?1 "
                 + "ORDER BY position")
         statement.bind(1, position)
         defer { statement.reset() }
-        var found: [EncodedTransaction] = []
+        var found: [(EncodedTransaction, UInt64)] = []
         var bytesFound = 0
         while try statement.step() {
             position = statement.integer(0)
@@ -333,7 +351,7 @@ struct StoreIdentity {
             else {
                 throw CoordinatorError(.storeDamaged, "The log of \(path) is damaged.")
             }
-            found.append(encoded)
+            found.append((encoded, UInt64(bitPattern: statement.integer(4))))
             bytesFound += bytes.count
             if found.count == 1_000 || bytesFound >= 4 << 20 { break }
         }

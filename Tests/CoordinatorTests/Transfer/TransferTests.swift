@@ -237,6 +237,33 @@ import Testing
         #expect(again.transaction == outcome.transaction && again.token == outcome.token)
     }
 
+    @Test("What a carried save discarded is listed for as long as its transaction is there")
+    func carriedRecords() throws {
+        let tag = try donor.insert("Tag", ["name": .string("a")])
+        for _ in 0..<3 { _ = try donor.insert("Tag") }
+        try joiner.take(from: donor)
+        try joiner.coordinator.vouch()
+        let version = try #require(try joiner.row(tag)?.version)
+        // Three transactions; the second discards something, and is told of as of its own time.
+        try joiner.update(tag, ["name": .string("b")])
+        try joiner.save(
+            try joiner.change(tag, ["name": .string("c")], version: version),
+            try joiner.insertion("Tag"), policy: .mergeByPropertyStoreTrump)
+        _ = try joiner.insert("Tag")
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        joiner.close()
+        #expect(try install().carriedCount == 3)
+        try joiner.open()
+        func records() throws -> Int { try joiner.conflicts(kind: .save, isOpen: nil).count }
+        for kept in [3, 2] as [UInt64] {
+            try purge(joiner, keeping: kept)
+            #expect(try records() == 1, "of the last \(kept)")
+        }
+        try purge(joiner, keeping: 1)
+        #expect(try records() == 0)
+    }
+
     @Test("An answer goes with its transaction, which has a new place behind the log of a copy")
     func carriedAnswers() throws {
         for _ in 0..<3 { _ = try donor.insert("Tag") }
