@@ -1,22 +1,6 @@
 public import Merge
 import Synchronization
 
-/// What a context's save says beside its changes.
-public struct SaveOptions: Hashable, Sendable {
-    /// A name for the save, of 1 to 200 bytes of UTF-8: repeated under it, where its outcome was
-    /// unknown, it is not done again, for as long as history has it. Nil for none.
-    public var saveID: String?
-    /// Whether it decides over unresolved conflicts between nodes on what it writes. Without, such
-    /// a save is refused (`unresolvedConflict`).
-    public var resolvesConflicts: Bool
-
-    /// Describes a save.
-    public init(saveID: String? = nil, resolvesConflicts: Bool = false) {
-        self.saveID = saveID
-        self.resolvesConflicts = resolvesConflicts
-    }
-}
-
 extension ManagedObjectContext {
     /// Saves all pending changes as one transaction.
     ///

@@ -70,10 +70,7 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
             self.init(Code(rawValue: error.exitCode) ?? .failed, message)
             mayHaveHappened = error.code == .connectionReset || error.code == .timedOut
         case let error as CoordinatorError:
-            // A node answers with one status where history was purged and where a generation was.
-            let code =
-                error.code == .historyTokenExpired
-                ? Code.generationExpired : Code(rawValue: error.exitCode) ?? .failed
+            let code = Code(rawValue: error.exitCode) ?? .failed
             self.init(code, Self.advised(error.message, code, error.code.rawValue, nil))
         case let error as ModelError:
             self.init(.usage, "The model is wrong at \(error).")

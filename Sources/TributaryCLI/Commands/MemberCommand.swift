@@ -77,7 +77,8 @@ struct MemberJoinCommand: AsyncParsableCommand {
             Reads the new node's own configuration for its number, the addresses where others \
             reach it, and its public key. Start it afterwards with `tributary serve` and at least \
             one member among its peers; it takes all data from them, and refuses saves from \
-            when it hears a member until it has all that one had. For a member, this tells all others of its new addresses or key.
+            when it hears a member until it has all that one had. For a member, this tells all \
+            others of its new addresses or key.
             """)
 
     @Option(help: "The configuration of the node that joins, YAML.", completion: .file())

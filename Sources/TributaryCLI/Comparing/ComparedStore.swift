@@ -54,7 +54,7 @@ struct ComparedStore {
 
 /// What one store shows of one object, as far as equal stores must show the same: siblings that a
 /// collapse may have removed on one node alone are left out.
-struct ComparedObject: Equatable {
+struct ComparedObject {
     /// A property's value, and the transaction whose write it is.
     struct Shown: Equatable {
         let value: JSONValue
@@ -83,12 +83,7 @@ struct ComparedObject: Equatable {
         }.sorted { $0.0 < $1.0 }
     }
 
-    static func == (one: Self, other: Self) -> Bool {
-        one.id == other.id && one.isConflicted == other.isConflicted
-            && one.properties.elementsEqual(other.properties) { $0 == $1 }
-    }
-
-    /// Stands for all of it.
+    /// Stands for all of it where many are compared.
     var hash: UInt64 {
         var hasher = StableHasher()
         hasher.combine(id)

@@ -29,8 +29,8 @@ struct StoreComparison {
 
     /// Compares two nodes or files.
     ///
-    /// All objects are read from both, and of each object of one side some forty bytes are kept
-    /// meanwhile, unless the digests say that there is nothing to find.
+    /// All objects are read from both, hierarchy by hierarchy, and of those of one side identities
+    /// and hashes are kept meanwhile, unless the digests say that there is nothing to find.
     ///
     /// - Parameter areSound: whether both stores hold what their digests were kept of.
     /// - Throws: ``CommandFailure`` where they have different models, or come not to have seen the
