@@ -49,6 +49,9 @@ public struct SimulationOptions: Sendable {
     /// Whether half of the backups are made by the running node, as its command does, and not of its
     /// files; all else of a seed's plan is the same.
     public var hasBackups = true
+    /// Whether in a fifth of the runs with faults nodes come back with less than they had in the midst
+    /// of work, and go on at once; all else of a seed's plan is the same, though not what comes of it.
+    public var hasReturns = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

@@ -34,6 +34,27 @@ struct ReadmeTests {
         #expect(titles == ["Milk"])
     }
 
+    @Test("The upkeep that it names collects what was deleted, and keeps the history of it")
+    func upkeep() throws {
+        let store = try TestStore()
+        let coordinator = store.coordinator
+        let context = ManagedObjectContext(coordinator)
+        try context.performAndWait {
+            let item = context.insert("Item")
+            try context.save()
+            context.delete(item)
+            try context.save()
+        }
+
+        coordinator.maintain()
+        let stable = coordinator.durableVector
+        let collected = try coordinator.collect(stable: stable)
+        let tended = try coordinator.tendHistory(HistoryLimits(), HistoryKnowledge(stable: stable))
+
+        #expect(collected.tombstonesCollected == 1 && collected.isDone)
+        #expect(tended.purged == 0 && tended.isDone)
+    }
+
     @Test("The model in docs/DATA-MODEL.md is one")
     func model() throws {
         let page = URL(fileURLWithPath: #filePath)

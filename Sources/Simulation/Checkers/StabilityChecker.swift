@@ -54,6 +54,7 @@ struct StabilityChecker: Checker {
         case .collected(let node, let result):
             guard result.isDone, let stable = members[node]?.stable else { break }
             members[node]?.collected = stable
+        case .tended(let node, _, let tending, _): judge(tending, of: node)
         case .settled(let final, _):
             for node in final.keys.sorted() {
                 if let reading = final[node] { settle(reading, node, run) }
@@ -61,6 +62,17 @@ struct StabilityChecker: Checker {
         default: break
         }
         return findings.take()
+    }
+
+    /// Age alone takes nothing that a consumer has yet to read: only what is over its limit goes then.
+    private mutating func judge(_ tending: HistoryTending, of node: Int) {
+        guard let name = tending.expired.first,
+            tending.purgedBySize + tending.purgedUnstable == 0
+        else { return }
+        findings.note(
+            "unread",
+            "\(Telling.node(node)) purged history by its age: expected it kept for the consumer "
+                + "\(name), found that its place is gone")
     }
 
     // MARK: Lives

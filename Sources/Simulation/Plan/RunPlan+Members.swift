@@ -91,7 +91,8 @@ extension RunPlan {
         add(.retire(node: node, cut: cut, away: away), at: time, &generator)
     }
 
-    private mutating func drawWork(
+    /// Draws work of clients at one node within a time.
+    mutating func drawWork(
         at node: Int, from first: UInt64, to last: UInt64, count: Int,
         _ generator: inout SeededGenerator
     ) {

@@ -72,6 +72,7 @@ struct RunPlan {
         if options.hasTransfers { drawHistory(options) }
         if options.hasGroupsOfOne { drawGroups(options) }
         if options.hasPartialMeshes { drawStrangers() }
+        if options.hasFaults, options.hasReturns { drawReturns() }
         // Sorting is stable by time and then by seed, so no order hangs on how it was drawn.
         events.sort { ($0.milliseconds, $0.seed) < ($1.milliseconds, $1.seed) }
     }

@@ -796,14 +796,17 @@ final class SimulatedProcess {
         return reading
     }
 
-    /// What is wrong with the store by itself; nil where it cannot be read.
-    func verify() -> [String]? {
+    /// Lets the store be judged by itself, unless it cannot be read.
+    func verifyAndObserve() {
         let result = run { try $0.verify() }
         noteReadFailure(result)
-        guard let report = try? result.get() else { return nil }
-        if report.isOK { return [] }
-        return report.differences.isEmpty
+        guard let report = try? result.get(), !report.isOK else { return }
+        let differences =
+            report.differences.isEmpty
             ? ["its digest is not that of its rows"] : report.differences
+        for difference in differences {
+            world.violate(1, "node \(self.name) does not verify: \(difference)")
+        }
     }
 
     /// Makes a backup as a client asks for one; nil where that failed.

@@ -44,5 +44,7 @@ extension World {
             settle(machine)
         }
         start(machine)
+        // What is amiss with it may be purged before the end.
+        machine.process?.verifyAndObserve()
     }
 }

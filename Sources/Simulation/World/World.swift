@@ -514,9 +514,7 @@ final class World {
                 continue
             }
             final[process.machine.number] = reading
-            for difference in process.verify() ?? [] {
-                violate(1, "node \(process.name) does not verify: \(difference)")
-            }
+            process.verifyAndObserve()
             if isReopened { note(reading, of: process.machine) }
         }
         observe(.settled(final: final, isReopened: isReopened))

@@ -408,6 +408,28 @@ struct HistoryCheckerTests {
         #expect(told == "")
     }
 
+    @Test("Law 8: history that a consumer has not read goes by its size, and not by its age")
+    func unread() throws {
+        func found(_ change: @escaping (inout HistoryTending) -> Void) throws -> String {
+            try afterSharing { _ in
+                var tending = HistoryTending()
+                tending.purgedByAge = 1
+                change(&tending)
+                let status = HistoryStatus(
+                    transactions: 1, bytes: 10, oldest: nil, closedRecords: 0, consumers: [])
+                return [.tended(node: 0, limits: .init(), tending: tending, status: status)]
+            }
+        }
+        #expect(try found { _ in } == "")
+        #expect(
+            try found {
+                $0.expired = ["reader"]
+                $0.purgedBySize = 1
+            } == "")
+        #expect(
+            try found { $0.expired = ["reader"] }.contains("kept for the consumer reader"))
+    }
+
     @Test("Law 8: stable too early, shrinking, followed by a concurrent write: caught")
     func stabilityViolations() throws {
         let early = try afterSharing(isDurable: false) { _ in [stable([(first, 1)])] }

@@ -777,6 +777,7 @@ struct RegressionTests {
         options.hasPartialMeshes = regression.hasConsumersToBackups
         options.hasShortJournals = regression.hasConsumersToBackups
         options.hasBackups = regression.hasConsumersToBackups
+        options.hasReturns = false
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
