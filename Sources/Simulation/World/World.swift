@@ -122,6 +122,7 @@ final class World {
     }
 
     func violate(_ law: Int, _ text: String) {
+        let text = named(text)
         trace { "VIOLATION of law \(law): \(text)" }
         guard report.violations.count < 20 else { return }
         report.violations.append(Violation(law: law, milliseconds: milliseconds, text: text))
@@ -129,7 +130,14 @@ final class World {
 
     func trace(_ line: () -> String) {
         guard options.isTraced else { return }
-        report.trace.append("\(milliseconds) ms  \(line())")
+        report.trace.append("\(milliseconds) ms  \(named(line()))")
+    }
+
+    /// A line with its paths as every run of a seed has them: disks are numbered through a process.
+    private func named(_ line: String) -> String {
+        machines.reduce(line) {
+            $0.replacing($1.disk.path(""), with: "/node-\($1.number + 1)/")
+        }
     }
 
     /// Counts a fault that has struck.
