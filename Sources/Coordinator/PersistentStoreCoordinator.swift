@@ -403,6 +403,7 @@ public final class PersistentStoreCoordinator: Sendable {
     /// - Throws: ``CoordinatorError``: `limitExceeded` where too many generations are pinned.
     public func pinCurrentGeneration() throws -> GenerationPin {
         if let writer, let pin = pins.pin(generation: writer.current.token.generation) {
+            pin.renew(at: options.monotonicMilliseconds())
             return pin
         }
         guard let writablePool else {

@@ -8,20 +8,28 @@ import Synchronization
 public final class GenerationPin: Sendable {
     /// The generation that is held.
     public let token: QueryGenerationToken
-    /// When it was taken, in milliseconds of the coordinator's monotonic clock.
-    public let pinnedAtMilliseconds: UInt64
     private let snapshot: Mutex<DatabaseSnapshot?>
+    private let pinnedAt: Mutex<UInt64>
 
     init(
         token: QueryGenerationToken, snapshot: DatabaseSnapshot, pinnedAtMilliseconds: UInt64
     ) {
         self.token = token
         self.snapshot = Mutex(snapshot)
-        self.pinnedAtMilliseconds = pinnedAtMilliseconds
+        pinnedAt = Mutex(pinnedAtMilliseconds)
     }
+
+    /// When it was taken, in milliseconds of the coordinator's monotonic clock; by whoever took it
+    /// last, where several share it.
+    public var pinnedAtMilliseconds: UInt64 { pinnedAt.withLock(\.self) }
 
     /// Whether the generation was given up.
     public var isExpired: Bool { snapshot.withLock { $0 == nil } }
+
+    /// Whoever shares it has it for as long as one who takes it first.
+    func renew(at milliseconds: UInt64) {
+        pinnedAt.withLock { $0 = max($0, milliseconds) }
+    }
 
     /// Gives the generation up: from now on reads throw, and never answer from another.
     func expire() { snapshot.withLock { $0 = nil } }
@@ -51,6 +59,7 @@ final class PinRegistry: Sendable {
 
     private let entries = Mutex<[UInt64: Entry]>([:])
 
+    /// The living pin of a generation; nil where none is.
     func pin(generation: UInt64) -> GenerationPin? {
         entries.withLock { entries in
             guard let pin = entries[generation]?.pin, !pin.isExpired else { return nil }
@@ -62,7 +71,10 @@ final class PinRegistry: Sendable {
     func add(_ pin: GenerationPin) throws -> GenerationPin {
         try entries.withLock { entries in
             entries = entries.filter { $0.value.pin.map { !$0.isExpired } ?? false }
-            if let shared = entries[pin.token.generation]?.pin { return shared }
+            if let shared = entries[pin.token.generation]?.pin {
+                shared.renew(at: pin.pinnedAtMilliseconds)
+                return shared
+            }
             guard entries.count < Limits.pins else {
                 throw CoordinatorError(
                     .limitExceeded, "\(Limits.pins) generations are pinned already; release some.")

@@ -11,6 +11,8 @@ public struct ConflictQuery: Hashable, Sendable {
     public var row: RowID?
     /// Only of this kind.
     public var kind: ConflictKind?
+    /// Only where the object breaks this rule of the model as it is shown.
+    public var violation: ConflictViolation?
     /// Only open, or only closed.
     public var isOpen: Bool?
     /// The most entries, 1...10,000.
@@ -19,12 +21,14 @@ public struct ConflictQuery: Hashable, Sendable {
     /// Describes what is wanted; without arguments the newest 100 of all.
     public init(
         state: ConflictState? = nil, entity: String? = nil, row: RowID? = nil,
-        kind: ConflictKind? = nil, isOpen: Bool? = nil, limit: Int = 100
+        kind: ConflictKind? = nil, violation: ConflictViolation? = nil, isOpen: Bool? = nil,
+        limit: Int = 100
     ) {
         self.state = state
         self.entity = entity
         self.row = row
         self.kind = kind
+        self.violation = violation
         self.isOpen = isOpen
         self.limit = min(max(limit, 1), 10_000)
     }
@@ -47,16 +51,27 @@ extension StoreReader {
             texts.append(kind.rawValue)
             terms.append("kind = ?\(texts.count)")
         }
+        if query.violation != nil {
+            let kinds = [ConflictKind.dangling, .count].map { "'\($0.rawValue)'" }
+            terms.append("kind IN (\(kinds.joined(separator: ", ")))")
+        }
         if let isOpen = query.isOpen { terms.append(isOpen ? "closed = 0" : "closed > 0") }
         if let row = query.row { terms.append("row = \(row.rawValue)") }
+        // What is broken is told by the record alone, so it is looked for among all.
+        let limit = query.violation == nil ? "LIMIT \(query.limit)" : ""
         let filter = terms.isEmpty ? "" : "WHERE " + terms.joined(separator: " AND ")
         let statement = SQLStatement(
             try database.makeStatement(
                 sql: "SELECT id, closed, opened, record FROM _conflict \(filter) "
-                    + "ORDER BY position DESC LIMIT \(query.limit)"))
+                    + "ORDER BY position DESC \(limit)"))
         for (index, text) in texts.enumerated() { statement.bind(Int32(index + 1), text) }
         var result: [Conflict] = []
-        while try statement.step() { result.append(try decodeConflict(statement)) }
+        while result.count < query.limit, try statement.step() {
+            let conflict = try decodeConflict(statement)
+            if let violation = query.violation, conflict.violation != violation { continue }
+            result.append(conflict)
+        }
+        statement.reset()
         return try result.map(withAuthors)
     }
 

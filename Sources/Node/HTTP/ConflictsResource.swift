@@ -29,7 +29,8 @@ struct ConflictsResource: Sendable {
     // MARK: Reading
 
     func list(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
-        try request.allowParameters("state", "entity", "object", "kind", "open", "limit")
+        try request.allowParameters(
+            "state", "entity", "object", "kind", "violation", "open", "limit")
         let query = try query(request)
         let renderer = renderer
         return .json(
@@ -66,6 +67,13 @@ struct ConflictsResource: Sendable {
                 throw .malformed("\"kind\" must be one of \(kinds).")
             }
             query.kind = kind
+        }
+        if let text = request.parameter("violation") {
+            guard let violation = ConflictViolation(rawValue: text) else {
+                let rules = ConflictViolation.allCases.map(\.rawValue).joined(separator: ", ")
+                throw .malformed("\"violation\" must be one of \(rules).")
+            }
+            query.violation = violation
         }
         if let name = request.parameter("entity") {
             guard services.model.entity(named: name) != nil else {
@@ -135,7 +143,7 @@ struct ConflictsResource: Sendable {
         return try await SaveResource(services: services).answer(to: result)
     }
 
-    private static func sides(_ fields: JSONFields) throws(HTTPError) -> [Dot]? {
+    static func sides(_ fields: JSONFields) throws(HTTPError) -> [Dot]? {
         guard let texts = try fields.strings("sides") else { return nil }
         var dots: [Dot] = []
         for text in texts {
@@ -145,7 +153,7 @@ struct ConflictsResource: Sendable {
         return dots
     }
 
-    private func resolution(
+    func resolution(
         of id: ConflictID, _ fields: JSONFields
     ) async throws -> ConflictResolution {
         let kinds = ["side", "values", "policy", "delete", "change"].filter { fields[$0] != nil }

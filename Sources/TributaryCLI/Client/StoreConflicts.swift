@@ -63,6 +63,13 @@ extension StoreInterface {
             }
             query.kind = known
         }
+        if let violation = target["violation"] {
+            guard let known = ConflictViolation(rawValue: violation) else {
+                let rules = ConflictViolation.allCases.map(\.rawValue).joined(separator: ", ")
+                throw CommandFailure.usage("--violation is one of \(rules).")
+            }
+            query.violation = known
+        }
         if let entity = target["entity"] {
             guard coordinator.model.entity(named: entity) != nil else {
                 throw CommandFailure.noEntity(entity, in: coordinator.model)

@@ -108,6 +108,29 @@ import Testing
         #expect(try node.code { _ = try names(pin) } == .queryGenerationExpired)
     }
 
+    @Test("Whoever pins what another has pinned has it for as long as one who pins it first")
+    func agedAndShared() throws {
+        let now = Mutex<UInt64>(5_000)
+        node.close()
+        node.configure = {
+            $0.pinLimitMilliseconds = 1_000
+            $0.monotonicMilliseconds = { now.withLock { $0 } }
+        }
+        try node.open()
+        let first = try node.coordinator.pinCurrentGeneration()
+        now.withLock { $0 += 900 }
+        let second = try node.coordinator.pinCurrentGeneration()
+        #expect(first === second)
+        _ = try node.insert("Tag")
+        now.withLock { $0 += 1_000 }
+        // To read through a pin is not to pin.
+        #expect(try node.coordinator.pin(second.token) === second)
+        #expect(node.coordinator.maintain() == 0)
+        now.withLock { $0 += 1 }
+        #expect(node.coordinator.maintain() == 1)
+        #expect(second.isExpired)
+    }
+
     @Test("The log's space is used again once no pin holds it")
     func reclaimed() throws {
         let id = try node.insert("Tag")

@@ -116,6 +116,14 @@ struct ConflictContractTests {
             #expect(
                 gone["conflicts.0.violation"] == .string("missingMandatoryProperty"),
                 "\(gone.text)")
+            for rule in ["missingMandatoryProperty", "relationshipExceedsMaximumCount"] {
+                let found = try await node.ask("GET", "/v1/conflicts?violation=\(rule)&limit=1")
+                #expect(found["conflicts.0.violation"] == .string(rule), "\(found.text)")
+            }
+            let none = try await node.ask(
+                "GET", "/v1/conflicts?violation=relationshipLacksMinimumCount")
+            #expect(none["conflicts"] == .array([]))
+            #expect(try await node.ask("GET", "/v1/conflicts?violation=x").status == 400)
             let many = try await node.ask("GET", "/v1/conflicts?kind=count")
             let id = "Person.\(rows[1]).pets.count"
             #expect(many["conflicts.0.id"] == .string(id), "\(many.text)")

@@ -18,6 +18,13 @@ struct ConflictsListCommand: AsyncParsableCommand {
     @Option(help: "update, delete, row, uniqueness, dangling, link, count or save.")
     var kind: String?
 
+    @Option(
+        help: """
+            Only where the object breaks this rule of the model: missingMandatoryProperty, \
+            relationshipLacksMinimumCount or relationshipExceedsMaximumCount.
+            """)
+    var violation: String?
+
     @Option(help: "true for open ones only, false for closed ones only.")
     var open: Bool?
 
@@ -36,8 +43,8 @@ struct ConflictsListCommand: AsyncParsableCommand {
     func run() async throws {
         let interface = try source.open()
         let path = RequestPath("conflicts").adding("state", state).adding("entity", entity)
-            .adding("object", object).adding("kind", kind).adding("open", open.map { "\($0)" })
-            .adding("limit", String(limit))
+            .adding("object", object).adding("kind", kind).adding("violation", violation)
+            .adding("open", open.map { "\($0)" }).adding("limit", String(limit))
         let answer = try await interface.get(path.description)
         interface.show(answer, asJSON: source.json) { answer, terminal in
             let conflicts = (answer["conflicts"]?.array ?? []).compactMap(\.object)
