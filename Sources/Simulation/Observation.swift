@@ -28,8 +28,9 @@ enum Observation {
     case pinned(node: Int, pin: Int, reading: Reading)
     /// A client read a pinned generation again.
     case pinRead(node: Int, pin: Int, reading: Reading)
-    /// A pinned generation was given up; whoever reads it is told so.
-    case pinExpired(node: Int, pin: Int)
+    /// A pinned generation was given up; whoever reads it is told so. It is due where the pin is old,
+    /// or the log may be long.
+    case pinExpired(node: Int, pin: Int, isDue: Bool)
     /// A context saved: what it had fetched, what it changed, and what became of it.
     case contextSaved(node: Int, record: ContextRecord)
     /// A process ended, and what became of its disk.

@@ -33,6 +33,9 @@ public struct SimulationOptions: Sendable {
     /// Whether in a quarter of the runs to-manys have least and greatest counts; all else of a seed's
     /// plan is the same, though not what comes of it.
     public var hasCounts = true
+    /// Whether in a sixth of the runs some to-ones must lead to something; all else of a seed's plan is
+    /// the same, though not what comes of it.
+    public var hasDemanded = true
     /// Whether somebody reads histories by name, and some are kept for a short time, in runs in which
     /// some are short.
     public var hasConsumers = true

@@ -10,6 +10,8 @@ extension ReferenceModel {
         public let isUnresolved: Bool
         /// The transactions that wrote its sides.
         public let sides: Set<Dot>
+        /// The rule of the model that the object breaks as it is shown; nil for none.
+        public var violation: String?
     }
 
     /// The names of the conflicts that somebody must decide (DESIGN section 10).
@@ -35,14 +37,16 @@ extension ReferenceModel {
             // Of a dead row only its existence is in conflict.
             guard row.isAlive else { continue }
             for (name, register) in row.registers {
-                if row.policy.granularity == .property, isInConflict(register, name, of: row) {
+                if !row.policy.isByRow, isInConflict(register, name, of: row) {
                     result.append(open("\(place).\(name)", register.policy, register.siblings))
                 }
                 if row.isVisible, !register.raw.isNull, register.shown.isNull {
                     result.append(
                         OpenConflict(
                             id: "\(place).\(name).target", isUnresolved: false,
-                            sides: [register.winner.dot]))
+                            sides: [register.winner.dot],
+                            violation: demands(row.entity, name) ? "missingMandatoryProperty" : nil
+                        ))
                 }
             }
         }
@@ -64,21 +68,26 @@ extension ReferenceModel {
                 let least = max(description.minimumCount, description.isOptional ? 0 : 1)
                 let most = description.maximumCount > 0 ? description.maximumCount : .max
                 if least == 0, most == .max { return nil }
-                if (least...max(least, most)).contains(members(id, relationship.name).count) {
-                    return nil
-                }
+                let count = members(id, relationship.name).count
+                if (least...max(least, most)).contains(count) { return nil }
                 return OpenConflict(
                     id: "\(row.entity.name).\(id).\(relationship.name).count",
-                    isUnresolved: false, sides: [])
+                    isUnresolved: false, sides: [],
+                    violation: count < least
+                        ? "relationshipLacksMinimumCount" : "relationshipExceedsMaximumCount")
             }
         }
+    }
+
+    private func demands(_ entity: ManagedObjectModel.Entity, _ name: String) -> Bool {
+        entity.position(of: name).map { !entity.properties[$0].isOptional } ?? false
     }
 
     /// Whether the siblings of a row's existence differ: in whether there is a row, and under a
     /// row-grained policy in what it holds.
     private func isInConflict(_ row: ReferenceRow) -> Bool {
         if row.isDisputed { return true }
-        guard row.policy.granularity == .row, row.isAlive else { return false }
+        guard row.policy.isByRow, row.isAlive else { return false }
         return row.entity.properties.contains { property in
             Set(row.existence.map { value(property, of: row.entity, in: $0) }).count > 1
         }
@@ -98,6 +107,6 @@ extension ReferenceModel {
         _ id: String, _ policy: MergePolicy, _ siblings: [ReferenceWrite]
     ) -> OpenConflict {
         OpenConflict(
-            id: id, isUnresolved: policy.leavesUnresolved, sides: Set(siblings.map(\.dot)))
+            id: id, isUnresolved: policy.asksSomebody, sides: Set(siblings.map(\.dot)))
     }
 }

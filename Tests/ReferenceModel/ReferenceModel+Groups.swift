@@ -150,16 +150,16 @@ extension ReferenceModel {
             constraint.contains { entity.properties[$0].name == name }
         }
         let policy = entity.policies.entity
-        guard let position = entity.position(of: name), !isKey, !policy.leavesUnresolved,
-            !entity.policies.properties[position].leavesUnresolved
+        guard let position = entity.position(of: name), !isKey, !policy.asksSomebody,
+            !entity.policies.properties[position].asksSomebody
         else { return }
         let members = ([row] + found.eclipsed).compactMap { id in own[id].map { (id, $0) } }
-            .filter { $0.1.entity.policies.entity.granularity == policy.granularity }
+            .filter { $0.1.entity.policies.entity.isByRow == policy.isByRow }
         let choice = entity.policies.properties[position].stands
         typealias Candidate = (row: RowID, write: ReferenceWrite, raw: PropertyValue?)
         let candidates = members.compactMap { id, member -> Candidate? in
             let isSame = declarer(name, of: member.entity) == declarer(name, of: entity)
-            if policy.granularity == .row {
+            if policy.isByRow {
                 guard let any = member.registers.first?.value else { return nil }
                 return (id, any.winner, isSame ? member.registers[name]?.raw : nil)
             }
@@ -210,7 +210,7 @@ extension ReferenceModel {
                 result.append(
                     OpenConflict(
                         id: "\(found.entity.name).\(row).unique.\(names.joined(separator: "."))",
-                        isUnresolved: found.entity.policies.entity.leavesUnresolved,
+                        isUnresolved: found.entity.policies.entity.asksSomebody,
                         sides: Set(sides)))
             }
         }

@@ -170,7 +170,7 @@ public struct ReferenceModel: Sendable {
         in write: ReferenceWrite
     ) -> PropertyValue? {
         if let value = write.values[property.name] { return value }
-        guard !write.isDeath, write.isWhole || entity.policies.isRowGrained else { return nil }
+        guard !write.isDeath, write.isWhole || entity.policies.entity.isByRow else { return nil }
         let writers = models[write.modelHash]?.entity(named: entity.name) ?? entity
         return writers.position(of: property.name) == nil ? property.defaultValue : .null
     }
@@ -190,7 +190,7 @@ public struct ReferenceModel: Sendable {
             isAlive = ReferenceWrite.choose(existence, policy.stands)?.isDeath == false
         }
         var registers: [String: ReferenceRegister] = [:]
-        if policy.granularity == .row {
+        if policy.isByRow {
             // Who wins wins whole; a delete that wins leaves nothing to show.
             let winner = ReferenceWrite.choose(living, policy.stands)
             for property in entity.properties where isAlive {
@@ -233,7 +233,7 @@ public struct ReferenceModel: Sendable {
         let named = newest.flatMap { models[$0.modelHash]?.link(named: key.name) }
         let policy = (named ?? model.link(named: key.name))?.policy ?? .error
         let isMade =
-            policy.leavesUnresolved
+            policy.asksSomebody
             ? siblings.contains { !$0.isDeath }
             : ReferenceWrite.choose(siblings, policy.stands)?.isDeath == false
         return ReferenceLink(

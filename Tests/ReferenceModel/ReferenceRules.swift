@@ -12,6 +12,22 @@ extension MergePolicy {
         case .mergeByPropertyObjectTrump, .overwrite: .latest
         }
     }
+
+    /// Whether a row and its values are one register, and not each value by itself.
+    var isByRow: Bool {
+        switch self {
+        case .errorByRow, .rollback, .overwrite: true
+        case .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump: false
+        }
+    }
+
+    /// Whether nobody wins, and what differs waits for somebody to resolve it.
+    var asksSomebody: Bool {
+        switch self {
+        case .error, .errorByRow: true
+        case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .rollback, .overwrite: false
+        }
+    }
 }
 
 extension Stamp {

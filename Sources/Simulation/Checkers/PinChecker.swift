@@ -1,7 +1,8 @@
 internal import Coordinator
 internal import Merge
 
-/// Law 5: a pinned generation never changes, and once given up it is never answered from.
+/// Law 5: a pinned generation never changes, is given up only when it is too old or its log too long,
+/// and once given up it is never answered from.
 struct PinChecker: Checker {
     let law = 5
 
@@ -21,7 +22,14 @@ struct PinChecker: Checker {
             ended[number] = nil
         case .pinRead(let node, let number, let reading):
             check(reading, node, number, run.model)
-        case .pinExpired(_, let number): end(number, "it was given up")
+        case .pinExpired(let node, let number, let isDue):
+            if !isDue {
+                findings.note(
+                    "early",
+                    "\(Telling.node(node)) pin \(number): expected it kept, for it is neither old "
+                        + "nor is the log long, found it given up")
+            }
+            end(number, "it was given up")
         case .ended(let node, _):
             for number in pins.keys.sorted() where pins[number]?.node == node {
                 end(number, "its process ended")

@@ -28,6 +28,8 @@ enum SimulationModel {
         /// The least and the greatest count of to-manys, taken in turn by those there are; a nil
         /// stands for one without.
         var counts: [ClosedRange<Int>?] = []
+        /// The to-ones that must lead to something, by their names.
+        var demanded: Set<String> = []
         /// What the next model has otherwise; nil for the first.
         var next: NextChoices?
     }
@@ -74,6 +76,14 @@ enum SimulationModel {
         }
     }
 
+    /// Draws which to-ones must lead to something; none in five of six cases.
+    static func drawDemanded(_ seed: UInt64) -> Set<String> {
+        var generator = SeededGenerator(seed: seed &* 0xE703_7ED1_A0B4_28DB &+ 41)
+        guard generator.chance(in: 6) else { return [] }
+        let drawn = ["folder", "holder"].filter { _ in generator.chance(2, in: 3) }
+        return drawn.isEmpty ? ["folder"] : Set(drawn)
+    }
+
     /// The model of choices that were drawn.
     static func made(_ choices: Choices) -> ManagedObjectModel {
         do {
@@ -108,6 +118,7 @@ enum SimulationModel {
         override(&entities, choices.overrides)
         if let unique = choices.unique { entities += Self.unique(unique) }
         count(&entities, choices.counts)
+        demand(&entities, choices.demanded)
         if let next = choices.next { advance(&entities, next) }
         return try ManagedObjectModel(entities: entities)
     }
@@ -154,6 +165,16 @@ enum SimulationModel {
                     entities[place].relationships[number].maximumCount = bounds.upperBound
                 }
                 next += 1
+            }
+        }
+    }
+
+    private static func demand(_ entities: inout [EntityDescription], _ names: Set<String>) {
+        if names.isEmpty { return }
+        for place in entities.indices {
+            for number in entities[place].relationships.indices
+            where names.contains(entities[place].relationships[number].name) {
+                entities[place].relationships[number].isOptional = false
             }
         }
     }

@@ -88,7 +88,7 @@ extension SimulatedProcess {
         rememberJournal()
         guard isAlive else { return }
         let result = run { try $0.tendHistory(limits, knowledge) }
-        guard case .success(let tended) = result else { return }
+        guard let tended = succeeds(result, at: "tend its history") else { return }
         if tended.purgedUnstable > 0 { met(.historyPurged) }
         if case .consumer = tended.hold { met(.historyKept) }
         let purged = run { try $0.read { try $0.purgedVector } }

@@ -16,6 +16,8 @@ final class SimulatedProcess {
     let life: Int
     /// How many faults had struck the disk before it began.
     let faultsBefore: UInt64
+    /// How many writes the disk had refused before it began, for it was full.
+    private let refusalsBefore: UInt64
     /// How many syncs of the disk had failed before it began.
     let failedSyncsBefore: UInt64
     let coordinator: PersistentStoreCoordinator
@@ -60,7 +62,7 @@ final class SimulatedProcess {
     private var heldDots: [Dot] = []
     /// How many pulls there had been when transactions began to wait for others.
     private var pullsAtGap: UInt64?
-    private var pins: [Int: (pin: GenerationPin, reading: Reading)] = [:]
+    private var pins: [Int: (pin: GenerationPin, reading: Reading, since: UInt64)] = [:]
 
     private struct EarlyRead {
         var id: UInt64
@@ -84,6 +86,7 @@ final class SimulatedProcess {
         machine.lives += 1
         life = machine.lives
         faultsBefore = machine.disk.faultCount
+        refusalsBefore = machine.disk.refusalCount
         failedSyncsBefore = machine.disk.count(of: .syncError)
         self.startedAt = startedAt
         openedAt = world.milliseconds
@@ -450,7 +453,7 @@ final class SimulatedProcess {
         guard now >= nextDurableAt + interval else { return }
         isDurabilityAsked = false
         nextDurableAt = now
-        guard case .success = run({ try $0.makeDurable() }), isAlive else { return }
+        guard succeeds(run { try $0.makeDurable() }, at: "make durable") != nil else { return }
         guard let token = try? coordinator.currentToken,
             let digest = try? coordinator.currentDigest,
             let membership = try? coordinator.membership
@@ -467,9 +470,8 @@ final class SimulatedProcess {
     private func recordIfDue(_ now: UInt64) {
         guard state.recorded != state.durable, now >= nextRecordAt else { return }
         nextRecordAt = now + machine.settings.recordMilliseconds
-        guard case .success(let recorded) = run({ try $0.recordStanding() }), isAlive else {
-            return
-        }
+        guard let recorded = succeeds(run { try $0.recordStanding() }, at: "record its standing")
+        else { return }
         state.recorded.join(recorded)
         feed(.committed([], state: state, now: now))
     }
@@ -478,11 +480,8 @@ final class SimulatedProcess {
         nextCollectionAt = now + machine.settings.collectionMilliseconds
         guard !isCollected, stable != VersionVector() else { return }
         let limit = machine.settings.collectionLimit
-        guard
-            case .success(let result) = run({
-                try $0.collect(stable: self.stable, limit: limit)
-            })
-        else { return }
+        let collected = run { try $0.collect(stable: self.stable, limit: limit) }
+        guard let result = succeeds(collected, at: "collect") else { return }
         isCollected = result.isDone
         if result.siblingsCollapsed > 0 { met(.siblingCollapsed) }
         if result.tombstonesCollected > 0 { met(.tombstoneCollected) }
@@ -615,8 +614,8 @@ final class SimulatedProcess {
                         now: $0.world.milliseconds))
                 $0.answerReads()
             }
-        case .failure(let error):
-            world.trace { "node \(self.name) cannot apply: \(error)" }
+        case .failure:
+            _ = succeeds(result, at: "apply")
             later(handover()) {
                 $0.feed(.applied(state: $0.state, rejected: [], now: $0.world.milliseconds))
             }
@@ -635,9 +634,8 @@ final class SimulatedProcess {
             }
         }
         guard isAlive else { return }
-        if case .failure(let error) = result {
-            world.trace { "node \(self.name) cannot read its log: \(error)" }
-            met(.readFailed)
+        if case .failure = result {
+            noteReadFailure(result)
             read = EarlyRead(id: id, transactions: [], reachedEnd: false, ownSequence: 0)
         }
         later(handover()) {
@@ -825,9 +823,26 @@ final class SimulatedProcess {
     }
 
     private func noteReadFailure(_ result: Result<some Any, any Error>) {
-        guard isAlive, case .failure(let error) = result else { return }
-        world.trace { "node \(self.name) cannot read: \(error)" }
+        guard isAlive, case .failure = result else { return }
+        _ = succeeds(result, at: "read")
         met(.readFailed)
+    }
+
+    /// What came of something that goes well wherever the disk does; nil where it failed, or where
+    /// the process ended over it.
+    func succeeds<Value>(_ result: Result<Value, any Error>, at what: String) -> Value? {
+        guard isAlive else { return nil }
+        switch result {
+        case .success(let value): return value
+        case .failure(let error):
+            world.trace { "node \(self.name) cannot \(what): \(error)" }
+            let disk = machine.disk
+            if disk.faultCount == faultsBefore, disk.refusalCount == refusalsBefore {
+                world.violate(
+                    0, "node \(name) cannot \(what), though its disk has no fault: \(error)")
+            }
+            return nil
+        }
     }
 
     func readAndObserve() {
@@ -843,13 +858,13 @@ final class SimulatedProcess {
         guard case .success(let pin) = run({ try $0.pinCurrentGeneration() }),
             let reading = readWhole(pin)
         else { return }
-        pins[number] = (pin, reading)
+        pins[number] = (pin, reading, machine.clock.monotonicMilliseconds)
         observe { .pinned(node: $0, pin: number, reading: reading) }
     }
 
     /// Reads a pinned generation again, and lets it go.
     func unpin(_ number: Int) {
-        guard isAlive, let (pin, first) = pins[number] else { return }
+        guard isAlive, let (pin, first, since) = pins[number] else { return }
         let result = run { coordinator in
             try coordinator.read(pin) { try Reading.whole($0, coordinator.model) }
         }
@@ -861,7 +876,12 @@ final class SimulatedProcess {
             observe { .pinRead(node: $0, pin: number, reading: reading) }
         case .failure(let error as CoordinatorError) where error.code == .queryGenerationExpired:
             met(.pinExpired)
-            observe { .pinExpired(node: $0, pin: number) }
+            let settings = machine.settings
+            // A log of the usual limit is never that long here.
+            let isDue =
+                machine.clock.monotonicMilliseconds - since > settings.pinLimitMilliseconds
+                || settings.walLimit < MachineSettings().walLimit
+            observe { .pinExpired(node: $0, pin: number, isDue: isDue) }
         case .failure: noteReadFailure(result)
         }
     }

@@ -578,7 +578,9 @@ extension World {
             process.pin(number)
             after(time * 1_000) { process.unpin(number) }
         case .partition(let side, let isOneWay, let time):
+            // Of machines drawn one by one all may be on one side, and nothing is cut.
             let links = links(side: side, isOneWay: isOneWay)
+            guard !links.isEmpty else { return }
             count(event.kind.name)
             for link in links { network.cut(link) }
             after(time * 1_000) { [self] in
@@ -586,11 +588,13 @@ extension World {
             }
         case .cut(let from, let to, let time):
             let link = SimulatedNetwork.Link(from: from, to: to)
+            guard mayCarry(link) else { return }
             count(event.kind.name)
             network.cut(link)
             after(time * 1_000) { [self] in network.mend(link) }
         case .clog(let from, let to, let time):
             let link = SimulatedNetwork.Link(from: from, to: to)
+            guard mayCarry(link) else { return }
             count(event.kind.name)
             network.clog(link)
             after(time * 1_000) { [self] in
@@ -608,7 +612,12 @@ extension World {
                 if !isOneWay { links.append(.init(from: to, to: from)) }
             }
         }
-        return links
+        return links.filter(mayCarry)
+    }
+
+    /// Whether anything ever goes over a link.
+    private func mayCarry(_ link: SimulatedNetwork.Link) -> Bool {
+        link.from != link.to && !areStrangers(machines[link.from], machines[link.to])
     }
 
     /// The machine of a node at which people and programs save; nil where they wait.

@@ -179,7 +179,8 @@ struct ReadingCheckerTests {
         let reading = script.reading(1, vector)
         let told = script.tell(
             &checker, .pinned(node: 0, pin: 1, reading: reading),
-            .pinRead(node: 0, pin: 1, reading: reading), .pinExpired(node: 0, pin: 1))
+            .pinRead(node: 0, pin: 1, reading: reading),
+            .pinExpired(node: 0, pin: 1, isDue: true))
         #expect(told == [])
     }
 
@@ -197,7 +198,11 @@ struct ReadingCheckerTests {
                 "node 1 pin 1: Item/p2.name: expected string(\"i\"), found string(\"x\")"
             ])
         checker = PinChecker()
-        #expect(script.tell(&checker, pinned, .pinExpired(node: 0, pin: 1), again).count == 1)
+        let expired = Observation.pinExpired(node: 0, pin: 1, isDue: true)
+        #expect(script.tell(&checker, pinned, expired, again).count == 1)
+        checker = PinChecker()
+        let early = Observation.pinExpired(node: 0, pin: 1, isDue: false)
+        #expect(script.tell(&checker, pinned, early).count == 1)
         checker = PinChecker()
         #expect(script.tell(&checker, pinned, .ended(node: 0, how: .killed), again).count == 1)
         checker = PinChecker()

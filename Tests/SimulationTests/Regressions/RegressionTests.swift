@@ -24,6 +24,8 @@ struct RegressionTests {
         /// Whether there were consumers of history, added constraints, crowds of joiners, partial
         /// meshes, short journals and backups by the running node.
         var hasConsumersToBackups = false
+        /// Whether nodes came back with less and went on at once.
+        var hasReturns = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -475,6 +477,9 @@ struct RegressionTests {
                 simulated client trapped over that. ConstraintConformanceTests.editOfEclipsed.
                 """),
         Case(
+            seed: 100_014_191, hasUniqueKeys: true, hasChanges: true,
+            lesson: "The same as 100011829."),
+        Case(
             seed: 100_012_763, hasUniqueKeys: true, hasChanges: true,
             lesson: """
                 Law 7, by the judge: a second delete came of the model before, whose policy then \
@@ -658,6 +663,10 @@ struct RegressionTests {
                 without one was expected. ContextPolicyCheckerTests.pinnedLog.
                 """),
         Case(
+            seed: 340_000_084, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true,
+            lesson: "Law 9, by the judge: the same as 340009517."),
+        Case(
             seed: 360_003_689, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
             hasJoins: true, hasLargeChanges: true,
             lesson: """
@@ -759,6 +768,14 @@ struct RegressionTests {
                 Whoever repeated such a save would have had it done twice. \
                 TransferTests.carriedAnswers.
                 """),
+        Case(
+            seed: 660_004_864, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true, hasCounts: true, hasConsumersToBackups: true,
+            hasReturns: true,
+            lesson: """
+                Law 9, by the judge. Within one second 84 megabytes were applied while a pin held the \
+                log; only then one is given up for its sake. ContextPolicyCheckerTests.pinnedLog.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
@@ -777,7 +794,8 @@ struct RegressionTests {
         options.hasPartialMeshes = regression.hasConsumersToBackups
         options.hasShortJournals = regression.hasConsumersToBackups
         options.hasBackups = regression.hasConsumersToBackups
-        options.hasReturns = false
+        options.hasReturns = regression.hasReturns
+        options.hasDemanded = false
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
