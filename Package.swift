@@ -76,7 +76,8 @@ let package = Package(
         .target(
             name: "Tributary", dependencies: ["Merge", "Replication", "Coordinator", "Node"],
             swiftSettings: settings),
-        // A TCP proxy for one directed link: the demo and the integration tests cut meshes with it.
+        // A TCP proxy for one directed link: the demo, the benchmark and the integration tests cut
+        // meshes with it.
         .target(
             name: "LinkProxy",
             dependencies: [
@@ -97,7 +98,7 @@ let package = Package(
         .executableTarget(
             name: "TributaryBenchmark",
             dependencies: [
-                "Merge", "Coordinator", "Node",
+                "Merge", "Coordinator", "Node", "LinkProxy",
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

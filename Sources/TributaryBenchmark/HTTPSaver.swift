@@ -7,19 +7,35 @@ struct HTTPSaver: Sendable {
 
     init(url: String) throws { client = try NodeClient(url: url) }
 
-    /// The body of a save of one object.
-    static func body(_ item: SampleData.Item) -> [UInt8] {
-        Array(
+    /// The operation that inserts an object.
+    ///
+    /// - Parameter name: by what the answer is to tell its URI, with an @ in front; nil for not at
+    ///   all.
+    static func insertion(_ item: SampleData.Item, named name: String? = nil) -> String {
+        let id = name.map { "\"id\":\"\($0)\"," } ?? ""
+        return """
+            {"insert":"Item",\(id)"values":{"count":\(item.count),\
+            "name":"\(item.name)","note":"\(item.note)","weight":\(item.weight)}}
             """
-            {"operations":[{"insert":"Item","values":{"count":\(item.count),\
-            "name":"\(item.name)","note":"\(item.note)","weight":\(item.weight)}}]}
-            """.utf8)
+    }
+
+    /// The operation that writes over an object's note.
+    static func noting(_ note: String, in uri: String) -> String {
+        """
+        {"update":"\(uri)","values":{"note":"\(note)"}}
+        """
     }
 
     /// Saves one object; gives the answer's body.
     func save(_ item: SampleData.Item) async throws -> [UInt8] {
+        try await save([Self.insertion(item)])
+    }
+
+    /// Makes one save of operations; gives the answer's body.
+    func save(_ operations: [String]) async throws -> [UInt8] {
         let answer = try await client.request(
-            "POST", "/v1/save", body: Self.body(item),
+            "POST", "/v1/save",
+            body: Array("{\"operations\":[\(operations.joined(separator: ","))]}".utf8),
             headers: [("Content-Type", "application/json")])
         guard answer.status == 200 else {
             throw BenchmarkError(

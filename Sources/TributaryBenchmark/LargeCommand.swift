@@ -15,7 +15,11 @@ struct LargeCommand: AsyncParsableCommand {
     @Option(help: "How many objects the transaction has.")
     var objects = 100_000
 
-    @Option(help: "What they are: plain, references, keys, updates or deletes; without, all.")
+    @Option(
+        help: """
+            What they are: plain, references, keys, updates, deletes, links, mixed or eclipsed; \
+            without, all.
+            """)
     var kind: Kind?
 
     func run() async throws {
@@ -40,7 +44,23 @@ struct LargeCommand: AsyncParsableCommand {
         case updates
         /// They are there, and are deleted.
         case deletes
+        /// They are links between objects that are there.
+        case links
+        /// Half of them are new, and half are there and get another value.
+        case mixed
+        /// Each has a unique key, while of two others that share one a row is eclipsed.
+        case eclipsed
 
+        /// Whether it is written part by part, so that others are saved in between. Where it is
+        /// not, what others wait is measured, and nothing was promised of it.
+        fileprivate var isStaged: Bool {
+            switch self {
+            case .plain, .references, .keys, .updates, .deletes: true
+            case .links, .mixed, .eclipsed: false
+            }
+        }
+
+        /// What follows their number in a title.
         fileprivate var title: String {
             switch self {
             case .plain: ""
@@ -48,27 +68,36 @@ struct LargeCommand: AsyncParsableCommand {
             case .keys: "with unique keys "
             case .updates: "that are there and get another value "
             case .deletes: "that are there and are deleted "
+            case .links: "links, in one piece "
+            case .mixed: "of which half are new and half get another value, in one piece "
+            case .eclipsed: "with unique keys while a row is eclipsed, in one piece "
             }
         }
     }
 
     /// How many objects the large transaction's refer to, besides each other.
     private static let products = 1_000
+    /// How many objects others are linked to.
+    private static let topics = 1_000
+    /// How many of them each of those others is linked to.
+    private static let topicsOfNote = 10
 
-    /// Orders of nine lines each, of products that are there, and articles with codes of their own;
-    /// items are what others save.
+    /// Orders of nine lines each, of products that are there, notes that are linked to topics, and
+    /// articles with codes of their own; items are what others save.
     private static func model() throws -> ManagedObjectModel {
-        func lines(to entity: String, inverse: String) -> RelationshipDescription {
-            RelationshipDescription("lines", to: entity, inverse: inverse, isToMany: true)
+        func toMany(
+            _ name: String, to entity: String, inverse: String
+        ) -> RelationshipDescription {
+            RelationshipDescription(name, to: entity, inverse: inverse, isToMany: true)
         }
         return try ManagedObjectModel(entities: [
             SampleData.entity(),
             EntityDescription(
                 "Order", attributes: [AttributeDescription("number", .integer64)],
-                relationships: [lines(to: "Line", inverse: "order")]),
+                relationships: [toMany("lines", to: "Line", inverse: "order")]),
             EntityDescription(
                 "Product", attributes: [AttributeDescription("name", .string)],
-                relationships: [lines(to: "Line", inverse: "product")]),
+                relationships: [toMany("lines", to: "Line", inverse: "product")]),
             EntityDescription(
                 "Line",
                 attributes: [
@@ -80,6 +109,12 @@ struct LargeCommand: AsyncParsableCommand {
                     RelationshipDescription("product", to: "Product", inverse: "lines"),
                 ]),
             EntityDescription(
+                "Note", attributes: [AttributeDescription("name", .string)],
+                relationships: [toMany("topics", to: "Topic", inverse: "notes")]),
+            EntityDescription(
+                "Topic", attributes: [AttributeDescription("name", .string)],
+                relationships: [toMany("notes", to: "Note", inverse: "topics")]),
+            EntityDescription(
                 "Article",
                 attributes: [
                     AttributeDescription("code", .string), AttributeDescription("name", .string),
@@ -88,60 +123,90 @@ struct LargeCommand: AsyncParsableCommand {
         ])
     }
 
-    /// The large transaction; before one with references the products are saved, before one of updates
-    /// or deletes the objects.
-    private func request(_ store: SampleData.Store, _ kind: Kind) throws -> SaveRequest {
-        let model = store.coordinator.model
-        func insertion(
-            _ entity: String, _ row: Int, _ values: [String: PropertyValue]
-        ) throws -> SaveOperation {
-            guard let entity = model.entity(named: entity) else {
-                throw BenchmarkError("The model of the benchmark has no \(entity).")
-            }
-            return SaveOperation(
-                kind: .insert, entity: entity, row: RowID(-Int64(row) - 1),
-                values: values.keys.sorted().compactMap { name in
-                    entity.position(of: name).map { ($0, values[name] ?? .null) }
-                })
+    /// The insert of an object.
+    ///
+    /// - Parameter row: the how manieth of the save's inserts it is, from 0.
+    private func insertion(
+        _ store: SampleData.Store, _ entity: String, _ row: Int, _ values: [String: PropertyValue]
+    ) throws -> SaveOperation {
+        let entity = try self.entity(store, entity)
+        return SaveOperation(
+            kind: .insert, entity: entity, row: RowID(-Int64(row) - 1),
+            values: values.keys.sorted().compactMap { name in
+                entity.position(of: name).map { ($0, values[name] ?? .null) }
+            })
+    }
+
+    private func entity(
+        _ store: SampleData.Store, _ name: String
+    ) throws -> ManagedObjectModel.Entity {
+        guard let entity = store.coordinator.model.entity(named: name) else {
+            throw BenchmarkError("The model of the benchmark has no \(name).")
         }
+        return entity
+    }
+
+    /// The large transaction; what it changes, or refers to, is saved before.
+    private func request(_ store: SampleData.Store, _ kind: Kind) throws -> SaveRequest {
         switch kind {
-        case .plain: return SampleData.insert((0..<objects).map(SampleData.Item.init), store.entity)
-        case .keys:
-            return SaveRequest(
+        case .plain: SampleData.insert((0..<objects).map(SampleData.Item.init), store.entity)
+        case .keys, .eclipsed:
+            SaveRequest(
                 operations: try (0..<objects).map { number in
                     try insertion(
-                        "Article", number,
+                        store, "Article", number,
                         [
                             "code": .string("code \(number)"), "name": .string("name \(number)"),
                         ])
                 })
-        case .updates, .deletes:
-            let saved: SaveResult = try store.coordinator.save(
-                SampleData.insert((0..<objects).map(SampleData.Item.init), store.entity))
-            return SaveRequest(
-                operations: saved.insertedRows.enumerated().map { number, inserted in
-                    kind == .deletes
-                        ? SaveOperation(kind: .delete, entity: store.entity, row: inserted.row)
-                        : SaveOperation(
-                            kind: .update, entity: store.entity, row: inserted.row,
-                            values: [(2, .string("another note, \(number)"))])
-                })
-        case .references: break
+        case .updates, .deletes: try changes(store, objects, areDeletes: kind == .deletes)
+        case .mixed: try mixed(store)
+        case .references: try lines(store)
+        case .links: try links(store)
         }
+    }
+
+    /// Saves so many objects; gives the save that changes or deletes all of them.
+    private func changes(
+        _ store: SampleData.Store, _ count: Int, areDeletes: Bool
+    ) throws -> SaveRequest {
+        let saved: SaveResult = try store.coordinator.save(
+            SampleData.insert((0..<count).map(SampleData.Item.init), store.entity))
+        return SaveRequest(
+            operations: saved.insertedRows.enumerated().map { number, inserted in
+                areDeletes
+                    ? SaveOperation(kind: .delete, entity: store.entity, row: inserted.row)
+                    : SaveOperation(
+                        kind: .update, entity: store.entity, row: inserted.row,
+                        values: [(2, .string("another note, \(number)"))])
+            })
+    }
+
+    private func mixed(_ store: SampleData.Store) throws -> SaveRequest {
+        let updated = objects / 2
+        var request = try changes(store, updated, areDeletes: false)
+        let inserts = SampleData.insert(
+            (updated..<objects).map(SampleData.Item.init), store.entity)
+        request.operations += inserts.operations
+        return request
+    }
+
+    private func lines(_ store: SampleData.Store) throws -> SaveRequest {
         let saved: SaveResult = try store.coordinator.save(
             SaveRequest(
                 operations: try (0..<Self.products).map {
-                    try insertion("Product", $0, ["name": .string("Product \($0)")])
+                    try insertion(store, "Product", $0, ["name": .string("Product \($0)")])
                 }))
         let products = saved.insertedRows.map(\.row)
         return SaveRequest(
             operations: try (0..<objects).map { number in
                 let order = number - number % 10
                 guard number > order else {
-                    return try insertion("Order", number, ["number": .integer(Int64(number))])
+                    return try insertion(
+                        store, "Order", number, ["number": .integer(Int64(number))])
                 }
                 return try insertion(
-                    "Line", number,
+                    store, "Line", number,
                     [
                         "count": .integer(Int64(number % 7)), "note": .string("line \(number)"),
                         "order": .reference(RowID(-Int64(order) - 1)),
@@ -150,12 +215,62 @@ struct LargeCommand: AsyncParsableCommand {
             })
     }
 
+    private func links(_ store: SampleData.Store) throws -> SaveRequest {
+        let count = Self.topics + objects / Self.topicsOfNote
+        let saved: SaveResult = try store.coordinator.save(
+            SaveRequest(
+                operations: try (0..<count).map { number in
+                    try insertion(
+                        store, number < Self.topics ? "Topic" : "Note", number,
+                        ["name": .string("name \(number)")])
+                }))
+        let rows = saved.insertedRows.map(\.row)
+        let note = try entity(store, "Note")
+        return SaveRequest(
+            operations: rows[Self.topics...].enumerated().map { number, row in
+                let members = (0..<Self.topicsOfNote).map {
+                    rows[(number * Self.topicsOfNote + $0) % Self.topics]
+                }
+                return SaveOperation(
+                    kind: .update, entity: note, row: row,
+                    relationships: [
+                        RelationshipOperation(name: "topics", kind: .add, members: members)
+                    ])
+            })
+    }
+
+    /// Has a row eclipsed in a store, and in another once that has the first one's log: both save
+    /// an article of one code before they hear of each other.
+    private func eclipse(_ store: SampleData.Store, with other: SampleData.Store) throws {
+        for store in [store, other] {
+            let article = try insertion(store, "Article", 0, ["code": .string("one for both")])
+            let _: SaveResult = try store.coordinator.save(SaveRequest(operations: [article]))
+        }
+        let result = try store.coordinator.apply(
+            try transactions(of: other, lackingIn: store))
+        guard result.rejected.isEmpty else {
+            throw BenchmarkError("An article was not applied: \(result.rejected[0].reason)")
+        }
+    }
+
+    /// What one store has and another has not, in an order in which it may be applied.
+    private func transactions(
+        of store: SampleData.Store, lackingIn other: SampleData.Store
+    ) throws -> [EncodedTransaction] {
+        let known = try other.coordinator.currentToken.versionVector
+        return try store.coordinator.read {
+            try $0.transactions(notCoveredBy: known, byteLimit: .max).transactions
+        }.map { try EncodedTransaction(decoding: $0) }
+    }
+
     /// What one large transaction cost, and the saves beside it.
     private struct Outcome {
         var seconds: [Double] = []
         var quiet: [Double] = []
         var meanwhile: [Double] = []
         var longest: [Double] = []
+        /// In how many rounds it was written part by part.
+        var staged = 0
     }
 
     func measure(_ kind: Kind) async throws -> MarkdownTable {
@@ -163,7 +278,7 @@ struct LargeCommand: AsyncParsableCommand {
         var bytes = 0
         for _ in 0..<common.rounds {
             try await Workspace.with(common.directory, "large") { workspace in
-                let isPlain = [.plain, .updates, .deletes].contains(kind)
+                let isPlain = [.plain, .updates, .deletes, .mixed].contains(kind)
                 let model = isPlain ? try SampleData.model() : try Self.model()
                 let stores = try (1...2).map {
                     try SampleData.openStore(
@@ -171,13 +286,11 @@ struct LargeCommand: AsyncParsableCommand {
                 }
                 defer { for store in stores { store.coordinator.close() } }
                 let (one, two) = (stores[0], stores[1])
+                if kind == .eclipsed { try eclipse(one, with: two) }
                 let request = try request(one, kind)
                 try await beside(one, &saving) { _ = try await one.coordinator.save(request) }
                 // What was saved beside it came first, or comes after; all of it is applied.
-                let log = try one.coordinator.read {
-                    try $0.transactions(notCoveredBy: VersionVector(), byteLimit: .max).transactions
-                }
-                let transactions = try log.map { try EncodedTransaction(decoding: $0) }
+                let transactions = try transactions(of: one, lackingIn: two)
                 guard let large = transactions.lastIndex(where: { $0.bytes.count > 5 * objects })
                 else { throw BenchmarkError("The large transaction is not in the log.") }
                 bytes = transactions[large].bytes.count
@@ -201,7 +314,21 @@ struct LargeCommand: AsyncParsableCommand {
         row("saves meanwhile, p50") { Figures.median($0.meanwhile) }
         row("saves before, p50") { Figures.median($0.quiet) }
         row("saves before, p99") { Figures.percentile(0.99, of: $0.quiet) }
+        func manner(_ outcome: Outcome) -> String {
+            switch outcome.staged {
+            case 0: "in one piece"
+            case common.rounds: "part by part"
+            default: "part by part in \(outcome.staged) of \(common.rounds) rounds"
+            }
+        }
+        table.add("how it was written", manner(saving), manner(applying))
         table.notes = ["One saver that waits for each save before the next, through the library."]
+        guard kind.isStaged else {
+            table.notes.append(
+                "Transactions of this kind are not staged: what others wait has no bound to keep."
+            )
+            return table
+        }
         table.goals = [("saved", saving), ("applied", applying)].map { name, outcome in
             Goal(
                 "the longest that a save waited (\(kind.rawValue), it is \(name))",
@@ -228,6 +355,7 @@ struct LargeCommand: AsyncParsableCommand {
         }
         try await Task.sleep(for: .seconds(1))
         outcome.quiet += samples.take()
+        let stagedBefore = store.coordinator.stagedTransactions
         let begin = Clocks.seconds()
         try await body()
         outcome.seconds.append(Clocks.seconds() - begin)
@@ -238,6 +366,7 @@ struct LargeCommand: AsyncParsableCommand {
         let meanwhile = samples.take()
         outcome.meanwhile += meanwhile
         outcome.longest.append(meanwhile.max() ?? 0)
+        if store.coordinator.stagedTransactions > stagedBefore { outcome.staged += 1 }
     }
 }
 

@@ -21,13 +21,16 @@ final class ServedNode {
 
     /// Writes the configuration of nodes that know each other, and starts none of them.
     ///
-    /// - Parameter others: where all nodes but the first have their stores; nil for the same folder.
+    /// - Parameters:
+    ///   - others: where all nodes but the first have their stores; nil for the same folder.
+    ///   - links: what they reach each other through; nil for directly.
     static func prepare(
-        _ count: Int, in workspace: Workspace, others: Workspace? = nil
-    ) throws -> [ServedNode] {
+        _ count: Int, in workspace: Workspace, others: Workspace? = nil, links: MeshLinks? = nil
+    ) async throws -> [ServedNode] {
         try write(SampleData.modelJSON, to: workspace.file("model.json"))
         let ports = try FreePorts.take(count * 3)
-        return try (1...count).map { number in
+        var nodes: [ServedNode] = []
+        for number in 1...count {
             let own = (number - 1) * 3
             let folder = number == 1 ? workspace : others ?? workspace
             var lines = [
@@ -41,19 +44,25 @@ final class ServedNode {
                     "  exchange: tcp://127.0.0.1:\(ports[own + 2])", "  peers:",
                 ]
                 for peer in 1...count where peer != number {
-                    let base = (peer - 1) * 3
+                    var (publish, exchange) = (ports[peer * 3 - 2], ports[peer * 3 - 1])
+                    if let links {
+                        publish = try await links.port(towards: publish)
+                        exchange = try await links.port(towards: exchange)
+                    }
                     lines += [
-                        "    - node: \(peer)", "      publish: tcp://127.0.0.1:\(ports[base + 1])",
-                        "      exchange: tcp://127.0.0.1:\(ports[base + 2])",
+                        "    - node: \(peer)", "      publish: tcp://127.0.0.1:\(publish)",
+                        "      exchange: tcp://127.0.0.1:\(exchange)",
                     ]
                 }
             }
             let path = workspace.file("n\(number).yaml")
             try write(lines.joined(separator: "\n") + "\n", to: path)
-            return try ServedNode(
-                number: number, port: ports[own], configuration: path,
-                output: workspace.file("n\(number).log"))
+            nodes.append(
+                try ServedNode(
+                    number: number, port: ports[own], configuration: path,
+                    output: workspace.file("n\(number).log")))
         }
+        return nodes
     }
 
     private static func write(_ text: String, to path: String) throws {
@@ -65,12 +74,14 @@ final class ServedNode {
     /// - Parameters:
     ///   - started: how many of them are started, from the first; nil for all.
     ///   - others: where all but the first have their stores; nil for the same folder.
+    ///   - links: what they reach each other through; nil for directly.
     ///   - prepare: what to do before, such as filling a store.
     static func with<Result>(
         _ count: Int, started: Int? = nil, in workspace: Workspace, others: Workspace? = nil,
-        prepare: () throws -> Void = {}, _ body: ([ServedNode]) async throws -> Result
+        links: MeshLinks? = nil, prepare: () throws -> Void = {},
+        _ body: ([ServedNode]) async throws -> Result
     ) async throws -> Result {
-        let nodes = try Self.prepare(count, in: workspace, others: others)
+        let nodes = try await Self.prepare(count, in: workspace, others: others, links: links)
         defer {
             for node in nodes { node.end() }
         }
@@ -159,6 +170,20 @@ final class ServedNode {
             throw BenchmarkError("Node \(number) answered \(answer.status) to a question.")
         }
         return status
+    }
+
+    /// Has it compute from its rows what it says that it shows.
+    ///
+    /// - Throws: where that is something else.
+    func verify() async throws {
+        let answer = try await client.request("POST", "/v1/verify")
+        guard answer.status == 200,
+            try JSONParser.parse(answer.body).object?["ok"]?.boolean == true
+        else {
+            throw BenchmarkError(
+                "Node \(number) has not what it says: "
+                    + String(decoding: answer.body.prefix(500), as: UTF8.self))
+        }
     }
 
     /// The memory it holds, in megabytes of 10^6 bytes.

@@ -231,14 +231,7 @@ struct TransferCommand: AsyncParsableCommand {
             }
             try await Task.sleep(for: .milliseconds(20))
         }
-        let answer = try await taker.client.request("POST", "/v1/verify")
-        guard answer.status == 200,
-            try JSONParser.parse(answer.body).object?["ok"]?.boolean == true
-        else {
-            throw BenchmarkError(
-                "Node \(taker.number) has not what it says: "
-                    + String(decoding: answer.body.prefix(500), as: UTF8.self))
-        }
+        try await taker.verify()
     }
 
     private func size(_ path: String) -> Int {
