@@ -105,7 +105,8 @@ extension EndToEnd.MembershipTests {
         }
     }
 
-    @Test("A dead node is retired, nobody waits for it, and it is fenced when it returns")
+    @Test(
+        "A dead node is retired, nobody waits for it, it is fenced when it returns, and joins anew")
     func retires() async throws {
         try await TestCluster.with(nodes: 3) { cluster in
             let dead = cluster.node(3)
@@ -158,6 +159,58 @@ extension EndToEnd.MembershipTests {
             #expect(left.contains { $0.contains("known to nobody") })
             let again = try await cluster.node(1).ask("POST", "/v1/members/3/departure", [:])
             #expect(again.body["error"]?.object?.text("code") == "memberDeparted")
+            try await joinsAnew(dead, cluster)
+        }
+    }
+
+    /// The machine of a retired node takes part again: where it was, under another number and
+    /// without its store.
+    private func joinsAnew(_ retired: NodeHandle, _ cluster: TestCluster) async throws {
+        #expect(try await retired.terminate() == 0)
+        let folder = retired.folder
+        // With all that belongs to it.
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        where name.hasPrefix(retired.store.lastPathComponent) {
+            try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
+        }
+        let newcomer = try NodeHandle(
+            number: 4, folder: folder,
+            ports: [retired.httpPort, retired.publishPort, retired.exchangePort])
+        let text = String(decoding: try Data(contentsOf: retired.configuration), as: UTF8.self)
+        try Data(text.replacing("node: 3\n", with: "node: 4\n").utf8)
+            .write(to: newcomer.configuration)
+        // The cluster does not know it, and so does not end it.
+        do {
+            try await takesPart(newcomer, beside: [cluster.node(1), cluster.node(2)], cluster)
+        } catch {
+            await newcomer.end()
+            throw error
+        }
+        await newcomer.end()
+    }
+
+    private func takesPart(
+        _ newcomer: NodeHandle, beside members: [NodeHandle], _ cluster: TestCluster
+    ) async throws {
+        let join = ["join", "--config", newcomer.configuration.path, "--node", members[1].url]
+        #expect(try await run(join, newcomer) == 0)
+        try await newcomer.start()
+        try await saveEventually(newcomer, "under another number")
+        let all = members + [newcomer]
+        try await waitUntil {
+            "the newcomer and the members agreed"
+        } _: {
+            var positions: Set<Position> = []
+            for node in all { positions.insert(try await node.position()) }
+            return positions.count == 1
+        }
+        let contents = try await cluster.contents(of: newcomer)
+        for node in all {
+            #expect(try await states(node) == ["1 member", "2 member", "3 retired", "4 member"])
+            // What was saved before the node was retired, after that, and now.
+            #expect(try await node.count("Latest") == 4)
+            #expect(try await cluster.contents(of: node) == contents)
+            #expect(try await node.verify()["ok"]?.boolean == true)
         }
     }
 

@@ -8,7 +8,10 @@ import Testing
 /// 2. Every log has every dot once, without gaps up to the vector, and all logs have the same
 ///    content under it.
 /// 3. Every acknowledged save is in the logs under the dot of its answer, with what was asked.
-/// 4. Every write is visible, overwritten by one that had seen it, or in the conflict journal.
+/// 4. Every write is visible, overwritten by one that had seen it, or in the conflict journal: in
+///    each node's own, for of what is over each has witnessed other things.
+/// 5. A conflict that is open on one node is open on all, or was closed there by no transaction:
+///    each learns in its own time that all its sides are stable.
 struct ClusterInvariants {
     let cluster: TestCluster
     /// Saves that were acknowledged.
@@ -23,8 +26,8 @@ struct ClusterInvariants {
         var journalledCount = 0
 
         var description: String {
-            "\(transactionCount) transactions, \(acknowledgedCount) acknowledged saves, writes: "
-                + "\(visibleCount) visible, \(overwrittenCount) overwritten, "
+            "\(transactionCount) transactions, \(acknowledgedCount) acknowledged saves, writes by "
+                + "all nodes' word: \(visibleCount) visible, \(overwrittenCount) overwritten, "
                 + "\(journalledCount) in the journal"
         }
     }
@@ -43,7 +46,15 @@ struct ClusterInvariants {
         summary.transactionCount = entries.count
         summary.acknowledgedCount = records.count
         invariants.expectAcknowledged(entries, sourceLocation)
-        try await invariants.expectExplained(entries, &summary, sourceLocation)
+        var journals: [[JSONObject]] = []
+        let objects = try await invariants.visibleObjects()
+        for node in cluster.nodes {
+            let journal = try await invariants.journal(of: node)
+            invariants.expectExplained(
+                entries, objects, by: journal, of: node, &summary, sourceLocation)
+            journals.append(journal)
+        }
+        invariants.expectSameConflicts(journals, sourceLocation)
         return summary
     }
 
@@ -142,9 +153,10 @@ struct ClusterInvariants {
     // MARK: - What became of every write
 
     private func expectExplained(
-        _ entries: [NodeHistory.Entry], _ summary: inout Summary,
+        _ entries: [NodeHistory.Entry], _ objects: [String: JSONObject],
+        by conflicts: [JSONObject], of node: NodeHandle, _ summary: inout Summary,
         _ sourceLocation: SourceLocation
-    ) async throws {
+    ) {
         var writes: [String: [WriteFate.Write]] = [:]
         for entry in entries {
             for change in entry.changes where change["add"] == nil && change["remove"] == nil {
@@ -152,8 +164,7 @@ struct ClusterInvariants {
                     WriteFate.Write(entry: entry, change: change))
             }
         }
-        let journal = try await journalled()
-        let objects = try await visibleObjects()
+        let journal = Self.journalled(conflicts)
         for (uri, all) in writes.sorted(by: { $0.key < $1.key }) {
             for write in all {
                 let fate = WriteFate(
@@ -167,20 +178,25 @@ struct ClusterInvariants {
                     Issue.record(
                         """
                         \(what) of \(write.entry.saveID) (\(write.entry.dot)) is lost at \(uri), \
-                        which is \(shown); the journal has \((journal[uri]?.dots ?? []).sorted()), \
-                        and its writes are \(all.map(\.description))
+                        which is \(shown); the journal of node \(node.number) has \
+                        \((journal[uri]?.dots ?? []).sorted()), and its writes are \
+                        \(all.map(\.description))
                         """, sourceLocation: sourceLocation)
                 }
             }
         }
     }
 
-    /// What the journal has, by object.
-    private func journalled() async throws -> [String: WriteFate.Journal] {
+    /// What a node's journal has, open and closed.
+    private func journal(of node: NodeHandle) async throws -> [JSONObject] {
+        let answer = try await node.expect("GET", "/v1/conflicts?state=all&limit=10000")
+        return (answer["conflicts"]?.array ?? []).compactMap(\.object)
+    }
+
+    /// The same by object.
+    private static func journalled(_ conflicts: [JSONObject]) -> [String: WriteFate.Journal] {
         var result: [String: WriteFate.Journal] = [:]
-        let answer = try await cluster.node(1).expect(
-            "GET", "/v1/conflicts?state=all&limit=10000")
-        for conflict in (answer["conflicts"]?.array ?? []).compactMap(\.object) {
+        for conflict in conflicts {
             for side in (conflict["sides"]?.array ?? []).compactMap(\.object) {
                 let object = conflict.text("object")
                 result[object, default: .init()].dots.insert(side.text("dot"))
@@ -188,6 +204,38 @@ struct ClusterInvariants {
             }
         }
         return result
+    }
+
+    // MARK: - Open conflicts
+
+    /// Of those that nobody has resolved all that they tell is compared with the contents.
+    private func expectSameConflicts(
+        _ journals: [[JSONObject]], _ sourceLocation: SourceLocation
+    ) {
+        // No transaction has ended what is open, either.
+        let told = journals.map { journal in
+            Set(journal.filter { $0["closedBy"] == .null }.map { Self.dispute($0) })
+        }
+        for (node, journal) in zip(cluster.nodes, journals) {
+            let open = Set(
+                journal.filter { $0["open"]?.boolean == true }.map { Self.dispute($0) })
+            for (other, told) in zip(cluster.nodes, told) {
+                let missing = open.subtracting(told)
+                #expect(
+                    missing.isEmpty,
+                    """
+                    Node \(other.number) tells nothing of \(missing.count) conflicts that are open \
+                    on node \(node.number), such as \(missing.sorted().prefix(2))
+                    """, sourceLocation: sourceLocation)
+            }
+        }
+    }
+
+    /// What a conflict is about, and between whom; the same whether it is open or closed.
+    private static func dispute(_ conflict: JSONObject) -> String {
+        let subject = conflict.text("id").prefix { $0 != "@" }
+        let dots = (conflict["sides"]?.array ?? []).map { $0.object?.text("dot") ?? "" }
+        return "\(subject) \(dots.sorted())"
     }
 
     private func visibleObjects() async throws -> [String: JSONObject] {

@@ -33,9 +33,11 @@ final class Load: Sendable {
     ///   - prefix: what all save IDs begin with; nobody else's may.
     ///   - clients: how many connections.
     ///   - limit: how many saves each client makes at most.
+    ///   - pause: how long each client waits between two saves.
     ///   - operations: what a save consists of, by its ID; by default three inserts.
     init(
         on node: NodeHandle, prefix: String, clients: Int = 2, limit: Int = .max,
+        pause: Duration = .zero,
         operations: @escaping @Sendable (String, Int) -> [JSONValue] = Load.inserts
     ) throws {
         tasks = Mutex([])
@@ -43,7 +45,8 @@ final class Load: Sendable {
             let connection = try node.makeClient()
             let task = Task {
                 await self.run(
-                    node, connection, "\(prefix)-\(client)", limit: limit, operations)
+                    node, connection, "\(prefix)-\(client)", limit: limit, pause: pause,
+                    operations)
             }
             tasks.withLock { $0.append(task) }
         }
@@ -63,7 +66,7 @@ final class Load: Sendable {
 
     private func run(
         _ node: NodeHandle, _ connection: NodeClient, _ prefix: String, limit: Int,
-        _ operations: @Sendable (String, Int) -> [JSONValue]
+        pause: Duration, _ operations: @Sendable (String, Int) -> [JSONValue]
     ) async {
         var index = 0
         while index < limit, !state.withLock({ $0.isStopped }) {
@@ -89,6 +92,7 @@ final class Load: Sendable {
                 }
             }
             index += 1
+            if pause > .zero { try? await Task.sleep(for: pause) }
         }
         await connection.close()
     }
