@@ -192,7 +192,8 @@ extension StoreEngine {
     /// The entry is kept as it was written, for by now the log may have forgotten what it told.
     ///
     /// - Parameter whole: the last values of a row whose tombstone goes. What a side did not
-    ///   write is added to it, so that it can still be brought back whole (MODEL P5).
+    ///   write is added to it, so that it can still be brought back whole (MODEL P5); so it is where
+    ///   somebody has resolved the conflict by the delete.
     /// - Returns: how many were closed.
     func settle(
         from before: [Conflict], to after: [Conflict], whole: LoadedRow? = nil
@@ -202,15 +203,46 @@ extension StoreEngine {
             var closed = try openEntry(conflict.id) ?? conflict
             closed.state = .settled
             closed.closedBy = nil
-            if let whole {
-                for index in closed.sides.indices where !closed.sides[index].isDeleted {
-                    closed.sides[index].complete(from: whole)
-                }
-            }
+            if let whole { closed.complete(from: whole) }
             try close(closed)
             count += 1
         }
+        if let whole { try completeClosed(from: whole) }
         return count
+    }
+
+    /// Adds a row's last values to what the newest closed entries tell of deletes against writes.
+    private func completeClosed(from whole: LoadedRow) throws {
+        let look = try database.prepared(
+            """
+            SELECT id, closed, opened, record FROM _conflict
+            WHERE row = ?1 AND kind = ?2 AND closed > 0 ORDER BY position DESC LIMIT 10
+            """)
+        look.bind(1, whole.row.rawValue)
+        look.bind(2, ConflictKind.delete.rawValue)
+        var entries: [Conflict] = []
+        while try look.step() {
+            guard let name = ConflictID(look.text(0)) else { continue }
+            let id = ConflictID(
+                entity: name.entity, row: name.row, subject: name.subject,
+                closedAt: UInt64(bitPattern: look.integer(1)))
+            entries.append(
+                try ConflictCoding.decode(
+                    look.bytes(3), id: id, openedAt: UInt64(bitPattern: look.integer(2))))
+        }
+        look.reset()
+        for entry in entries {
+            var completed = entry
+            completed.complete(from: whole)
+            if completed == entry { continue }
+            let write = try database.prepared(
+                "UPDATE _conflict SET record = ?3 WHERE id = ?1 AND closed = ?2")
+            write.bind(1, entry.id.asOpen.description)
+            write.bind(2, Int64(bitPattern: entry.id.closedAt ?? 0))
+            write.bind(3, ConflictCoding.encode(completed))
+            try write.run()
+            group.wroteApart = true
+        }
     }
 
     /// Writes an entry that is closed, under a name nobody has in this generation.
@@ -248,6 +280,15 @@ extension StoreEngine {
 extension ConflictID {
     /// The name of the conflict while it is open.
     var asOpen: ConflictID { ConflictID(entity: entity, row: row, subject: subject) }
+}
+
+extension Conflict {
+    /// Adds what a row held last to what its writers wrote.
+    fileprivate mutating func complete(from whole: LoadedRow) {
+        for index in sides.indices where !sides[index].isDeleted {
+            sides[index].complete(from: whole)
+        }
+    }
 }
 
 extension ConflictSide {

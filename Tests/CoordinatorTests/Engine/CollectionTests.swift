@@ -175,6 +175,31 @@ import Testing
         for (name, value) in change { #expect(try y.value(id, name) == value) }
     }
 
+    @Test("P5: so it does where somebody had decided for the delete")
+    func revivalAfterDecision() throws {
+        let id = try x.insert("Note", ["p": .string("kept"), "q": .integer(1)])
+        try exchange(x, y)
+        try x.delete(id)
+        try y.update(id, ["q": .integer(9)])
+        try exchange(x, y)
+        let open = try x.onlyConflict()
+        #expect(open.state == .unresolved && open.kind == .delete)
+        _ = try x.coordinator.resolve(open.id, .delete) as SaveResult
+        try exchange(x, y)
+        #expect(try x.row(id) == nil)
+        for node in [x, y] {
+            #expect(try collect(node).tombstonesCollected == 1)
+            let closed = try #require(try node.conflicts(kind: .delete, isOpen: false).first)
+            #expect(closed.state == .resolved)
+        }
+        let closed = try #require(try y.conflicts(kind: .delete, isOpen: false).first)
+        _ = try y.coordinator.undo(closed.id) as SaveResult
+        try exchange(x, y)
+        #expect(try x.value(id, "p") == .string("kept"))
+        #expect(try x.value(id, "q") == .integer(9))
+        #expect(try x.row(id) == y.row(id))
+    }
+
     @Test("What is deleted for good and not whole in the journal is not brought back")
     func gone() throws {
         let id = try contested("Folder", "name")
