@@ -98,33 +98,37 @@ enum RequestTarget {
     static func parse(
         _ target: String
     ) throws(HTTPError) -> (segments: [String], query: [(name: String, value: String)]) {
-        let halves = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        // Byte by byte: a mark that combines with a separator makes another character of it.
+        let halves = target.utf8.split(
+            separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
         var segments: [String] = []
-        for part in (halves.first ?? "").split(separator: "/", omittingEmptySubsequences: false)
+        for part in halves[0].split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
             .dropFirst()
         {
             segments.append(try decode(part, plusIsSpace: false))
         }
         var query: [(name: String, value: String)] = []
         guard halves.count == 2 else { return (segments, query) }
-        for part in halves[1].split(separator: "&") {
-            let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        for part in halves[1].split(separator: UInt8(ascii: "&")) {
+            let sides = part.split(
+                separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             let name = try decode(sides[0], plusIsSpace: true)
             guard !query.contains(where: { $0.name == name }), query.count < 32 else {
                 throw .malformed("The parameter \"\(name)\" occurs twice, or there are too many.")
             }
-            query.append((name, try decode(sides.count == 2 ? sides[1] : "", plusIsSpace: true)))
+            let value = sides.count == 2 ? try decode(sides[1], plusIsSpace: true) : ""
+            query.append((name, value))
         }
         return (segments, query)
     }
 
     private static func decode(
-        _ text: Substring, plusIsSpace: Bool
+        _ text: Substring.UTF8View, plusIsSpace: Bool
     ) throws(HTTPError) -> String {
-        guard text.utf8.contains(where: { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") })
-        else { return String(text) }
+        guard text.contains(where: { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") })
+        else { return String(Substring(text)) }
         var bytes: [UInt8] = []
-        var iterator = text.utf8.makeIterator()
+        var iterator = text.makeIterator()
         while let byte = iterator.next() {
             switch byte {
             case UInt8(ascii: "+") where plusIsSpace: bytes.append(0x20)

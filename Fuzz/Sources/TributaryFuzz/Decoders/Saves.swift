@@ -14,7 +14,7 @@ extension Decoder {
                 let request = request(json)
             else { return }
             EngineWorld.shared.change { engine in
-                attempt(throwing: CoordinatorError.self, where: isRefusal) {
+                attempt(throwing: CoordinatorError.self, where: { $0.isRefusalOfSave }) {
                     try engine.save(request)
                 }?.transaction != nil
             }
@@ -30,13 +30,6 @@ extension Decoder {
         } catch is CoordinatorError {
             return nil
         } catch { fatalError("FINDING: an error that callers do not expect: \(error)") }
-    }
-
-    private static func isRefusal(_ error: CoordinatorError) -> Bool {
-        let unexpected: [CoordinatorError.Code] = [
-            .storeDamaged, .inputOutput, .outcomeUnknown, .storeInUse,
-        ]
-        return !unexpected.contains(error.code)
     }
 
     /// Transactions of other nodes, applied and rolled back.
@@ -85,6 +78,14 @@ extension Decoder {
                 return changed
             }
         })
+}
+
+extension CoordinatorError {
+    /// Whether a save may be refused with it: neither the store nor its disk is at fault.
+    var isRefusalOfSave: Bool {
+        let unexpected: [Code] = [.storeDamaged, .inputOutput, .outcomeUnknown, .storeInUse]
+        return !unexpected.contains(code)
+    }
 }
 
 /// Saves and transactions that fit the sample rows.

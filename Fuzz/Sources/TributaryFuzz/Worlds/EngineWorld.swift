@@ -7,13 +7,15 @@ import Merge
 final class EngineWorld {
     /// Made at the first use; libFuzzer uses one thread.
     nonisolated(unsafe) static let shared = must { try EngineWorld() }
+    /// The same rows with more conflicts; likewise.
+    nonisolated(unsafe) static let disputed = must { try EngineWorld(hasDisputes: true) }
 
     let queue: DatabaseQueue
     let engine: StoreEngine
     /// The rows by the numbers of ``SampleRows/inserts()``.
     let rows: [Int: RowID]
 
-    private init() throws {
+    private init(hasDisputes: Bool = false) throws {
         queue = try DatabaseQueue()
         (engine, rows) = try queue.writeWithoutTransaction { database in
             PredicateFunctions.register(on: database)
@@ -26,9 +28,10 @@ final class EngineWorld {
                 rows[Int(-inserted.temporary.rawValue)] = inserted.row
             }
             try engine.begin(isDurable: false)
-            for transaction in SampleRows.foreign(rows, seen: engine.state.versionVector) {
-                try engine.apply(EncodedTransaction(transaction))
-            }
+            let seen = engine.state.versionVector
+            var foreign = SampleRows.foreign(rows, seen: seen)
+            if hasDisputes { foreign += SampleRows.disputes(rows, seen: seen) }
+            for transaction in foreign { try engine.apply(EncodedTransaction(transaction)) }
             _ = try engine.commit(isLocal: false)
             return (engine, rows)
         }

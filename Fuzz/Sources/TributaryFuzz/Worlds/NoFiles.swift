@@ -4,12 +4,15 @@ import GRDB
 
 /// Files of a store in memory: there are none beside it, and none is kept.
 struct NoFiles: StoreFiles {
+    /// How long whatever file is asked for is said to be; nil where there is said to be none.
+    var length: UInt64?
+
     private struct Lock: StoreLock {
         func release() {}
     }
 
     func lock(storePath: String) -> any StoreLock { Lock() }
-    func size(of path: String) -> UInt64? { nil }
+    func size(of path: String) -> UInt64? { length }
     func room(beside path: String) -> UInt64? { nil }
     func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? { nil }
     func replace(_ path: String, with bytes: [UInt8]) {}

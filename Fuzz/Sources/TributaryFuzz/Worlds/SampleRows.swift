@@ -113,4 +113,49 @@ enum SampleRows {
             Change(kind: .update, shape: 0, row: row(5), values: [.string("kept")]))
         return [first, second, third]
     }
+
+    /// What the same nodes did next, still without having seen each other's work: with it there are
+    /// conflicts of every kind but those that a save leaves.
+    static func disputes(_ rows: [Int: RowID], seen: VersionVector) -> [Transaction] {
+        func row(_ number: Int) -> RowID { rows[number] ?? RowID(1) }
+        func update(_ shape: Int, _ number: Int, _ values: [PropertyValue]) -> Change {
+            Change(kind: .update, shape: shape, row: row(number), values: values)
+        }
+        func link(_ kind: Change.Kind, _ group: Int, _ person: Int) -> Change {
+            Change(kind: kind, shape: 3, row: row(group), target: row(person))
+        }
+        let shapes = [
+            ChangeShape(entity: "Employee", assigned: ["name"]),
+            ChangeShape(entity: "Note", assigned: ["text"], carried: ["next", "size"]),
+            ChangeShape(entity: "Key", assigned: ["number", "word"]),
+            ChangeShape(entity: "Group.members", assigned: []),
+            ChangeShape(entity: "Animal", assigned: ["owner"]),
+            ChangeShape(entity: "Person", assigned: []),
+        ]
+        let key = RowID(node: strangers[0].node, block: 1, counter: 1)
+        let changes: [[Change]] = [
+            [
+                update(0, 8, [.string("one")]), update(1, 33, [.string("one"), .null, .null]),
+                Change(kind: .insert, shape: 2, row: key, values: [.integer(2), .string("k")]),
+                link(.unlink, 21, 9), link(.link, 22, 1), link(.link, 22, 2), link(.link, 22, 9),
+            ],
+            [
+                update(0, 8, [.string("two")]), update(1, 33, [.string("two"), .null, .null]),
+                update(4, 12, [.reference(row(6))]), link(.link, 21, 9), link(.link, 22, 4),
+                link(.link, 22, 7), link(.link, 22, 10),
+            ],
+            [Change(kind: .delete, shape: 5, row: row(6))],
+        ]
+        return zip(strangers, changes).map { actor, changes in
+            var seen = seen
+            seen.advance(actor, to: 1)
+            return Transaction(
+                dot: Dot(actor: actor, sequence: 2),
+                timestamp: HybridTimestamp(
+                    milliseconds: 1_700_000_001_000 + UInt64(actor.node.rawValue), counter: 0)
+                    ?? .zero,
+                seen: seen, author: "stranger", contextName: "dispute",
+                modelHash: SampleModel.model.versionHash, shapes: shapes, changes: changes)
+        }
+    }
 }
