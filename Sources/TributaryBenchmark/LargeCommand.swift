@@ -55,8 +55,8 @@ struct LargeCommand: AsyncParsableCommand {
         /// not, what others wait is measured, and nothing was promised of it.
         fileprivate var isStaged: Bool {
             switch self {
-            case .plain, .references, .keys, .updates, .deletes: true
-            case .links, .mixed, .eclipsed: false
+            case .plain, .references, .keys, .eclipsed, .updates, .deletes: true
+            case .links, .mixed: false
             }
         }
 
@@ -70,7 +70,7 @@ struct LargeCommand: AsyncParsableCommand {
             case .deletes: "that are there and are deleted "
             case .links: "links, in one piece "
             case .mixed: "of which half are new and half get another value, in one piece "
-            case .eclipsed: "with unique keys while a row is eclipsed, in one piece "
+            case .eclipsed: "with unique keys while a row is eclipsed "
             }
         }
     }

@@ -11,8 +11,9 @@ import Merge
 /// 2. They depend on others by references and unique keys. What they refer to was shown when they were
 ///    written, and no other row had their keys: the unique index is theirs too. Where what they refer to
 ///    is not shown any more when all are, or a save that came between took one of their keys (the row
-///    that had it made way), they are removed, and the transaction is written in one piece. Nothing
-///    with keys is staged while rows are eclipsed, whose keys are in no index.
+///    that had it made way), they are removed, and the transaction is written in one piece. Eclipsed
+///    rows are in no such index: where one had a key of theirs, nothing is staged, and where one comes
+///    to have it, whoever looks for its group finds the hidden row.
 final class StagedInserts: StagedTransaction {
     /// The changes; of a save as far as they are worked out.
     private(set) var inserts: PlainInserts
@@ -98,15 +99,12 @@ final class StagedInserts: StagedTransaction {
                 try engine.checkForeign(part, of: encoded.transaction, shapes)
                 engine.avoidIdentities(part, of: encoded.dot.actor)
             }
-            // Their keys are in no index that would refuse a row.
-            if engine.state.eclipsed > 0, shapes.contains(where: \.hasConstraints) {
-                throw NotStageable()
-            }
             let before = written.count
             do {
                 try engine.unseen {
                     if position == 0 { try engine.beginStaging() }
                     try checkReferences(of: part, engine)
+                    try checkKeys(of: part, engine)
                     try write(part, engine)
                 }
             } catch {
@@ -155,6 +153,20 @@ final class StagedInserts: StagedTransaction {
                     throw NotStageable()
                 }
                 targets.insert(target)
+            }
+        }
+    }
+
+    /// Sees that no eclipsed row has a key of theirs.
+    private func checkKeys(of part: ArraySlice<Change>, _ engine: StoreEngine) throws {
+        guard engine.state.eclipsed > 0 else { return }
+        for change in part {
+            guard case .rows(let table, let positions) = shapes[change.shape] else { continue }
+            for constraint in table.constraints {
+                let key = constraint.key { position in
+                    positions.firstIndex(of: position).map { change.values[$0] } ?? .null
+                }
+                if let key, try !engine.eclipsedRows(with: key).isEmpty { throw NotStageable() }
             }
         }
     }

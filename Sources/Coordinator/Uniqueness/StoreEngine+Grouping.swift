@@ -100,12 +100,17 @@ extension StoreEngine {
     private func holders(of key: UniqueKey, _ table: EntityTable) throws -> [RowID] {
         guard let constraint = table.constraints.first(where: { $0.identity == key.constraint })
         else { return [] }
-        var rows = try rows(showing: key, of: constraint)
-        guard state.eclipsed > 0 else { return rows }
-        let eclipsed = try database.prepared(
+        return try rows(showing: key, of: constraint) + eclipsedRows(with: key)
+    }
+
+    /// The rows with a key that others of their keys eclipse.
+    func eclipsedRows(with key: UniqueKey) throws -> [RowID] {
+        guard state.eclipsed > 0 else { return [] }
+        let statement = try database.prepared(
             "SELECT row FROM _eclipsedKey WHERE key = ?1 ORDER BY row")
-        eclipsed.bind(1, key.bytes)
-        while try eclipsed.step() { rows.append(RowID(eclipsed.integer(0))) }
+        statement.bind(1, key.bytes)
+        var rows: [RowID] = []
+        while try statement.step() { rows.append(RowID(statement.integer(0))) }
         return rows
     }
 

@@ -29,6 +29,25 @@ struct MemberCommand: AsyncParsableCommand {
         ]
     }
 
+    /// What to say where a newcomer's configuration does not name all whom it joins.
+    ///
+    /// Should all that it does name lose their stores before it has caught up, it takes them for the
+    /// whole cluster.
+    ///
+    /// - Parameter named: the newcomer and its peers.
+    static func unnamed(_ answer: JSONObject, named: [NodeID]) -> [String] {
+        let named = Set(named.map { Int64($0.rawValue) })
+        let missing = (answer["members"]?.array ?? []).compactMap(\.object)
+            .filter { ["member", "configured"].contains(JSONRendering.brief($0["state"])) }
+            .compactMap { $0["node"]?.integer }.filter { !named.contains($0) }.sorted()
+        guard !missing.isEmpty else { return [] }
+        let nodes = missing.map(String.init).joined(separator: ", ")
+        return [
+            "Its configuration does not name \(nodes) among its peers. Better it does before it "
+                + "starts: should all that it names lose their stores, it goes on without the others."
+        ]
+    }
+
     static func lines(_ answer: JSONObject, _ terminal: Terminal) -> [String] {
         var table = Table(["NODE", "STATE", "CONNECTED", "PUBLISH", "EXCHANGE", "SINCE"])
         for member in (answer["members"]?.array ?? []).compactMap(\.object) {
@@ -105,6 +124,8 @@ struct MemberJoinCommand: AsyncParsableCommand {
         interface.show(answer, asJSON: options.json) { answer, terminal in
             ["Node \(joining.node) is a member."] + MemberCommand.lines(answer, terminal)
                 + MemberCommand.warning(answer)
+                + MemberCommand.unnamed(
+                    answer, named: [joining.node] + mesh.peers.map(\.node))
         }
         await interface.close()
     }

@@ -125,10 +125,10 @@ struct StagedKeysTests {
         #expect(node.coordinator.stagedTransactions == 0)
         #expect(try objects(node) == Self.count)
         #expect(try node.value(shown, "code") == .string("key 40"))
-        // As long as there is a group, what has keys is not staged.
+        // Other keys than those of the group are nothing to it.
         _ = try other.coordinator.save(try insertions(other, from: 1_000))
         try checkEqual()
-        #expect(node.coordinator.stagedTransactions == 0)
+        #expect(node.coordinator.stagedTransactions == 1)
         var twice = try insertions(node, from: 2_000)
         twice.operations += try insertions(node, from: 2_010, count: 1).operations.map {
             var operation = $0
@@ -136,6 +136,35 @@ struct StagedKeysTests {
             return operation
         }
         #expect(try node.code { _ = try node.coordinator.save(twice) } == .constraintConflict)
+        try checkEqual()
+    }
+
+    @Test("A key that nobody but an eclipsed row has: in one piece", arguments: [false, true])
+    func keyOfEclipsed(isForeign: Bool) throws {
+        let hidden: [String: PropertyValue] = ["area": .integer(7), "note": .string("hidden")]
+        _ = try node.insert("Product", ["code": .string("one")])
+        let values = hidden.merging(["code": .string("one")]) { first, _ in first }
+        _ = try other.insert("Product", values)
+        let third = try EngineNode(model, node: 3)
+        func request(_ node: EngineNode) throws -> SaveRequest {
+            var request = try insertions(node)
+            request.operations.append(try node.insertion("Product", -9_999, hidden))
+            return request
+        }
+        if isForeign { _ = try third.coordinator.save(try request(third)) }
+        try checkEqual()
+        #expect(try node.onlyConflict().kind == .uniqueness)
+        if isForeign {
+            try node.take(from: third)
+        } else {
+            _ = try node.coordinator.save(try request(node))
+        }
+        #expect(node.coordinator.stagedTransactions == 0)
+        // The first of the code is shown, its shadow's other key binds nobody.
+        #expect(try objects(node) == Self.count + 2)
+        try checkEqual()
+        _ = try node.coordinator.save(try insertions(node, from: 1_000))
+        #expect(node.coordinator.stagedTransactions == 1)
         try checkEqual()
     }
 
