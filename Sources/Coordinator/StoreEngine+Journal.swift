@@ -220,17 +220,9 @@ extension StoreEngine {
             """)
         look.bind(1, whole.row.rawValue)
         look.bind(2, ConflictKind.delete.rawValue)
+        defer { look.reset() }
         var entries: [Conflict] = []
-        while try look.step() {
-            guard let name = ConflictID(look.text(0)) else { continue }
-            let id = ConflictID(
-                entity: name.entity, row: name.row, subject: name.subject,
-                closedAt: UInt64(bitPattern: look.integer(1)))
-            entries.append(
-                try ConflictCoding.decode(
-                    look.bytes(3), id: id, openedAt: UInt64(bitPattern: look.integer(2))))
-        }
-        look.reset()
+        while try look.step() { entries.append(try ConflictCoding.entry(look)) }
         for entry in entries {
             var completed = entry
             completed.complete(from: whole)

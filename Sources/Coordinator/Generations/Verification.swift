@@ -168,7 +168,7 @@ extension StoreReader {
         let journal = try database.prepared(
             "SELECT id, closed, opened, record FROM _conflict ORDER BY position")
         while try journal.step() {
-            try note("the journal") { _ = try decodeConflict(journal) }
+            try note("the journal") { _ = try ConflictCoding.entry(journal) }
         }
         return damages
     }

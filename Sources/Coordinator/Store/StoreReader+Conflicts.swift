@@ -67,7 +67,7 @@ extension StoreReader {
         for (index, text) in texts.enumerated() { statement.bind(Int32(index + 1), text) }
         var result: [Conflict] = []
         while result.count < query.limit, try statement.step() {
-            let conflict = try decodeConflict(statement)
+            let conflict = try ConflictCoding.entry(statement)
             if let violation = query.violation, conflict.violation != violation { continue }
             result.append(conflict)
         }
@@ -84,21 +84,7 @@ extension StoreReader {
         statement.bind(2, Int64(bitPattern: id.closedAt ?? 0))
         guard try statement.step() else { return nil }
         defer { statement.reset() }
-        return try withAuthors(try decodeConflict(statement))
-    }
-
-    func decodeConflict(_ statement: SQLStatement) throws -> Conflict {
-        let name = statement.text(0)
-        guard let id = ConflictID(name) else {
-            throw CoordinatorError(.storeDamaged, "The journal has an entry named \(name).")
-        }
-        let closed = UInt64(bitPattern: statement.integer(1))
-        return try ConflictCoding.decode(
-            statement.bytes(3),
-            id: ConflictID(
-                entity: id.entity, row: id.row, subject: id.subject,
-                closedAt: closed == 0 ? nil : closed),
-            openedAt: UInt64(bitPattern: statement.integer(2)))
+        return try withAuthors(try ConflictCoding.entry(statement))
     }
 
     private func withAuthors(_ conflict: Conflict) throws -> Conflict {
@@ -148,5 +134,22 @@ extension StoreReader {
             result.append((statement.text(0), statement.text(1), Int(statement.integer(2))))
         }
         return result
+    }
+}
+
+extension ConflictCoding {
+    /// An entry of the journal, of a row of its ID, `closed`, `opened` and `record`.
+    static func entry(_ statement: SQLStatement) throws -> Conflict {
+        let name = statement.text(0)
+        guard let id = ConflictID(name) else {
+            throw CoordinatorError(.storeDamaged, "The journal has an entry named \(name).")
+        }
+        let closed = UInt64(bitPattern: statement.integer(1))
+        return try decode(
+            statement.bytes(3),
+            id: ConflictID(
+                entity: id.entity, row: id.row, subject: id.subject,
+                closedAt: closed == 0 ? nil : closed),
+            openedAt: UInt64(bitPattern: statement.integer(2)))
     }
 }
