@@ -84,13 +84,8 @@ extension StoreEngine {
         let seen = state.versionVector
         var stamp: Stamp?
         if !changes.isEmpty {
-            let dot = Dot(actor: actor, sequence: seen[actor] + 1)
-            let timestamp = state.clock.now(wallMilliseconds: environment.wallMilliseconds())
-            stamp = Stamp(timestamp: timestamp, dot: dot)
-            let transaction = Transaction(
-                dot: dot, timestamp: timestamp, seen: seen, author: request.author,
-                contextName: request.contextName, saveID: request.saveID,
-                modelHash: model.versionHash, shapes: shapes.shapes, changes: changes)
+            let transaction = transaction(of: request, shapes.shapes, changes)
+            stamp = transaction.stamp
             try apply(try encode(transaction), loaded: loaded, isLocal: true)
         }
         for conflict in plan.journal {
@@ -104,6 +99,19 @@ extension StoreEngine {
             rows: try savedRows(plan, changes, stamp))
         if let saveID = request.saveID { try remember(result, under: saveID) }
         return result
+    }
+
+    /// The transaction that a request's changes make: the next of this store, now.
+    func transaction(
+        of request: SaveRequest, _ shapes: [ChangeShape], _ changes: [Change]
+    ) -> Transaction {
+        let seen = state.versionVector
+        return Transaction(
+            dot: Dot(actor: actor, sequence: seen[actor] + 1),
+            timestamp: state.clock.now(wallMilliseconds: environment.wallMilliseconds()),
+            seen: seen, author: request.author, contextName: request.contextName,
+            saveID: request.saveID, modelHash: model.versionHash, shapes: shapes,
+            changes: changes)
     }
 
     /// Encodes a save, before anything of it is written.

@@ -66,9 +66,7 @@ extension StoreEngine {
     }
 
     private func isPlain(_ table: EntityTable) -> Bool {
-        let entity = table.entity
-        return !entity.isAbstract && table.exclusive.isEmpty && !table.isCounted
-            && !entity.policies.isRowGrained
+        !table.entity.isAbstract && table.exclusive.isEmpty && !table.isCounted
     }
 
     /// Whether entities of these operations have to-ones.
@@ -150,34 +148,27 @@ extension StoreEngine {
         {
             return nil
         }
-        if table.defaults.isEmpty { return [] }
-        return table.defaults.filter { entry in
-            !values.contains { $0.position == entry.position }
+        func isAssigned(_ position: Int) -> Bool { values.contains { $0.position == position } }
+        var carried = table.defaults.filter { !isAssigned($0.position) }
+        if table.entity.policies.isRowGrained {
+            // The whole row is one register.
+            carried += table.entity.properties.indices.filter { position in
+                !isAssigned(position) && !table.defaults.contains { $0.position == position }
+            }.map { ($0, .null) }
         }
+        return carried
     }
 
     /// Saves inserts whose changes are worked out.
-    ///
-    /// - Parameter encoded: the changes, where they have been written already.
-    func write(
-        _ request: SaveRequest, _ inserts: PlainInserts, encoded: CBORWriter? = nil
-    ) throws -> SaveResult {
+    private func write(_ request: SaveRequest, _ inserts: PlainInserts) throws -> SaveResult {
         let seen = state.versionVector
-        let dot = Dot(actor: actor, sequence: seen[actor] + 1)
-        let timestamp = state.clock.now(wallMilliseconds: environment.wallMilliseconds())
         let shapes = inserts.shapes.shapes
-        let transaction = Transaction(
-            dot: dot, timestamp: timestamp, seen: seen, author: request.author,
-            contextName: request.contextName, saveID: request.saveID,
-            modelHash: model.versionHash, shapes: shapes, changes: inserts.changes)
-        try apply(
-            try checkSize(
-                encoded.map { EncodedTransaction(transaction, changes: $0) }
-                    ?? EncodedTransaction(transaction)), isLocal: true)
-        let version = RowVersion(dots: [dot])
+        let transaction = transaction(of: request, shapes, inserts.changes)
+        try apply(try encode(transaction), isLocal: true)
+        let version = RowVersion(dots: [transaction.dot])
         let result = SaveResult(
-            transaction: dot, timestamp: timestamp, seen: seen, token: token,
-            insertedRows: inserts.inserted, conflicts: [],
+            transaction: transaction.dot, timestamp: transaction.timestamp, seen: seen,
+            token: token, insertedRows: inserts.inserted, conflicts: [],
             rows: inserts.changes.map { change in
                 SaveResult.SavedRow(
                     objectID: ManagedObjectID(

@@ -12,17 +12,12 @@ extension StoreEngine {
         }
         for change in request.membership { try check(change) }
         let seen = state.versionVector
-        let dot = Dot(actor: actor, sequence: seen[actor] + 1)
-        let timestamp = state.clock.now(wallMilliseconds: environment.wallMilliseconds())
-        let transaction = Transaction(
-            dot: dot, timestamp: timestamp, seen: seen, author: request.author,
-            contextName: request.contextName, saveID: request.saveID,
-            modelHash: model.versionHash, shapes: MembershipChange.shapes,
-            changes: request.membership.map(\.change))
+        let transaction = transaction(
+            of: request, MembershipChange.shapes, request.membership.map(\.change))
         try apply(try encode(transaction), isLocal: true)
         let result = SaveResult(
-            transaction: dot, timestamp: timestamp, seen: seen, token: token, insertedRows: [],
-            conflicts: [], rows: [])
+            transaction: transaction.dot, timestamp: transaction.timestamp, seen: seen,
+            token: token, insertedRows: [], conflicts: [], rows: [])
         if let saveID = request.saveID { try remember(result, under: saveID) }
         return result
     }

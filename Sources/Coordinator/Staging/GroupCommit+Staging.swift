@@ -1,3 +1,4 @@
+import Merge
 import Synchronization
 
 /// Very large transactions a part at a time: see ``StagedTransaction``.
@@ -14,7 +15,7 @@ extension GroupCommit {
                 published.withLock { $0.overtakenCount += 1 }
                 transaction.giveUp()
             }
-            if transaction.phase == .complete {
+            if transaction.isComplete {
                 show(transaction, job)
             } else {
                 followLog(pages: staging.checkpointPages)
@@ -59,7 +60,7 @@ extension GroupCommit {
         switch job {
         case .save(let make, _, _): return (try? make(engine)).map { .save($0) }
         case .apply(let transactions, _):
-            return transactions.count == 1 ? .foreign(transactions[0]) : nil
+            return transactions.count == 1 ? .foreign(transactions[0].transaction) : nil
         case .makeDurable, .maintain: return nil
         }
     }

@@ -1,6 +1,6 @@
 import Merge
 
-/// A transaction of very many updates and deletes, staged.
+/// The updates and deletes of a staged transaction.
 ///
 /// What it leaves of each row is written beside the row, see ``SuccessorTable``. That is known early of
 /// rows whose outcome hangs on nothing but themselves: updates of attributes that no unique key is of,
@@ -16,7 +16,7 @@ import Merge
 /// 2. References and unique keys of a successor are those of its row, and so is the age of its claims to
 ///    one-to-ones, so that nothing else changes with it: no other row's projection, no group, no claim.
 /// 3. A successor has no siblings, and its row had none, so the journal stays as it is.
-final class StagedChanges: StagedTransaction {
+final class StagedChanges: StagedWrites {
     enum Limits {
         /// Changes that are applied by the commit that shows the transaction, for which others wait.
         static let rest = 200
@@ -54,7 +54,13 @@ final class StagedChanges: StagedTransaction {
         var saved: [(object: ManagedObjectID, outcome: Saved)] = []
     }
 
+    private let origin: StagedTransaction.Origin
+    /// The inserts of the same transaction, which are written before.
+    var inserts: StagedInserts?
     private var parts: [Part] = []
+    /// How many operations or changes the parts are of.
+    private var position = 0
+    private(set) var rewrites = 0
     /// The part that each row belongs to.
     private var owners: [RowID: Int] = [:]
     /// Rows that are deleted, with a successor.
@@ -66,17 +72,23 @@ final class StagedChanges: StagedTransaction {
     private var isBegun = false
     private var isShowing = false
     private var lookupsByRoot: [String: [String]] = [:]
-    private var shapes = ShapeTable()
+    private var shapeTable = ShapeTable()
     private var resolved: [ResolvedShape] = []
     /// The rows to be folded or discarded, once it is shown or given up.
-    private var written: [(row: RowID, root: String)] = []
+    private lazy var written = parts.flatMap { $0.rows.map { ($0.object.row, $0.root) } }
 
-    override var hasBegun: Bool { isBegun }
+    var hasBegun: Bool { isBegun }
+
+    var isComplete: Bool { position == count && overtaken.isEmpty }
+
+    let isOvertaken = false
+
+    private var isForeign: Bool { if case .foreign = origin { true } else { false } }
 
     /// Begins with a save or a foreign transaction.
     ///
     /// - Returns: nil where it is of no kind that can be staged.
-    init?(_ origin: Origin, _ engine: StoreEngine) {
+    init?(_ origin: StagedTransaction.Origin, _ engine: StoreEngine) {
         switch origin {
         case .save(let request):
             let kinds = Set(request.operations.lazy.map(\.kind))
@@ -85,8 +97,7 @@ final class StagedChanges: StagedTransaction {
             else { return nil }
             // Whether an object has as many others as it must hangs on what those lead to.
             if request.operations.contains(where: { Self.hasCounts($0, engine) }) { return nil }
-        case .foreign(let encoded):
-            let transaction = encoded.transaction
+        case .foreign(let transaction):
             let others = transaction.changes.lazy.filter {
                 $0.kind != .update && $0.kind != .delete
             }
@@ -98,7 +109,7 @@ final class StagedChanges: StagedTransaction {
             else { return nil }
             resolved = shapes
         }
-        super.init(origin, phase: .writing)
+        self.origin = origin
     }
 
     private static func hasCounts(_ operation: SaveOperation, _ engine: StoreEngine) -> Bool {
@@ -108,50 +119,39 @@ final class StagedChanges: StagedTransaction {
     private var count: Int {
         switch origin {
         case .save(let request): request.operations.count
-        case .foreign(let encoded): encoded.transaction.changes.count
+        case .foreign(let transaction): transaction.changes.count
         }
     }
 
-    override func noteWritten(_ row: RowID, isShown: Bool) {
+    func noteWritten(_ row: RowID, isShown: Bool) {
         guard !isShowing, let part = owners[row] else { return }
         overtaken.insert(part)
-        if phase == .complete { phase = .writing }
     }
 
-    override func noteReferred(_ row: RowID) {
+    func noteKeyTaken() {}
+
+    func noteReferred(_ row: RowID) {
         if dead.contains(row) { noteWritten(row, isShown: true) }
     }
 
-    override func advance(_ engine: StoreEngine, atMost count: Int) throws {
-        switch phase {
-        case .writing:
-            // An update costs some times what an insert does.
-            let size = max(1, count / 4)
-            if let place = overtaken.min() {
-                rewrites += 1
-                guard rewrites <= Limits.rewrites * (2 + self.count / size) else {
-                    throw NotStageable()
-                }
-                parts[place] = try write(parts[place].range, at: place, engine)
-                overtaken.remove(place)
-            } else if position < self.count {
-                let range = position..<min(position + size, self.count)
-                parts.append(try write(range, at: parts.count, engine))
-                position = range.upperBound
+    func advance(_ engine: StoreEngine, atMost count: Int) throws {
+        if let inserts, !isForeign, parts.isEmpty {
+            shapeTable = inserts.shapeTable
+            resolved = inserts.resolved
+        }
+        // An update costs some times what an insert does.
+        let size = max(1, count / 4)
+        if let place = overtaken.min() {
+            rewrites += 1
+            guard rewrites <= Limits.rewrites * (2 + self.count / size) else {
+                throw NotStageable()
             }
-            if position == self.count, overtaken.isEmpty { phase = .complete }
-        case .folding, .discarding:
-            if position == 0 {
-                written = parts.flatMap { $0.rows.map { ($0.object.row, $0.root) } }
-            }
-            let range = position..<min(position + max(1, count / 2), written.count)
-            try engine.unseen {
-                try finish(written[range], engine)
-                if range.upperBound == written.count { try end(engine) }
-            }
+            parts[place] = try write(parts[place].range, at: place, engine)
+            overtaken.remove(place)
+        } else if position < self.count {
+            let range = position..<min(position + size, self.count)
+            parts.append(try write(range, at: parts.count, engine))
             position = range.upperBound
-            if position == written.count { phase = .done }
-        case .checking, .complete, .done: return
         }
     }
 
@@ -172,8 +172,7 @@ final class StagedChanges: StagedTransaction {
                 }
                 switch origin {
                 case .save(let request): try plan(request, &part, at: place, engine)
-                case .foreign(let encoded):
-                    let transaction = encoded.transaction
+                case .foreign(let transaction):
                     try engine.checkForeign(transaction.changes[range], of: transaction, resolved)
                     engine.avoidIdentities(transaction.changes[range], of: transaction.dot.actor)
                     for change in transaction.changes[range] {
@@ -232,14 +231,15 @@ final class StagedChanges: StagedTransaction {
                 planned.values.allSatisfy({ isPlain($0.position, of: planned.table) })
             else { throw NotStageable() }
             try own(row, &part, at: place)
-            let change = engine.change(planned, row, &shapes)
+            let change = engine.change(planned, row, &shapeTable)
             let unchanged = change == nil ? Saved.asItWas(loaded.version) : .written
             part.saved.append((loaded.objectID, planned.kind == .delete ? .deleted : unchanged))
             guard let change else { continue }
-            resolved += try shapes.shapes[resolved.count...].map(engine.resolve)
+            resolved += try shapeTable.shapes[resolved.count...].map(engine.resolve)
             part.changes.append(change)
             part.encoded.write(change)
-            try stage(change, of: shapes.shapes, engine.state.versionVector, &part, engine, loaded)
+            try stage(
+                change, of: shapeTable.shapes, engine.state.versionVector, &part, engine, loaded)
         }
     }
 
@@ -364,52 +364,8 @@ final class StagedChanges: StagedTransaction {
 
     // MARK: Showing
 
-    override func save(_ request: SaveRequest, _ engine: StoreEngine) throws -> SaveResult {
-        let seen = engine.state.versionVector
-        let closedBefore = engine.group.closedConflicts.count
-        var stamp: Stamp?
-        let changes = parts.flatMap(\.changes)
-        if !changes.isEmpty {
-            let next = Stamp(
-                timestamp: engine.state.clock.now(
-                    wallMilliseconds: engine.environment.wallMilliseconds()),
-                dot: Dot(actor: engine.actor, sequence: seen[engine.actor] + 1))
-            let transaction = Transaction(
-                dot: next.dot, timestamp: next.timestamp, seen: seen, author: request.author,
-                contextName: request.contextName, saveID: request.saveID,
-                modelHash: engine.model.versionHash, shapes: shapes.shapes, changes: changes)
-            var encoded = CBORWriter(capacity: parts.reduce(0) { $0 + $1.encoded.bytes.count })
-            for part in parts { encoded.append(part.encoded) }
-            try engine.apply(
-                try engine.checkSize(EncodedTransaction(transaction, changes: encoded)),
-                isLocal: true)
-            stamp = next
-        }
-        let version = stamp.map { RowVersion(dots: [$0.dot]) }
-        // What such a row shows hangs on others: on whose claim to a one-to-one stands.
-        let rest = Set(parts.lazy.flatMap(\.rest).map(\.row))
-        let result = SaveResult(
-            transaction: stamp?.dot, timestamp: stamp?.timestamp, seen: seen, token: engine.token,
-            insertedRows: [], conflicts: Array(engine.group.closedConflicts[closedBefore...]),
-            rows: try parts.flatMap(\.saved).map {
-                let id = $0.object
-                switch $0.outcome {
-                case .written where rest.contains(id.row):
-                    let now = try engine.load(engine.table(id.entityName), id.row)
-                    return .init(objectID: id, version: version, values: now?.columns)
-                case .written: return .init(objectID: id, version: version, values: nil)
-                case .deleted: return .init(objectID: id, version: nil, values: nil)
-                case .asItWas(let version):
-                    return .init(objectID: id, version: version, values: nil)
-                }
-            })
-        if let saveID = request.saveID { try engine.remember(result, under: saveID) }
-        return result
-    }
-
-    override func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change] {
+    func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change] {
         isShowing = true
-        try engine.markShown(as: stamp)
         for root in tables.keys.sorted() { try tables[root]?.show(in: engine.database) }
         var digest = engine.state.digest
         for part in parts {
@@ -429,13 +385,44 @@ final class StagedChanges: StagedTransaction {
         return parts.flatMap(\.rest)
     }
 
+    var shapes: [ChangeShape] { shapeTable.shapes }
+
+    var changes: [Change] { parts.flatMap(\.changes) }
+
+    let inserted: [SaveResult.InsertedRow] = []
+
+    var encodedSize: Int { parts.reduce(0) { $0 + $1.encoded.bytes.count } }
+
+    func write(into encoded: inout CBORWriter) {
+        for part in parts { encoded.append(part.encoded) }
+    }
+
+    func saved(as dot: Dot?, _ engine: StoreEngine) throws -> [SaveResult.SavedRow] {
+        let version = dot.map { RowVersion(dots: [$0]) }
+        // What such a row shows hangs on others: on whose claim to a one-to-one stands.
+        let rest = Set(parts.lazy.flatMap(\.rest).map(\.row))
+        return try parts.flatMap(\.saved).map { id, outcome in
+            switch outcome {
+            case .written where rest.contains(id.row):
+                let now = try engine.load(engine.table(id.entityName), id.row)
+                return .init(objectID: id, version: version, values: now?.columns)
+            case .written: return .init(objectID: id, version: version, values: nil)
+            case .deleted: return .init(objectID: id, version: nil, values: nil)
+            case .asItWas(let version):
+                return .init(objectID: id, version: version, values: nil)
+            }
+        }
+    }
+
     // MARK: Afterwards
 
-    private func finish(
-        _ rows: ArraySlice<(row: RowID, root: String)>, _ engine: StoreEngine
-    ) throws {
+    var writtenCount: Int { written.count }
+
+    let weight = 2
+
+    func finish(_ range: Range<Int>, _ engine: StoreEngine) throws {
         let shown = engine.state.actors.staged
-        for (row, root) in rows {
+        for (row, root) in written[range] {
             guard let table = tables[root] else { continue }
             if let shown {
                 try table.fold(
@@ -447,11 +434,10 @@ final class StagedChanges: StagedTransaction {
         }
     }
 
-    private func end(_ engine: StoreEngine) throws {
+    func end(_ engine: StoreEngine) throws {
         for root in tables.keys.sorted() {
             try tables[root]?.drop(
                 in: engine.database, isShown: engine.state.actors.staged != nil)
         }
-        try engine.endStaging()
     }
 }

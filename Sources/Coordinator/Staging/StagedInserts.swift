@@ -1,6 +1,6 @@
 import Merge
 
-/// A transaction of very many inserts, staged.
+/// The inserts of a staged transaction.
 ///
 /// Its rows are in their own tables, with ``ActorTable/stagedVersion`` for a version, and readers leave
 /// them out until `_staged` says whose they are.
@@ -14,12 +14,18 @@ import Merge
 ///    that had it made way), they are removed, and the transaction is written in one piece. Eclipsed
 ///    rows are in no such index: where one had a key of theirs, nothing is staged, and where one comes
 ///    to have it, whoever looks for its group finds the hidden row.
-final class StagedInserts: StagedTransaction {
+final class StagedInserts: StagedWrites {
+    private let origin: StagedTransaction.Origin
+    private var isChecked = false
+    /// How many operations or changes are checked, or then written.
+    private var position = 0
+    private(set) var isOvertaken = false
     /// The changes; of a save as far as they are worked out.
-    private(set) var inserts: PlainInserts
+    private var inserts: PlainInserts
     /// The changes as the log holds them, as far as they are written; of a save.
-    private(set) var encoded: CBORWriter?
-    private var shapes: [ResolvedShape] = []
+    private var encoded: CBORWriter?
+    /// What the shapes of the changes stand for.
+    private(set) var resolved: [ResolvedShape] = []
     /// How many values an insert of each shape assigns.
     private var assigned: [Int] = []
     /// What the rows add to the digest, but for the dot.
@@ -31,13 +37,18 @@ final class StagedInserts: StagedTransaction {
     /// The rows of others that they refer to.
     private var targets: Set<RowID> = []
 
-    override var hasBegun: Bool { !written.isEmpty }
+    var hasBegun: Bool { !written.isEmpty }
+
+    var isComplete: Bool { isChecked && position == inserts.changes.count }
+
+    let rewrites = 0
+
+    private var isForeign: Bool { if case .foreign = origin { true } else { false } }
 
     /// Begins with a save or a foreign transaction.
     ///
     /// - Returns: nil where it is of no kind that can be staged.
-    init?(_ origin: Origin, _ engine: StoreEngine) {
-        var phase = Phase.checking
+    init?(_ origin: StagedTransaction.Origin, _ engine: StoreEngine) {
         switch origin {
         case .save(let request):
             guard request.membership.isEmpty,
@@ -51,25 +62,34 @@ final class StagedInserts: StagedTransaction {
                 engine.adoptState()
             }
             encoded = CBORWriter(capacity: request.operations.count * 64)
-        case .foreign(let encoded):
-            let transaction = encoded.transaction
+        case .foreign(let transaction):
             guard transaction.modelHash == engine.model.versionHash,
                 transaction.dot.actor != engine.actor,
-                let shapes = try? engine.resolve(transaction), StoreEngine.isStageable(shapes),
-                transaction.changes.allSatisfy({ $0.kind == .insert })
+                transaction.changes.allSatisfy({ $0.kind == .insert }),
+                let resolved = try? engine.resolve(transaction)
             else { return nil }
+            let used = Set(transaction.changes.lazy.map(\.shape)).sorted().map { resolved[$0] }
+            guard StoreEngine.isStageable(used) else { return nil }
             inserts = PlainInserts(capacity: 0)
             inserts.changes = transaction.changes
-            self.shapes = shapes
+            self.resolved = resolved
             assigned = transaction.shapes.map(\.assigned.count)
-            if !shapes.contains(where: { $0.hasReferences }) { phase = .writing }
+            isChecked = !used.contains { $0.hasReferences }
         }
-        super.init(origin, phase: phase)
+        self.origin = origin
     }
 
-    override func advance(_ engine: StoreEngine, atMost count: Int) throws {
-        switch (phase, origin) {
-        case (.checking, .save(let request)):
+    func advance(_ engine: StoreEngine, atMost count: Int) throws {
+        if isChecked {
+            try write(atMost: count, engine)
+        } else {
+            try check(atMost: count, engine)
+        }
+    }
+
+    private func check(atMost count: Int, _ engine: StoreEngine) throws {
+        switch origin {
+        case .save(let request):
             let end = min(position + count, request.operations.count)
             let part = request.operations[position..<end]
             guard try engine.prepare(part, into: &inserts, mayHaveKeys: true) else {
@@ -82,52 +102,39 @@ final class StagedInserts: StagedTransaction {
             engine.adoptState()
             position = end
             guard position == request.operations.count else { return }
-            shapes = try inserts.shapes.shapes.map(engine.resolve)
+            resolved = try inserts.shapes.shapes.map(engine.resolve)
             assigned = inserts.shapes.shapes.map(\.assigned.count)
-            position = 0
-            phase = .writing
-        case (.checking, .foreign(let encoded)):
+        case .foreign(let transaction):
             let end = min(position + count, inserts.changes.count)
-            noteRoots(inserts.changes[position..<end], encoded.transaction.shapes, engine)
+            noteRoots(inserts.changes[position..<end], transaction.shapes, engine)
             position = end
             guard position == inserts.changes.count else { return }
-            position = 0
-            phase = .writing
-        case (.writing, _):
-            let part = inserts.changes[position..<min(position + count, inserts.changes.count)]
-            if case .foreign(let encoded) = origin {
-                try engine.checkForeign(part, of: encoded.transaction, shapes)
-                engine.avoidIdentities(part, of: encoded.dot.actor)
-            }
-            let before = written.count
-            do {
-                try engine.unseen {
-                    if position == 0 { try engine.beginStaging() }
-                    try checkReferences(of: part, engine)
-                    try checkKeys(of: part, engine)
-                    try write(part, engine)
-                }
-            } catch {
-                // Nothing of the part is there, nor of the beginning where this was the first.
-                written.removeLast(written.count - before)
-                throw error
-            }
-            for change in part { encoded?.write(change) }
-            position = part.endIndex
-            if position == inserts.changes.count { phase = .complete }
-        case (.folding, _), (.discarding, _):
-            let isFolding = phase == .folding
-            let part = written[position..<min(position + count, written.count)]
-            try engine.unseen {
-                for object in part {
-                    try isFolding ? engine.fold(object) : engine.discard(object)
-                }
-                if part.endIndex == written.count { try engine.endStaging() }
-            }
-            position = part.endIndex
-            if position == written.count { phase = .done }
-        case (.complete, _), (.done, _): return
         }
+        position = 0
+        isChecked = true
+    }
+
+    private func write(atMost count: Int, _ engine: StoreEngine) throws {
+        let part = inserts.changes[position..<min(position + count, inserts.changes.count)]
+        if case .foreign(let transaction) = origin {
+            try engine.checkForeign(part, of: transaction, resolved)
+            engine.avoidIdentities(part, of: transaction.dot.actor)
+        }
+        let before = written.count
+        do {
+            try engine.unseen {
+                if position == 0 { try engine.beginStaging() }
+                try checkReferences(of: part, engine)
+                try checkKeys(of: part, engine)
+                try write(part, engine)
+            }
+        } catch {
+            // Nothing of the part is there, nor of the beginning where this was the first.
+            written.removeLast(written.count - before)
+            throw error
+        }
+        for change in part { encoded?.write(change) }
+        position = part.endIndex
     }
 
     private func noteRoots(
@@ -141,7 +148,7 @@ final class StagedInserts: StagedTransaction {
     /// Sees that what the rows refer to is shown, or is one of them.
     private func checkReferences(of part: ArraySlice<Change>, _ engine: StoreEngine) throws {
         for change in part {
-            guard case .rows(let table, let positions) = shapes[change.shape],
+            guard case .rows(let table, let positions) = resolved[change.shape],
                 !table.references.isEmpty
             else { continue }
             for (place, position) in positions.enumerated() {
@@ -161,7 +168,7 @@ final class StagedInserts: StagedTransaction {
     private func checkKeys(of part: ArraySlice<Change>, _ engine: StoreEngine) throws {
         guard engine.state.eclipsed > 0 else { return }
         for change in part {
-            guard case .rows(let table, let positions) = shapes[change.shape] else { continue }
+            guard case .rows(let table, let positions) = resolved[change.shape] else { continue }
             for constraint in table.constraints {
                 let key = constraint.key { position in
                     positions.firstIndex(of: position).map { change.values[$0] } ?? .null
@@ -171,16 +178,18 @@ final class StagedInserts: StagedTransaction {
         }
     }
 
-    override func noteWritten(_ row: RowID, isShown: Bool) {
+    func noteWritten(_ row: RowID, isShown: Bool) {
         if !isShown, targets.contains(row) { isOvertaken = true }
     }
 
-    override func noteKeyTaken() { isOvertaken = true }
+    func noteReferred(_ row: RowID) {}
+
+    func noteKeyTaken() { isOvertaken = true }
 
     private func write(_ part: ArraySlice<Change>, _ engine: StoreEngine) throws {
         do {
             try engine.insertPlain(
-                part, shapes, version: ActorTable.stagedVersion, timestamp: 0, dot: nil,
+                part, resolved, version: ActorTable.stagedVersion, timestamp: 0, dot: nil,
                 mayBeDead: isForeign && engine.state.tombstones > 0, assigned: assigned
             ) { object, hasher in
                 written.append(object)
@@ -193,16 +202,46 @@ final class StagedInserts: StagedTransaction {
         }
     }
 
-    override func save(_ request: SaveRequest, _ engine: StoreEngine) throws -> SaveResult {
-        try engine.write(request, inserts, encoded: encoded)
-    }
+    // MARK: Showing
 
-    override func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change] {
-        try engine.markShown(as: stamp)
+    func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change] {
         var digest = ProjectionDigest()
         for hasher in hashers { digest.add(hasher.finalize(insertion: stamp.dot)) }
         engine.state.digest.add(digest)
         engine.group.inserted.append(contentsOf: written)
         return []
     }
+
+    var shapeTable: ShapeTable { inserts.shapes }
+
+    var shapes: [ChangeShape] { shapeTable.shapes }
+
+    var changes: [Change] { inserts.changes }
+
+    var inserted: [SaveResult.InsertedRow] { inserts.inserted }
+
+    var encodedSize: Int { encoded?.bytes.count ?? 0 }
+
+    func write(into encoded: inout CBORWriter) {
+        if let own = self.encoded { encoded.append(own) }
+    }
+
+    func saved(as dot: Dot?, _ engine: StoreEngine) -> [SaveResult.SavedRow] {
+        let version = dot.map { RowVersion(dots: [$0]) }
+        return written.map { .init(objectID: $0, version: version, values: nil) }
+    }
+
+    // MARK: Afterwards
+
+    var writtenCount: Int { written.count }
+
+    let weight = 1
+
+    func finish(_ range: Range<Int>, _ engine: StoreEngine) throws {
+        for object in written[range] {
+            try engine.state.actors.staged == nil ? engine.discard(object) : engine.fold(object)
+        }
+    }
+
+    func end(_ engine: StoreEngine) {}
 }

@@ -21,104 +21,227 @@ import Merge
 ///    depends on has had that part written anew, or all of it given up.
 /// 4. An opening finds what a crash has left, by `_staged`: it folds or removes it.
 ///
-/// Inserts are staged by ``StagedInserts``, updates and deletes by ``StagedChanges``; other kinds of transaction, and
-/// those of another model, are written in one piece, however large.
-class StagedTransaction {
+/// Its inserts are staged by ``StagedInserts``, its updates and deletes by ``StagedChanges``, after them:
+/// what these find in the tables are also the hidden rows. Other kinds of transaction, and those of
+/// another model, are written in one piece, however large.
+final class StagedTransaction {
     /// Where the transaction comes from.
     enum Origin {
         case save(SaveRequest)
-        case foreign(EncodedTransaction)
-    }
+        case foreign(Transaction)
 
-    enum Phase {
-        case checking, writing, complete, folding, discarding, done
-    }
-
-    let origin: Origin
-    final var phase: Phase
-    /// How many operations, changes or rows the phase has come past.
-    final var position = 0
-    /// Whether something came between that it cannot be shown with.
-    final var isOvertaken = false
-    /// How many parts were written anew, since something had come between.
-    final var rewrites = 0
-    /// Whether it is to be written in one piece once nothing of it is left.
-    final private(set) var isGivenUp = false
-
-    init(_ origin: Origin, phase: Phase) {
-        self.origin = origin
-        self.phase = phase
-    }
-
-    /// The transaction in the form that suits it; nil where it is of no kind that can be staged.
-    static func of(_ origin: Origin, _ engine: StoreEngine) -> StagedTransaction? {
-        StagedInserts(origin, engine) ?? StagedChanges(origin, engine)
-    }
-
-    /// Whether whoever asked for it has heard what came of it.
-    final var isAnswered: Bool {
-        switch phase {
-        case .folding: true
-        case .discarding, .done: !isGivenUp
-        case .checking, .writing, .complete: false
+        /// What it inserts, and what else it does; nil where it does not do both.
+        fileprivate var split: (inserts: Origin, others: Origin)? {
+            switch self {
+            case .save(let whole):
+                var inserts = whole
+                var others = whole
+                inserts.operations.removeAll { $0.kind != .insert }
+                others.operations.removeAll { $0.kind == .insert }
+                if inserts.operations.isEmpty || others.operations.isEmpty { return nil }
+                return (.save(inserts), .save(others))
+            case .foreign(let whole):
+                var inserts = whole
+                var others = whole
+                inserts.changes.removeAll { $0.kind != .insert }
+                others.changes.removeAll { $0.kind == .insert }
+                if inserts.changes.isEmpty || others.changes.isEmpty { return nil }
+                return (.foreign(inserts), .foreign(others))
+            }
         }
     }
 
-    final var isForeign: Bool { if case .foreign = origin { true } else { false } }
-
-    /// Goes on after the attempt to show it.
-    final func proceed(isShown: Bool) {
-        position = 0
-        phase = isShown ? .folding : hasBegun ? .discarding : .done
+    enum Phase {
+        /// Until it is shown or given up; it is checked as well.
+        case writing
+        case folding, discarding, done
     }
 
-    /// Removes what is written of it, so that it can be written in one piece.
-    final func giveUp() {
-        isGivenUp = true
-        proceed(isShown: false)
+    private(set) var phase = Phase.writing
+    /// Whether it is to be written in one piece once nothing of it is left.
+    private(set) var isGivenUp = false
+    /// What it consists of, in the order in which that is written.
+    private let writes: [any StagedWrites]
+    /// What is still to be folded or discarded, in that order.
+    private var unfinished: [any StagedWrites] = []
+    /// How many rows of the first of these are.
+    private var position = 0
+
+    private init(_ writes: [any StagedWrites]) { self.writes = writes }
+
+    /// The transaction in the form that suits it; nil where it is of no kind that can be staged.
+    static func of(_ origin: Origin, _ engine: StoreEngine) -> StagedTransaction? {
+        if let (inserts, others) = origin.split, let changes = StagedChanges(others, engine),
+            let first = StagedInserts(inserts, engine)
+        {
+            changes.inserts = first
+            return StagedTransaction([first, changes])
+        }
+        let writes: (any StagedWrites)? =
+            StagedInserts(origin, engine) ?? StagedChanges(origin, engine)
+        return writes.map { StagedTransaction([$0]) }
     }
 
-    /// Takes note that whoever asked for it has been told that it failed.
-    final func noteFailed() { isGivenUp = false }
+    /// Whether all of it is written, and it can be shown.
+    var isComplete: Bool { phase == .writing && writes.allSatisfy(\.isComplete) }
 
-    // MARK: What each kind does
+    /// Whether something came between that it cannot be shown with.
+    var isOvertaken: Bool { writes.contains(where: \.isOvertaken) }
 
-    /// Whether something of it is in the store.
-    var hasBegun: Bool { preconditionFailure("Each kind says it.") }
+    /// How many parts were written anew, since something had come between.
+    var rewrites: Int { writes.reduce(0) { $0 + $1.rewrites } }
+
+    /// Whether whoever asked for it has heard what came of it.
+    var isAnswered: Bool {
+        switch phase {
+        case .folding: true
+        case .discarding, .done: !isGivenUp
+        case .writing: false
+        }
+    }
 
     /// Does the next part of checking, writing, folding or discarding, outside a group.
     ///
     /// - Throws: ``NotStageable`` where it must be written in one piece, and what SQLite throws.
     ///   Nothing of the part is written then.
     func advance(_ engine: StoreEngine, atMost count: Int) throws {
-        preconditionFailure("Each kind does it.")
+        if phase == .writing {
+            try writes.first { !$0.isComplete }?.advance(engine, atMost: count)
+        } else if let next = unfinished.first {
+            let rows = next.writtenCount
+            let end = min(position + max(1, count / next.weight), rows)
+            try engine.unseen {
+                try next.finish(position..<end, engine)
+                if end < rows { return }
+                try next.end(engine)
+                if unfinished.count == 1 { try engine.endStaging() }
+            }
+            position = end
+            guard end == rows else { return }
+            position = 0
+            unfinished.removeFirst()
+            if unfinished.isEmpty { phase = .done }
+        }
     }
+
+    /// Goes on after the attempt to show it.
+    func proceed(isShown: Bool) {
+        // Successors first: as long as there are some, tables are views, and dearer to write to.
+        unfinished = writes.filter(\.hasBegun).reversed()
+        phase = unfinished.isEmpty ? .done : isShown ? .folding : .discarding
+    }
+
+    /// Removes what is written of it, so that it can be written in one piece.
+    func giveUp() {
+        isGivenUp = true
+        proceed(isShown: false)
+    }
+
+    /// Takes note that whoever asked for it has been told that it failed.
+    func noteFailed() { isGivenUp = false }
+
+    // MARK: Showing
 
     /// Carries out the save that it is, within the open group; what it writes is shown, not written.
     func save(_ request: SaveRequest, _ engine: StoreEngine) throws -> SaveResult {
-        preconditionFailure("Each kind does it.")
+        let seen = engine.state.versionVector
+        let closedBefore = engine.group.closedConflicts.count
+        let changes = writes.flatMap(\.changes)
+        var transaction: Transaction?
+        if !changes.isEmpty, let shapes = writes.last?.shapes {
+            let made = engine.transaction(of: request, shapes, changes)
+            var encoded = CBORWriter(capacity: writes.reduce(0) { $0 + $1.encodedSize })
+            for part in writes { part.write(into: &encoded) }
+            try engine.apply(
+                try engine.checkSize(EncodedTransaction(made, changes: encoded)), isLocal: true)
+            transaction = made
+        }
+        let result = SaveResult(
+            transaction: transaction?.dot, timestamp: transaction?.timestamp, seen: seen,
+            token: engine.token, insertedRows: writes.flatMap(\.inserted),
+            conflicts: Array(engine.group.closedConflicts[closedBefore...]),
+            rows: try writes.flatMap { try $0.saved(as: transaction?.dot, engine) })
+        if let saveID = request.saveID { try engine.remember(result, under: saveID) }
+        return result
     }
 
     /// Lets readers see all that is written, from the open group's commit on.
     ///
     /// - Returns: the changes that are still to be applied as if they were alone.
     func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change] {
-        preconditionFailure("Each kind does it.")
+        try engine.markShown(as: stamp)
+        return try writes.flatMap { try $0.show(engine, as: stamp) }
     }
 
+    // MARK: What comes between
+
     /// Takes note that a row is written that is there, or is shown no more.
-    func noteWritten(_ row: RowID, isShown: Bool) {}
+    func noteWritten(_ row: RowID, isShown: Bool) {
+        for part in writes { part.noteWritten(row, isShown: isShown) }
+    }
 
     /// Takes note that a row, or a link, comes to refer to another row.
-    func noteReferred(_ row: RowID) {}
+    func noteReferred(_ row: RowID) {
+        for part in writes { part.noteReferred(row) }
+    }
 
     /// Takes note of what a row refers to.
-    final func noteReferences(of values: some Sequence<PropertyValue>) {
+    func noteReferences(of values: some Sequence<PropertyValue>) {
         for case .reference(let row) in values { noteReferred(row) }
     }
 
     /// Takes note that a save takes a key of a row that nobody sees yet.
-    func noteKeyTaken() {}
+    func noteKeyTaken() {
+        for part in writes { part.noteKeyTaken() }
+    }
+}
+
+/// What a staged transaction does of one kind.
+protocol StagedWrites: AnyObject {
+    /// Whether all is written that can be before it is shown.
+    var isComplete: Bool { get }
+    /// Whether something of it is in the store.
+    var hasBegun: Bool { get }
+    /// Whether something came between that it cannot be shown with.
+    var isOvertaken: Bool { get }
+    /// How many parts were written anew, since something had come between.
+    var rewrites: Int { get }
+
+    /// Checks or writes the next part.
+    ///
+    /// - Throws: see ``StagedTransaction/advance(_:atMost:)``.
+    func advance(_ engine: StoreEngine, atMost count: Int) throws
+    /// Has what is written belong to the store's state, in which it is shown.
+    ///
+    /// - Returns: the changes that are still to be applied as if they were alone.
+    func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change]
+
+    /// How many rows are to be folded or discarded.
+    var writtenCount: Int { get }
+    /// How many inserts it costs to do that with one.
+    var weight: Int { get }
+    /// Folds rows where the transaction is shown, and discards them where it is not.
+    func finish(_ range: Range<Int>, _ engine: StoreEngine) throws
+    /// Removes what is left when all rows are folded or discarded.
+    func end(_ engine: StoreEngine) throws
+
+    /// Of a save, the shapes of its changes and of all written before.
+    var shapes: [ChangeShape] { get }
+    var changes: [Change] { get }
+    /// How many bytes its changes take in the log.
+    var encodedSize: Int { get }
+    /// Writes its changes as the log holds them.
+    func write(into encoded: inout CBORWriter)
+    var inserted: [SaveResult.InsertedRow] { get }
+    /// What the save's answer says of each object.
+    func saved(as dot: Dot?, _ engine: StoreEngine) throws -> [SaveResult.SavedRow]
+
+    /// Takes note that a row is written that is there, or is shown no more.
+    func noteWritten(_ row: RowID, isShown: Bool)
+    /// Takes note that a row, or a link, comes to refer to another row.
+    func noteReferred(_ row: RowID)
+    /// Takes note that a save takes a key of a row that nobody sees yet.
+    func noteKeyTaken()
 }
 
 /// That something must be written in one piece, which also says what is wrong with it.

@@ -25,7 +25,7 @@ extension StoreEngine {
 
     /// Has readers leave out the rows to come.
     func beginStaging() throws {
-        try database.prepared("INSERT INTO _staged (id) VALUES (1)").run()
+        try database.prepared("INSERT OR IGNORE INTO _staged (id) VALUES (1)").run()
     }
 
     /// Says whose the staged rows are, so that readers see them from the open group's commit on.

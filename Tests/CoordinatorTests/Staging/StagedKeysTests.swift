@@ -73,13 +73,11 @@ struct StagedKeysTests {
 
     @Test("They are staged, here and as another node's", arguments: ["Product", "Sheet"])
     func staged(entity: String) throws {
-        // What is row-grained is saved in one piece here.
-        let isLocal = entity == "Product"
         _ = try node.coordinator.save(try insertions(node, entity))
-        #expect(node.coordinator.stagedTransactions == (isLocal ? 1 : 0))
+        #expect(node.coordinator.stagedTransactions == 1)
         _ = try other.coordinator.save(try insertions(other, entity, from: 1_000))
         try checkEqual()
-        #expect(node.coordinator.stagedTransactions == (isLocal ? 2 : 1))
+        #expect(node.coordinator.stagedTransactions == 2)
         #expect(other.coordinator.stagedTransactions == 0)
         #expect(try objects(node, entity) == 2 * Self.count)
         node.close()
