@@ -42,7 +42,8 @@ extension StoreEngine {
         let places = try consumerPlaces()
         let wall = environment.wallMilliseconds()
         let horizon = wall > limits.keepMilliseconds ? wall - limits.keepMilliseconds : 0
-        let step = try purge { candidate in
+        let read = places.filter { isKept(after: $0.position) }
+        let isDone = try purge { candidate in
             let isStable = knowledge.stable.contains(candidate.dot)
             let isOld =
                 mayJudgeAge && candidate.timestamp.map { $0.milliseconds <= horizon } ?? false
@@ -69,10 +70,8 @@ extension StoreEngine {
             }
             return true
         }
-        result.expired = places.filter { place in
-            !isKept(after: place.position) && step.old <= place.position + 1
-        }.map(\.name)
-        result.isDone = step.isDone
+        result.expired = read.filter { !isKept(after: $0.position) }.map(\.name)
+        result.isDone = isDone
         let excess = state.log.closedRecords - limits.maximumRecords
         if excess > 0 {
             let wanted = min(excess, PurgeStep.rows)
@@ -90,7 +89,7 @@ extension StoreEngine {
     ) throws -> (count: Int, isDone: Bool) {
         var count = 0
         let places = try consumerPlaces()
-        let step = try purge { candidate in
+        let isDone = try purge { candidate in
             let isWanted = places.contains {
                 $0.position < candidate.position && isKept(after: $0.position)
             }
@@ -100,15 +99,14 @@ extension StoreEngine {
             count += 1
             return true
         }
-        return (count, step.isDone)
+        return (count, isDone)
     }
 
     /// Deletes transactions from the beginning as long as a closure lets them go.
     ///
     /// - Parameter mayGo: decides; it must not use the database.
-    /// - Returns: where the log began before, and whether the closure had the last word.
-    private func purge(while mayGo: (Candidate) -> Bool) throws -> (old: UInt64, isDone: Bool) {
-        let old = state.log.first
+    /// - Returns: whether the closure had the last word.
+    private func purge(while mayGo: (Candidate) -> Bool) throws -> Bool {
         var isDone = true
         var count = 0
         var freed: UInt64 = 0
@@ -135,7 +133,7 @@ extension StoreEngine {
             try statement.run()
             group.wroteApart = true
         }
-        return (old, try dropWhatWent() && isDone)
+        return try dropWhatWent() && isDone
     }
 
     private func candidate(_ statement: SQLStatement) throws -> Candidate {

@@ -34,6 +34,8 @@ struct MachineSettings: Hashable, Sendable {
     var hasGroupsOfOne = false
     /// Whether such large ones may also change what is there.
     var hasLargeChanges = false
+    /// Whether they may do both.
+    var hasMixedChanges = false
     /// Whether its store is joined by rows with a copy that takes its place, though its log would do.
     var joinsAlways = false
     /// How far the machine's clock is off from the start, in milliseconds.

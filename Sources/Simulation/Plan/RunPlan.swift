@@ -117,6 +117,7 @@ struct RunPlan {
         for place in machines.indices {
             machines[place].hasGroupsOfOne = generator.number(below: 2) == 0
             machines[place].hasLargeChanges = options.hasLargeChanges
+            machines[place].hasMixedChanges = options.hasMixedChanges
         }
     }
 

@@ -62,10 +62,17 @@ enum LargeInCompany {
                 large.update(row, &generator)
             }
         }
+        let inserts =
+            session.hasMixedChanges
+            ? insert(into: &large, besides: rows, of: entity, session, &generator) : []
         var requests = [large.request(&generator)]
         for _ in 0..<rows.count + generator.number(below: rows.count) {
             var composer = SaveComposer(session)
-            switch generator.number(below: 6) {
+            switch generator.number(below: inserts.isEmpty ? 6 : 7) {
+            case 6:
+                if let other = generator.choice(inserts) {
+                    composer.insert(other.entity, set: keys(of: other), &generator)
+                }
             case 0: composer.insert(entity, &generator)
             case 1:
                 if let row = generator.choice(rows) { composer.delete(row, &generator) }
@@ -82,6 +89,34 @@ enum LargeInCompany {
             requests.append(composer.request(&generator))
         }
         return requests
+    }
+
+    /// Adds new objects to a large save, in half of them; some lead to what it changes, and to what it
+    /// deletes.
+    ///
+    /// - Returns: the inserts.
+    private static func insert(
+        into large: inout SaveComposer, besides rows: [RowSnapshot],
+        of entity: ManagedObjectModel.Entity, _ session: WorkloadSession,
+        _ generator: inout SeededGenerator
+    ) -> [SaveOperation] {
+        guard generator.chance(in: 2), session.count(entity) < crowd,
+            let new = generator.choice(entities(session.model) + keyed(session.model))
+        else { return [] }
+        let before = large.operations.count
+        let leading = new.properties.indices.filter {
+            new.properties[$0].content == .toOne(destination: entity.name)
+        }
+        for _ in 0...generator.number(below: 3) {
+            var set: [Int: PropertyValue] = [:]
+            if let position = generator.choice(leading), generator.chance(in: 2),
+                let row = generator.choice(rows)
+            {
+                set[position] = .reference(row.objectID.row)
+            }
+            large.insert(new, set: set, &generator)
+        }
+        return Array(large.operations[before...])
     }
 
     /// Inserts with unique keys of their own, and saves behind them of which some take one of these.

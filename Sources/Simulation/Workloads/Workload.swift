@@ -65,6 +65,9 @@ final class WorkloadSession {
     /// Whether large saves may change what is there, with others between their parts.
     var hasLargeChanges: Bool { process.machine.settings.hasLargeChanges }
 
+    /// Whether they may also insert.
+    var hasMixedChanges: Bool { process.machine.settings.hasMixedChanges }
+
     /// Counts a rare path.
     func met(_ beacon: Beacon) { process.met(beacon) }
 }

@@ -26,6 +26,8 @@ struct RegressionTests {
         var hasConsumersToBackups = false
         /// Whether nodes came back with less and went on at once.
         var hasReturns = false
+        /// Whether some to-ones must lead to something.
+        var hasDemanded = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -776,6 +778,13 @@ struct RegressionTests {
                 Law 9, by the judge. Within one second 84 megabytes were applied while a pin held the \
                 log; only then one is given up for its sake. ContextPolicyCheckerTests.pinnedLog.
                 """),
+        Case(
+            seed: 730_006_895, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true, hasCounts: true, hasConsumersToBackups: true,
+            hasReturns: true, hasDemanded: true,
+            lesson: """
+                Law 8. A store was joined with a copy, and no log was left; until there was one again each                 tending told that a consumer had just lost its place there, and counted it.                 TransferTests.severedConsumers.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
@@ -795,7 +804,8 @@ struct RegressionTests {
         options.hasShortJournals = regression.hasConsumersToBackups
         options.hasBackups = regression.hasConsumersToBackups
         options.hasReturns = regression.hasReturns
-        options.hasDemanded = false
+        options.hasDemanded = regression.hasDemanded
+        options.hasMixedChanges = false
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
