@@ -391,10 +391,10 @@ final class StagedChanges: StagedWrites {
 
     let inserted: [SaveResult.InsertedRow] = []
 
-    var encodedSize: Int { parts.reduce(0) { $0 + $1.encoded.bytes.count } }
-
-    func write(into encoded: inout CBORWriter) {
+    var encoded: CBORWriter {
+        var encoded = CBORWriter(capacity: parts.reduce(0) { $0 + $1.encoded.bytes.count })
         for part in parts { encoded.append(part.encoded) }
+        return encoded
     }
 
     func saved(as dot: Dot?, _ engine: StoreEngine) throws -> [SaveResult.SavedRow] {

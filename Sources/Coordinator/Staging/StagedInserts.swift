@@ -23,7 +23,7 @@ final class StagedInserts: StagedWrites {
     /// The changes; of a save as far as they are worked out.
     private var inserts: PlainInserts
     /// The changes as the log holds them, as far as they are written; of a save.
-    private var encoded: CBORWriter?
+    private(set) var encoded = CBORWriter(capacity: 0)
     /// What the shapes of the changes stand for.
     private(set) var resolved: [ResolvedShape] = []
     /// How many values an insert of each shape assigns.
@@ -133,7 +133,9 @@ final class StagedInserts: StagedWrites {
             written.removeLast(written.count - before)
             throw error
         }
-        for change in part { encoded?.write(change) }
+        if !isForeign {
+            for change in part { encoded.write(change) }
+        }
         position = part.endIndex
     }
 
@@ -219,12 +221,6 @@ final class StagedInserts: StagedWrites {
     var changes: [Change] { inserts.changes }
 
     var inserted: [SaveResult.InsertedRow] { inserts.inserted }
-
-    var encodedSize: Int { encoded?.bytes.count ?? 0 }
-
-    func write(into encoded: inout CBORWriter) {
-        if let own = self.encoded { encoded.append(own) }
-    }
 
     func saved(as dot: Dot?, _ engine: StoreEngine) -> [SaveResult.SavedRow] {
         let version = dot.map { RowVersion(dots: [$0]) }

@@ -34,20 +34,26 @@ final class StagedTransaction {
         fileprivate var split: (inserts: Origin, others: Origin)? {
             switch self {
             case .save(let whole):
-                var inserts = whole
-                var others = whole
+                guard Self.areMixed(whole.operations.lazy.map { $0.kind == .insert }) else {
+                    return nil
+                }
+                var (inserts, others) = (whole, whole)
                 inserts.operations.removeAll { $0.kind != .insert }
                 others.operations.removeAll { $0.kind == .insert }
-                if inserts.operations.isEmpty || others.operations.isEmpty { return nil }
                 return (.save(inserts), .save(others))
             case .foreign(let whole):
-                var inserts = whole
-                var others = whole
+                guard Self.areMixed(whole.changes.lazy.map { $0.kind == .insert }) else {
+                    return nil
+                }
+                var (inserts, others) = (whole, whole)
                 inserts.changes.removeAll { $0.kind != .insert }
                 others.changes.removeAll { $0.kind == .insert }
-                if inserts.changes.isEmpty || others.changes.isEmpty { return nil }
                 return (.foreign(inserts), .foreign(others))
             }
+        }
+
+        private static func areMixed(_ areInserts: some Sequence<Bool>) -> Bool {
+            areInserts.contains(true) && areInserts.contains(false)
         }
     }
 
@@ -146,23 +152,30 @@ final class StagedTransaction {
     func save(_ request: SaveRequest, _ engine: StoreEngine) throws -> SaveResult {
         let seen = engine.state.versionVector
         let closedBefore = engine.group.closedConflicts.count
-        let changes = writes.flatMap(\.changes)
+        let changes = all(\.changes)
         var transaction: Transaction?
         if !changes.isEmpty, let shapes = writes.last?.shapes {
             let made = engine.transaction(of: request, shapes, changes)
-            var encoded = CBORWriter(capacity: writes.reduce(0) { $0 + $1.encodedSize })
-            for part in writes { part.write(into: &encoded) }
+            var encoded = writes[0].encoded
+            for part in writes.dropFirst() { encoded.append(part.encoded) }
             try engine.apply(
                 try engine.checkSize(EncodedTransaction(made, changes: encoded)), isLocal: true)
             transaction = made
         }
         let result = SaveResult(
             transaction: transaction?.dot, timestamp: transaction?.timestamp, seen: seen,
-            token: engine.token, insertedRows: writes.flatMap(\.inserted),
+            token: engine.token, insertedRows: all(\.inserted),
             conflicts: Array(engine.group.closedConflicts[closedBefore...]),
-            rows: try writes.flatMap { try $0.saved(as: transaction?.dot, engine) })
+            rows: try all { try $0.saved(as: transaction?.dot, engine) })
         if let saveID = request.saveID { try engine.remember(result, under: saveID) }
         return result
+    }
+
+    /// What each part has of something, in their order; of one it is not copied.
+    private func all<Element>(
+        _ list: (any StagedWrites) throws -> [Element]
+    ) rethrows -> [Element] {
+        writes.count == 1 ? try list(writes[0]) : try writes.flatMap(list)
     }
 
     /// Lets readers see all that is written, from the open group's commit on.
@@ -228,10 +241,8 @@ protocol StagedWrites: AnyObject {
     /// Of a save, the shapes of its changes and of all written before.
     var shapes: [ChangeShape] { get }
     var changes: [Change] { get }
-    /// How many bytes its changes take in the log.
-    var encodedSize: Int { get }
-    /// Writes its changes as the log holds them.
-    func write(into encoded: inout CBORWriter)
+    /// Its changes as the log holds them.
+    var encoded: CBORWriter { get }
     var inserted: [SaveResult.InsertedRow] { get }
     /// What the save's answer says of each object.
     func saved(as dot: Dot?, _ engine: StoreEngine) throws -> [SaveResult.SavedRow]
