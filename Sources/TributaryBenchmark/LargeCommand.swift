@@ -53,12 +53,7 @@ struct LargeCommand: AsyncParsableCommand {
 
         /// Whether it is written part by part, so that others are saved in between. Where it is
         /// not, what others wait is measured, and nothing was promised of it.
-        fileprivate var isStaged: Bool {
-            switch self {
-            case .plain, .references, .keys, .eclipsed, .updates, .deletes: true
-            case .links, .mixed: false
-            }
-        }
+        fileprivate var isStaged: Bool { self != .links }
 
         /// What follows their number in a title.
         fileprivate var title: String {
@@ -69,7 +64,7 @@ struct LargeCommand: AsyncParsableCommand {
             case .updates: "that are there and get another value "
             case .deletes: "that are there and are deleted "
             case .links: "links, in one piece "
-            case .mixed: "of which half are new and half get another value, in one piece "
+            case .mixed: "of which half are new and half get another value "
             case .eclipsed: "with unique keys while a row is eclipsed "
             }
         }
