@@ -285,7 +285,11 @@ extension Conflict {
 
 extension ConflictSide {
     /// Adds what a row held in properties that the side did not write.
+    ///
+    /// Where a row is one register a side has all of it, and a dead row has nothing: names that it
+    /// does not tell are those of a later model, and null for them would be brought back.
     fileprivate mutating func complete(from loaded: LoadedRow) {
+        if loaded.table.entity.policies.isRowGrained { return }
         let written = Set(row.map(\.name))
         let entity = loaded.table.entity
         for (position, property) in entity.properties.enumerated()

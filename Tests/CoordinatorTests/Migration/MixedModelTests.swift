@@ -234,4 +234,38 @@ import Testing
         #expect(try new.row(person)?.isConflicted == true)
         #expect(try new.conflicts(.unresolved).map(\.id) == open)
     }
+
+    @Test("An entry from before a migration gets no nulls by later names when its row is forgotten")
+    func forgottenAfterRenaming() throws {
+        func model(_ attribute: AttributeDescription) throws -> ManagedObjectModel {
+            try MigrationModels.model(
+                MigrationModels.person(
+                    .overwrite, attributes: [attribute, AttributeDescription("age", .integer64)]))
+        }
+        let second = try model(
+            AttributeDescription("title", .string, renamingIdentifier: "name"))
+        let first = try model(AttributeDescription("name", .string))
+        let (x, y) = (try EngineNode(first, node: 1), try EngineNode(first, node: 2))
+        let person = try x.insert("Person", ["name": .string("a"), "age": .integer(1)])
+        try exchange(x, y)
+        try x.delete(person)
+        try y.update(person, ["name": .string("b")])
+        try exchange(x, y)
+        try y.delete(person, resolves: true)
+        try exchange(x, y)
+        for node in [x, y] {
+            try node.migrate(to: second)
+            let stable = try node.vector
+            #expect(try node.coordinator.collect(stable: stable).tombstonesCollected == 1)
+            let closed = try #require(try node.conflicts(kind: .delete, isOpen: false).first)
+            let side = try #require(closed.sides.first { !$0.isDeleted })
+            #expect(side.row.map(\.name) == ["age", "name"])
+            // What the later names are of is not known: better nothing than nulls.
+            let code = try node.code {
+                _ = try node.coordinator.undo(closed.id) as SaveResult
+            }
+            #expect(code == .objectNotFound)
+            #expect(try node.row(person) == nil)
+        }
+    }
 }
