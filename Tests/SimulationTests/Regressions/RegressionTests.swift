@@ -28,6 +28,8 @@ struct RegressionTests {
         var hasReturns = false
         /// Whether some to-ones must lead to something.
         var hasDemanded = false
+        /// Whether large saves inserted and changed at once.
+        var hasMixedChanges = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -783,7 +785,18 @@ struct RegressionTests {
             hasJoins: true, hasLargeChanges: true, hasCounts: true, hasConsumersToBackups: true,
             hasReturns: true, hasDemanded: true,
             lesson: """
-                Law 8. A store was joined with a copy, and no log was left; until there was one again each                 tending told that a consumer had just lost its place there, and counted it.                 TransferTests.severedConsumers.
+                Law 8. A store was joined with a copy, and no log was left; until there was one again each \
+                tending told that a consumer had just lost its place there, and counted it. \
+                TransferTests.severedConsumers.
+                """),
+        Case(
+            seed: 740_002_110, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true, hasCounts: true, hasConsumersToBackups: true,
+            hasReturns: true, hasDemanded: true, hasMixedChanges: true,
+            lesson: """
+                Law 12. An entry of a row of one register, closed before a migration that renames, was \
+                completed by the new names when the tombstone went: with nulls, which an undo would have \
+                brought back. MixedModelTests.forgottenAfterRenaming.
                 """),
     ]
 
@@ -805,7 +818,7 @@ struct RegressionTests {
         options.hasBackups = regression.hasConsumersToBackups
         options.hasReturns = regression.hasReturns
         options.hasDemanded = regression.hasDemanded
-        options.hasMixedChanges = false
+        options.hasMixedChanges = regression.hasMixedChanges
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
