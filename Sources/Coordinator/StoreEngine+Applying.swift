@@ -134,6 +134,21 @@ extension StoreEngine {
                 dot: transaction.dot, reason: "It bears the name of this node's own saves.")
         }
         try checkForeign(transaction.changes[...], of: transaction, shapes)
+        try checkInserts(transaction, shapes)
+    }
+
+    /// Refuses what no save does: to insert a row and to change it as well.
+    private func checkInserts(_ transaction: Transaction, _ shapes: [ResolvedShape]) throws {
+        let inserts = transaction.changes.lazy.filter { $0.kind == .insert }
+        let count = inserts.count
+        if count == 0 || count == transaction.changes.count { return }
+        let inserted = Set(inserts.map(\.row))
+        for change in transaction.changes where change.kind != .insert {
+            guard case .rows = shapes[change.shape], inserted.contains(change.row) else { continue }
+            throw ApplyRejection(
+                dot: transaction.dot,
+                reason: "It inserts \(change.row), and changes it as well.")
+        }
     }
 
     /// The same of some of its changes.

@@ -124,7 +124,8 @@ extension StoreEngine {
         return values
     }
 
-    /// The defaults that go with the values an insert assigns; nil where something is not valid.
+    /// What goes with the values that an insert assigns: the defaults, and of a row that is one register
+    /// nulls; nil where something is not valid.
     private func carried(
         _ values: [(position: Int, value: PropertyValue)], _ table: EntityTable
     ) -> [(position: Int, value: PropertyValue)]? {

@@ -123,7 +123,9 @@ extension StoreReader {
             "SELECT name, position, token, told FROM _consumer ORDER BY name")
         var result: [HistoryConsumer] = []
         while try statement.step() {
-            let position = UInt64(bitPattern: statement.integer(1))
+            // It has none where that is in no log any more.
+            let place = UInt64(exactly: statement.integer(1))
+            let position = place ?? 0
             guard let token = QueryGenerationToken(text: statement.text(2)) else {
                 statement.reset()
                 throw CoordinatorError(.storeDamaged, "A consumer's place cannot be read.")
@@ -133,7 +135,7 @@ extension StoreReader {
                     name: statement.text(0), token: token, position: position,
                     toldAtMilliseconds: UInt64(clamping: statement.integer(3)),
                     behind: last > position ? last - position : 0, oldestUnread: nil,
-                    isExpired: position < (first > 0 ? first - 1 : last)))
+                    isExpired: place.map { $0 < (first > 0 ? first - 1 : last) } ?? true))
         }
         for index in result.indices where result[index].behind > 0 {
             result[index].oldestUnread = try timestamp(

@@ -3,8 +3,9 @@ import Merge
 
 /// Named consumers of history: rows of `_consumer`, each with how far it has read.
 extension StoreEngine {
-    /// A consumer's name and the position up to which it has read.
-    typealias ConsumerPlace = (name: String, position: UInt64)
+    /// A consumer's name and the position up to which it has read; nil where that is in no log any
+    /// more, since another's store was taken over.
+    typealias ConsumerPlace = (name: String, position: UInt64?)
 
     /// All consumers, by name.
     func consumerPlaces() throws -> [ConsumerPlace] {
@@ -12,14 +13,20 @@ extension StoreEngine {
             "SELECT name, position FROM _consumer ORDER BY name")
         var places: [ConsumerPlace] = []
         while try statement.step() {
-            places.append((statement.text(0), UInt64(bitPattern: statement.integer(1))))
+            places.append((statement.text(0), UInt64(exactly: statement.integer(1))))
         }
         return places
     }
 
     /// Whether everything after a position is still in the log.
-    func isKept(after position: UInt64) -> Bool {
-        position >= (state.log.first == 0 ? state.position : state.log.first - 1)
+    func isKept(after position: UInt64?) -> Bool {
+        guard let position else { return false }
+        return position >= (state.log.first == 0 ? state.position : state.log.first - 1)
+    }
+
+    /// Whether a consumer can read on, and has not read a position yet.
+    func awaits(_ position: UInt64, _ place: ConsumerPlace) -> Bool {
+        isKept(after: place.position) && place.position.map { $0 < position } ?? false
     }
 
     /// Notes how far a consumer has read; it is a new one where there is none of that name.
@@ -54,7 +61,8 @@ extension StoreEngine {
         statement.bind(4, Int64(clamping: environment.wallMilliseconds()))
         try statement.run()
         group.wroteApart = true
-        return old.map { position < $0.position || !isKept(after: $0.position) } ?? true
+        guard let before = old?.position, isKept(after: before) else { return true }
+        return position < before
     }
 
     /// Forgets a consumer.

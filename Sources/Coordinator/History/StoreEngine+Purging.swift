@@ -47,9 +47,7 @@ extension StoreEngine {
             let isStable = knowledge.stable.contains(candidate.dot)
             let isOld =
                 mayJudgeAge && candidate.timestamp.map { $0.milliseconds <= horizon } ?? false
-            let waiting = places.first {
-                $0.position < candidate.position && isKept(after: $0.position)
-            }
+            let waiting = places.first { awaits(candidate.position, $0) }
             let isOver = state.log.bytes > limits.maximumBytes
             guard isOld || isOver else { return false }
             if isStable {
@@ -90,9 +88,7 @@ extension StoreEngine {
         var count = 0
         let places = try consumerPlaces()
         let isDone = try purge { candidate in
-            let isWanted = places.contains {
-                $0.position < candidate.position && isKept(after: $0.position)
-            }
+            let isWanted = places.contains { awaits(candidate.position, $0) }
             guard candidate.position <= position, stable.contains(candidate.dot), !isWanted else {
                 return false
             }

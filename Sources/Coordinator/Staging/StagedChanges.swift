@@ -257,6 +257,12 @@ final class StagedChanges: StagedWrites {
         guard let (old, new) = try successor(change, of: shapes, seen, engine, known) else {
             // What the delete rules of a save's deletes say hangs on what refers to their rows.
             if change.kind == .delete, !isForeign { throw NotStageable() }
+            // No save inserts a row and changes it as well.
+            if case .rows(let table, _) = resolved[change.shape],
+                try engine.hasHidden(change.row, root: table.entity.root)
+            {
+                throw NotStageable()
+            }
             part.rest.append(change)
             return
         }

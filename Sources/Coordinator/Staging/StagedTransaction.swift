@@ -130,8 +130,10 @@ final class StagedTransaction {
         }
     }
 
-    /// Goes on after the attempt to show it.
+    /// Goes on after the attempt to show it; or after a failure, which does not begin anew what is
+    /// already being discarded.
     func proceed(isShown: Bool) {
+        guard phase == .writing else { return }
         // Successors first: as long as there are some, tables are views, and dearer to write to.
         unfinished = writes.filter(\.hasBegun).reversed()
         phase = unfinished.isEmpty ? .done : isShown ? .folding : .discarding
@@ -149,6 +151,8 @@ final class StagedTransaction {
     // MARK: Showing
 
     /// Carries out the save that it is, within the open group; what it writes is shown, not written.
+    ///
+    /// In the transaction, and in the answer, inserts come before all else.
     func save(_ request: SaveRequest, _ engine: StoreEngine) throws -> SaveResult {
         let seen = engine.state.versionVector
         let closedBefore = engine.group.closedConflicts.count

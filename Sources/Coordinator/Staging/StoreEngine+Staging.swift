@@ -23,6 +23,15 @@ extension StoreEngine {
         }
     }
 
+    /// Whether a row is there that readers do not see yet.
+    func hasHidden(_ row: RowID, root: String) throws -> Bool {
+        let statement = try database.prepared(
+            "SELECT _version FROM \(EntityTable.quote(root)) WHERE _id = ?1")
+        statement.bind(1, row.rawValue)
+        defer { statement.reset() }
+        return try statement.step() && state.actors.isHidden(statement.integer(0))
+    }
+
     /// Has readers leave out the rows to come.
     func beginStaging() throws {
         try database.prepared("INSERT OR IGNORE INTO _staged (id) VALUES (1)").run()

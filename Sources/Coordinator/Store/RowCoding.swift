@@ -35,10 +35,11 @@ struct RowCoding {
         for (position, register) in state.properties.enumerated() {
             let siblings = register.siblings
             if siblings.isEmpty {
-                // What another row of the group gives it must not pass for its own.
-                guard let columns, !columns[position].isNull, let first = insertion.first else {
-                    continue
-                }
+                // What another row of the group gives it must not pass for its own; where the row is one
+                // register, that has its own.
+                guard !policies.isRowGrained, let columns, !columns[position].isNull,
+                    let first = insertion.first
+                else { continue }
                 let null = Sibling(stamp: first.stamp, value: PropertyValue.null)
                 properties.append((position, Register(null), true))
                 continue

@@ -135,7 +135,8 @@ extension PersistentStoreCoordinator {
             isJoined
             ? try join(former, identity, into: coordinator)
             : try send(former, identity, to: coordinator, moved: moved)
-        // One whose place the log has no more is told so when it reads on.
+        // One whose place is in no log any more is left without, and told so when it reads on: that the
+        // log begins with the first position does not say that it has all there was.
         for consumer in try coordinator.historyStatus().consumers {
             do {
                 try coordinator.setConsumer(consumer.name, to: consumer.token)
@@ -325,7 +326,7 @@ struct StoreIdentity {
             ORDER BY position;
         DELETE FROM main._consumer;
         INSERT INTO main._consumer (name, position, token, told)
-            SELECT name, 0, token, told FROM former._consumer;
+            SELECT name, -1, token, told FROM former._consumer;
         """
 
     /// The next transactions of the log that a vector does not cover, in the order applied there.

@@ -37,8 +37,8 @@ enum LargeInCompany {
         return requests
     }
 
-    /// Updates or deletes of all that a client sees of an entity, and saves behind them that write,
-    /// delete or lead to what they change.
+    /// Updates or deletes of all that a client sees of an entity, some with inserts, and saves behind
+    /// them that write, delete or lead to what they change, or take a key of theirs.
     private static func updates(
         _ session: WorkloadSession, _ generator: inout SeededGenerator
     ) -> [SaveRequest] {

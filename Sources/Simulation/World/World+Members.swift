@@ -79,11 +79,13 @@ extension World {
 
     /// Whether a machine's disk alone holds a change of membership: whoever makes one waits until a
     /// majority has it, for what a lost machine alone has heard of is lost with it (ARCHITECTURE,
-    /// failure model).
+    /// failure model). Of two disks with one number nobody can say which will be given up.
     func hasAloneChange(_ machine: Machine) -> Bool {
         guard !machine.membership.isEmpty else { return false }
+        let doubled = Set(machines.filter { $0.isCopy && !$0.isRemoved }.map(\.node))
         let others = machines.filter {
-            $0 !== machine && !$0.isRemoved && everChanged[$0.node]?.departure == nil
+            $0 !== machine && !$0.isRemoved && !doubled.contains($0.node)
+                && everChanged[$0.node]?.departure == nil
         }
         return context.archive.transactions.contains { transaction in
             transaction.shapes.contains { $0.entity == MembershipChange.entity }
