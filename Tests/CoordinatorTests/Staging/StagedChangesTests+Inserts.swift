@@ -177,6 +177,37 @@ extension StagedChangesTests {
         #expect(try node.row(folders[0]) == nil)
     }
 
+    @Test("Who inserts a row and changes it as well is refused, staged or not")
+    func insertedAndChanged() throws {
+        _ = try other.coordinator.save(try mixed(other))
+        let honest = try #require(other.transactions.last)
+        let third = try EngineNode(model, node: 3)
+        try third.take(from: node)
+        for place in [0, honest.transaction.changes.count] {
+            for kind in [Change.Kind.update, .delete, .revival] {
+                let first = try #require(
+                    honest.transaction.changes.first { $0.kind == .insert })
+                var forged = honest.transaction
+                var change = first
+                change.kind = kind
+                forged.changes.insert(change, at: place)
+                for store in [node, third] {
+                    let digest = try store.coordinator.currentDigest
+                    let result = try store.coordinator.apply([EncodedTransaction(forged)])
+                    #expect(result.rejected.map(\.dot) == [forged.dot])
+                    #expect(try store.coordinator.currentDigest == digest)
+                    #expect(store.coordinator.stagedTransactions == 0)
+                }
+            }
+        }
+        for store in [node, third] {
+            #expect(try store.coordinator.apply([honest]).rejected.isEmpty)
+            #expect(try store.coordinator.verify().isOK)
+        }
+        #expect(node.coordinator.stagedTransactions == 1)
+        try checkEqual()
+    }
+
     @Test(
         "A copy made meanwhile is finished by its opening, with inserts as well",
         arguments: [3, 10, 30, 55, 70, 75])

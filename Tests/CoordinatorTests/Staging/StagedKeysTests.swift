@@ -86,6 +86,21 @@ struct StagedKeysTests {
         try checkEqual()
     }
 
+    @Test("A staged row that is one register has that and no others")
+    func oneRegister() throws {
+        _ = try node.coordinator.save(try insertions(node, "Sheet"))
+        try other.take(from: node)
+        let entity = try node.entity("Sheet")
+        let ids = try node.coordinator.read { read in try read.objectIDs(FetchRequest("Sheet")) }
+        for id in ids {
+            let states = try [node, other].map { node in
+                try node.coordinator.read { try $0.registers(entity, id.row) }
+            }
+            #expect(states[0] == states[1])
+            #expect(states[0]?.properties.allSatisfy { $0.siblings.isEmpty } == true)
+        }
+    }
+
     @Test("What an insertion did not write is known of a staged row as of any other")
     func exceptions() throws {
         // The same in one piece, under the other's name.

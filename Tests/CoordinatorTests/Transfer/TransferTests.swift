@@ -452,6 +452,38 @@ import Testing
         #expect(try consumers().first?.behind == 1)
     }
 
+    @Test("A consumer whose place no log has is told so, though the log begins with the first")
+    func lostPlace() throws {
+        // The donor has never heard of the third node, of whose saves the joiner's log has the last.
+        let other = try EngineNode(donor.model, node: 3)
+        for _ in 0..<5 { _ = try other.insert("Tag") }
+        _ = try donor.insert("Tag")
+        try joiner.take(from: other)
+        try joiner.coordinator.setConsumer("kept")
+        try purge(joiner)
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        joiner.close()
+        let none = QueryGenerationToken(
+            store: 1, generation: 1, position: 0, versionVector: VersionVector())
+        try joiner.tamper(
+            "INSERT INTO _consumer (name, position, token, told) "
+                + "VALUES ('lost', 0, '\(none.text)', 0)")
+        #expect(try install().isJoined)
+        try joiner.open()
+        #expect(try joiner.look("SELECT min(position) FROM _transaction") == 1)
+        let consumers = try joiner.coordinator.historyStatus().consumers
+        #expect(consumers.map(\.name) == ["kept", "lost"])
+        #expect(consumers.map(\.isExpired) == [false, true])
+        // Who can never read on holds nothing back.
+        try joiner.coordinator.removeConsumer("kept")
+        var limits = HistoryLimits()
+        limits.keepMilliseconds = 0
+        let tended = try joiner.coordinator.tendHistory(
+            limits, HistoryKnowledge(stable: try joiner.vector))
+        #expect(tended.hold == nil && tended.expired.isEmpty)
+    }
+
     @Test(
         "A conflict that ended on one side is listed once, and with the whole row where that went")
     func joinedEntries() throws {

@@ -39,9 +39,10 @@ final class DiskScript {
         return try bytes.map { try EncodedTransaction(decoding: $0) }
     }
 
-    func open(node number: Int = 1, checkpointPages: Int = 4_000) throws
-        -> PersistentStoreCoordinator
-    {
+    func open(
+        node number: Int = 1, checkpointPages: Int = 4_000,
+        configure: (inout PersistentStoreCoordinator.Options) -> Void = { _ in }
+    ) throws -> PersistentStoreCoordinator {
         var options = PersistentStoreCoordinator.Options()
         options.files = disk
         options.readers = 2
@@ -50,6 +51,7 @@ final class DiskScript {
         openings += 1
         options.wallMilliseconds = { Self.instant + opening * 60_000 }
         options.random = { 1_000_003 &* (opening &+ 1) }
+        configure(&options)
         return try PersistentStoreCoordinator(
             storeAt: disk.path("store.sqlite"), model: model, cluster: "test",
             node: try #require(NodeID(number)), options: options)
