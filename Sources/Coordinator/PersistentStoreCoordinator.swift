@@ -442,6 +442,13 @@ public final class PersistentStoreCoordinator: Sendable {
             "Generation \(token.generation) is not pinned here any more; pin a newer one.")
     }
 
+    /// The living pin of a token for somebody who goes on reading by it, and has it for the whole limit.
+    func share(_ token: QueryGenerationToken) throws -> GenerationPin {
+        let pin = try pin(token)
+        pin.renew(at: options.monotonicMilliseconds())
+        return pin
+    }
+
     // MARK: Observing
 
     /// Calls a closure after every commit, in order, on the writer's queue: it must be quick, and

@@ -142,9 +142,13 @@ extension StoreEngine {
         let inserts = transaction.changes.lazy.filter { $0.kind == .insert }
         let count = inserts.count
         if count == 0 || count == transaction.changes.count { return }
-        let inserted = Set(inserts.map(\.row))
+        func root(_ change: Change) -> String? {
+            if case .rows(let table, _) = shapes[change.shape] { table.entity.root } else { nil }
+        }
+        let inserted = Dictionary(
+            inserts.map { ($0.row, root($0)) }, uniquingKeysWith: { first, _ in first })
         for change in transaction.changes where change.kind != .insert {
-            guard case .rows = shapes[change.shape], inserted.contains(change.row) else { continue }
+            guard let root = root(change), inserted[change.row] == root else { continue }
             throw ApplyRejection(
                 dot: transaction.dot,
                 reason: "It inserts \(change.row), and changes it as well.")

@@ -203,7 +203,7 @@ extension StoreEngine {
             var closed = try openEntry(conflict.id) ?? conflict
             closed.state = .settled
             closed.closedBy = nil
-            if let whole { closed.complete(from: whole) }
+            if let whole { closed.complete(from: whole, as: conflict) }
             try close(closed)
             count += 1
         }
@@ -211,7 +211,8 @@ extension StoreEngine {
         return count
     }
 
-    /// Adds a row's last values to what the newest closed entries tell of deletes against writes.
+    /// Adds a row's last values to what the newest closed entries tell of deletes against writes; a
+    /// damaged one stays as it is, for no apply fails by the journal, and a verification tells of it.
     private func completeClosed(from whole: LoadedRow) throws {
         let look = try database.prepared(
             """
@@ -222,7 +223,9 @@ extension StoreEngine {
         look.bind(2, ConflictKind.delete.rawValue)
         defer { look.reset() }
         var entries: [Conflict] = []
-        while try look.step() { entries.append(try ConflictCoding.entry(look)) }
+        while try look.step() {
+            if let entry = try? ConflictCoding.entry(look) { entries.append(entry) }
+        }
         for entry in entries {
             var completed = entry
             completed.complete(from: whole)
@@ -276,9 +279,15 @@ extension ConflictID {
 
 extension Conflict {
     /// Adds what a row held last to what its writers wrote.
-    fileprivate mutating func complete(from whole: LoadedRow) {
+    ///
+    /// - Parameter present: the conflict as the row's registers tell it now, where it is open: an entry
+    ///   keeps the names that it was written with, whatever a migration has made of them since.
+    fileprivate mutating func complete(from whole: LoadedRow, as present: Conflict? = nil) {
         for index in sides.indices where !sides[index].isDeleted {
-            sides[index].complete(from: whole)
+            let dot = sides[index].dot
+            let same = present?.sides.first { $0.dot == dot && !$0.isDeleted }
+            if let same { sides[index].add(same.row) }
+            sides[index].complete(from: whole, isPresent: same != nil)
         }
     }
 }
@@ -286,21 +295,30 @@ extension Conflict {
 extension ConflictSide {
     /// Adds what a row held in properties that the side did not write.
     ///
-    /// Where a row is one register a side has all of it, and a dead row has nothing: names that it
-    /// does not tell are those of a later model, and null for them would be brought back.
-    fileprivate mutating func complete(from loaded: LoadedRow) {
-        if loaded.table.entity.policies.isRowGrained { return }
-        let written = Set(row.map(\.name))
+    /// Where a row is one register its sides have all of it. A name that the entity does not have is of
+    /// a former model, and what the side wrote may have another name by now: another's value of that, or
+    /// null, must not pass for it.
+    ///
+    /// - Parameter isPresent: whether the side has its values by the names of the present.
+    fileprivate mutating func complete(from loaded: LoadedRow, isPresent: Bool) {
         let entity = loaded.table.entity
-        for (position, property) in entity.properties.enumerated()
-        where !written.contains(property.name) {
-            let stamp = loaded.state.visible(position, loaded.table.policies(for: loaded.state))?
-                .stamp
-            row.append(
-                .init(
+        guard !entity.policies.isRowGrained,
+            isPresent || row.allSatisfy({ entity.position(of: $0.name) != nil })
+        else { return }
+        add(
+            entity.properties.enumerated().map { position, property in
+                let policies = loaded.table.policies(for: loaded.state)
+                let stamp = loaded.state.visible(position, policies)?.stamp
+                return .init(
                     name: property.name, value: loaded.columns[position],
-                    stamp: stamp?.dot == dot ? nil : stamp))
-        }
+                    stamp: stamp?.dot == dot ? nil : stamp)
+            })
+    }
+
+    /// Adds values of properties that the side does not name.
+    fileprivate mutating func add(_ values: [RowValue]) {
+        let named = Set(row.map(\.name))
+        row += values.filter { !named.contains($0.name) }
         row.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     }
 }

@@ -46,7 +46,7 @@ extension ManagedObjectContext {
             generation = .newest
             return
         }
-        generation = .pinned(try persistentStoreCoordinator.pin(token))
+        generation = .pinned(try persistentStoreCoordinator.share(token))
     }
 
     /// Reads from the generation that the context is pinned to, or the newest.

@@ -14,7 +14,7 @@ public struct HistoryConsumer: Hashable, Sendable {
     public var name: String
     /// How far it has read, as it said last.
     public var token: QueryGenerationToken
-    /// The same as a position of this store's log.
+    /// The same as a position of this store's log; 0 where it is in no log any more.
     public var position: UInt64
     /// When it said so, in milliseconds since 1970.
     public var toldAtMilliseconds: UInt64
@@ -22,7 +22,8 @@ public struct HistoryConsumer: Hashable, Sendable {
     public var behind: UInt64
     /// When the first of those that are still there was saved; nil where it has read all.
     public var oldestUnread: HybridTimestamp?
-    /// Whether some of what it has not read was purged. Nothing is kept for it until it says
+    /// Whether some of what it has not read was purged, or went with a store in whose place another's
+    /// copy was put. Nothing is kept for it until it says
     /// from where it goes on.
     public var isExpired: Bool
 

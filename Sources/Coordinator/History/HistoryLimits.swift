@@ -55,6 +55,9 @@ public struct HistoryTending: Hashable, Sendable {
     public var recordsDropped = 0
     /// Consumers that lost what they had not read, by name.
     public var expired: [String] = []
+    /// Consumers whose places are in no log any more since another's store was taken over, by name;
+    /// told once.
+    public var lost: [String] = []
     /// What keeps the oldest transaction although it may go by age or size; nil where none.
     public var hold: HistoryHold?
     /// Whether another step would find nothing to do at once.

@@ -18,6 +18,19 @@ extension StoreEngine {
         return places
     }
 
+    /// The consumers that have lost their places with a former store and of whom nobody has been told
+    /// yet, which is noted with it.
+    func takeLostConsumers() throws -> [String] {
+        let statement = try database.prepared(
+            "SELECT name FROM _consumer WHERE position = -1 ORDER BY name")
+        var names: [String] = []
+        while try statement.step() { names.append(statement.text(0)) }
+        if names.isEmpty { return [] }
+        try database.prepared("UPDATE _consumer SET position = -2 WHERE position = -1").run()
+        group.wroteApart = true
+        return names
+    }
+
     /// Whether everything after a position is still in the log.
     func isKept(after position: UInt64?) -> Bool {
         guard let position else { return false }

@@ -68,6 +68,7 @@ extension StoreEngine {
             }
             return true
         }
+        result.lost = try takeLostConsumers()
         result.expired = read.filter { !isKept(after: $0.position) }.map(\.name)
         result.isDone = isDone
         let excess = state.log.closedRecords - limits.maximumRecords

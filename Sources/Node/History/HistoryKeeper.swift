@@ -102,6 +102,7 @@ final class HistoryKeeper: Sendable {
         let lagging = tending.lastUnstable.map { dot in
             members.filter { !$0.recorded.contains(dot) || $0.hindrance != nil }.map(\.node)
         }
+        let unread = tending.expired + tending.lost
         let (isAlarm, isExpiry, total) = state.withLock { state in
             state.isTending = false
             state.nextAt = tending.isDone ? now + Self.intervalMilliseconds : now
@@ -109,7 +110,7 @@ final class HistoryKeeper: Sendable {
             state.report.purgedBySize += UInt64(tending.purgedBySize)
             state.report.purgedUnstable += UInt64(tending.purgedUnstable)
             state.report.recordsDropped += UInt64(tending.recordsDropped)
-            state.report.consumersExpired += UInt64(tending.expired.count)
+            state.report.consumersExpired += UInt64(unread.count)
             state.report.hold = tending.hold
             var isAlarm = false
             if let dot = tending.lastUnstable, let lagging {
@@ -119,7 +120,7 @@ final class HistoryKeeper: Sendable {
                 isAlarm = now >= state.nextAlarmAt
                 if isAlarm { state.nextAlarmAt = now + Self.alarmMilliseconds }
             }
-            let isExpiry = !tending.expired.isEmpty && now >= state.nextExpiryAt
+            let isExpiry = !unread.isEmpty && now >= state.nextExpiryAt
             if isExpiry { state.nextExpiryAt = now + Self.alarmMilliseconds }
             return (isAlarm, isExpiry, state.report.purgedUnstable)
         }
@@ -134,8 +135,8 @@ final class HistoryKeeper: Sendable {
         }
         if isExpiry {
             logger.warning(
-                "History was purged that a consumer has not read",
-                metadata: [LogKeys.consumer: "\(tending.expired.joined(separator: ", "))"])
+                "History is gone that a consumer has not read",
+                metadata: [LogKeys.consumer: "\(unread.joined(separator: ", "))"])
         }
     }
 }

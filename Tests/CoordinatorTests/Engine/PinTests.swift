@@ -126,6 +126,11 @@ import Testing
         // To read through a pin is not to pin.
         #expect(try node.coordinator.pin(second.token) === second)
         #expect(node.coordinator.maintain() == 0)
+        // A context that takes it for its own has it as long.
+        let context = ManagedObjectContext(node.coordinator)
+        try context.performAndWait { try context.setQueryGeneration(from: second.token) }
+        now.withLock { $0 += 1_000 }
+        #expect(node.coordinator.maintain() == 0)
         now.withLock { $0 += 1 }
         #expect(node.coordinator.maintain() == 1)
         #expect(second.isExpired)

@@ -268,4 +268,70 @@ import Testing
             #expect(try node.row(person) == nil)
         }
     }
+
+    @Test("An entry from before a migration takes no other write's value for what its side wrote")
+    func completedAfterRenaming() throws {
+        func model(_ attribute: AttributeDescription) throws -> ManagedObjectModel {
+            try MigrationModels.model(
+                MigrationModels.person(
+                    .error, attributes: [attribute, AttributeDescription("age", .integer64)]))
+        }
+        let first = try model(AttributeDescription("name", .string))
+        let second = try model(
+            AttributeDescription("title", .string, renamingIdentifier: "name"))
+        let (x, y) = (try EngineNode(first, node: 1), try EngineNode(first, node: 2))
+        let person = try x.insert("Person", ["name": .string("a"), "age": .integer(1)])
+        try exchange(x, y)
+        try x.delete(person)
+        try y.update(person, ["name": .string("b")])
+        try exchange(x, y)
+        let open = try x.onlyConflict()
+        let edit = try #require(open.sides.first { !$0.isDeleted }?.dot)
+        _ = try x.coordinator.resolve(open.id, .side(edit)) as SaveResult
+        try exchange(x, y)
+        for node in [x, y] { try node.migrate(to: second) }
+        try x.update(person, ["title": .string("d")], resolves: true)
+        try x.delete(person, resolves: true)
+        try exchange(x, y)
+        for node in [x, y] {
+            let stable = try node.vector
+            #expect(try node.coordinator.collect(stable: stable).tombstonesCollected == 1)
+            let closed = try #require(try node.conflicts(kind: .delete, isOpen: false).first)
+            let side = try #require(closed.sides.first { !$0.isDeleted })
+            #expect(!side.row.contains { $0.name == "title" })
+        }
+    }
+
+    @Test("What lost to a delete can be brought back whole, also by names that were added since")
+    func completedWithAddedProperty() throws {
+        func model(_ more: AttributeDescription...) throws -> ManagedObjectModel {
+            try MigrationModels.model(
+                MigrationModels.person(
+                    .overwrite,
+                    attributes: [
+                        AttributeDescription("name", .string),
+                        AttributeDescription("age", .integer64),
+                    ] + more))
+        }
+        let (first, second) = (try model(), try model(AttributeDescription("note", .string)))
+        let (x, y) = (try EngineNode(first, node: 1), try EngineNode(first, node: 2))
+        let person = try x.insert("Person", ["name": .string("a"), "age": .integer(1)])
+        try exchange(x, y)
+        try y.update(person, ["name": .string("b")])
+        try x.delete(person)
+        try exchange(x, y)
+        #expect(try x.onlyConflict().state == .settled)
+        for node in [x, y] {
+            try node.migrate(to: second)
+            let stable = try node.vector
+            #expect(try node.coordinator.collect(stable: stable).tombstonesCollected == 1)
+        }
+        let closed = try #require(try x.conflicts(kind: .delete, isOpen: false).first)
+        let side = try #require(closed.sides.first { !$0.isDeleted })
+        #expect(side.row.map(\.name) == ["age", "name", "note"])
+        _ = try x.coordinator.undo(closed.id) as SaveResult
+        try exchange(x, y)
+        #expect(try y.value(person, "name") == .string("b"))
+        #expect(try y.value(person, "age") == .integer(1))
+    }
 }

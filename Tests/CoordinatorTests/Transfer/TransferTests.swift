@@ -481,7 +481,12 @@ import Testing
         limits.keepMilliseconds = 0
         let tended = try joiner.coordinator.tendHistory(
             limits, HistoryKnowledge(stable: try joiner.vector))
-        #expect(tended.hold == nil && tended.expired.isEmpty)
+        #expect(tended.hold == nil && tended.expired.isEmpty && tended.lost == ["lost"])
+        let again = try joiner.coordinator.tendHistory(
+            limits, HistoryKnowledge(stable: try joiner.vector))
+        #expect(again.lost.isEmpty)
+        let after = try joiner.coordinator.historyStatus().consumers
+        #expect(after.map(\.isExpired) == [true])
     }
 
     @Test(
