@@ -189,6 +189,10 @@ extension StoreEngine {
         let positions: [Int]
         if operation.kind == .delete {
             positions = changed.sorted()
+        } else if case .revive = settlement {
+            // What is discarded is the delete.
+            let assigned = operation.values.map(\.position)
+            positions = assigned.isEmpty ? written.map(\.position) : assigned.sorted()
         } else if saveWins {
             let dropped = operation.values.map(\.position).filter { position in
                 !written.contains { $0.position == position }

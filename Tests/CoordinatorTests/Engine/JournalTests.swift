@@ -404,6 +404,26 @@ import Testing
         #expect(both.sides[1].relationships == stale.relationships)
     }
 
+    @Test("CD-147: a delete that an overwrite discards is journalled, and undone")
+    func discardedDelete() throws {
+        let note = try a.insert("Note", ["p": .string("first"), "q": .integer(1)])
+        var stale = try a.change(
+            note, ["p": .string("mine")], version: try #require(try a.row(note)?.version))
+        stale.snapshot = try #require(try a.row(note)?.values)
+        let death = try #require(try a.delete(note).transaction)
+        let saved = try a.save(stale, policy: .overwrite, author: "Ada")
+        #expect(try a.value(note, "q") == .integer(1))
+        let entry = try #require(try a.conflicts(kind: .save, isOpen: nil).first)
+        #expect(entry.closedBy == saved.transaction)
+        #expect(entry.sides.map(\.isVisible) == [false, true])
+        #expect(entry.sides.map(\.isDeleted) == [true, false])
+        #expect(entry.sides.map(\.dot) == [death, saved.transaction])
+        #expect(entry.sides[1].row.map(\.value) == [.string("mine")])
+        #expect(entry.sides[1].author == "Ada")
+        _ = try a.coordinator.undo(entry.id) as SaveResult
+        #expect(try a.row(note) == nil)
+    }
+
     @Test("CD-6, CD-13: what whoever names a version has seen is told and overwritten by the log")
     func snapshotOfAVersion() throws {
         let id = try a.insert("Tag", ["name": .string("first")])
