@@ -38,16 +38,16 @@ final class StagedTransaction {
                     return nil
                 }
                 var (inserts, others) = (whole, whole)
-                inserts.operations.removeAll { $0.kind != .insert }
-                others.operations.removeAll { $0.kind == .insert }
+                inserts.operations = whole.operations.filter { $0.kind == .insert }
+                others.operations = whole.operations.filter { $0.kind != .insert }
                 return (.save(inserts), .save(others))
             case .foreign(let whole):
                 guard Self.areMixed(whole.changes.lazy.map { $0.kind == .insert }) else {
                     return nil
                 }
                 var (inserts, others) = (whole, whole)
-                inserts.changes.removeAll { $0.kind != .insert }
-                others.changes.removeAll { $0.kind == .insert }
+                inserts.changes = whole.changes.filter { $0.kind == .insert }
+                others.changes = whole.changes.filter { $0.kind != .insert }
                 return (.foreign(inserts), .foreign(others))
             }
         }
