@@ -67,6 +67,9 @@ enum StoreLayout {
         """
 
     /// Who reads history by name, and how purging finds what goes with transactions.
+    ///
+    /// A consumer's position is -1 where it went with a store in whose place a copy was put, and -2 once
+    /// that has been told.
     private static let historyTables = """
         CREATE TABLE IF NOT EXISTS _consumer (
             name TEXT PRIMARY KEY, position INTEGER NOT NULL, token TEXT NOT NULL,

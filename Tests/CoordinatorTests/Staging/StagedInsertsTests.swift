@@ -264,7 +264,7 @@ struct StagedInsertsTests {
         #expect(try node.coordinator.verify().isOK)
     }
 
-    @Test("Links and updates are written in one piece")
+    @Test("Inserts with links are written in one piece")
     func inOnePiece() throws {
         let note = try node.insert("Note")
         var operations = try (1...20).map { try node.insertion("Tag", -Int64($0)) }
