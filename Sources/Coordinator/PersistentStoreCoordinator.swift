@@ -220,7 +220,7 @@ public final class PersistentStoreCoordinator: Sendable {
     ///   other code nothing was.
     public func save(_ request: SaveRequest) throws -> SaveResult {
         do {
-            return try saveBlocking(size: request.operations.count) { _ in request }
+            return try saveBlocking(size: request.size) { _ in request }
         } catch {
             return try keptAnswer(to: request, insteadOf: error)
         }
@@ -237,7 +237,7 @@ public final class PersistentStoreCoordinator: Sendable {
             try savingWriter().runBlocking(
                 zip(requests, boxes).map { request, box in
                     .save(
-                        make: { _ in request }, size: request.operations.count,
+                        make: { _ in request }, size: request.size,
                         completion: { box.complete($0) })
                 })
         } catch {
@@ -257,7 +257,7 @@ public final class PersistentStoreCoordinator: Sendable {
     /// Saves, without blocking the caller's thread.
     public func save(_ request: SaveRequest) async throws -> SaveResult {
         do {
-            return try await saveWaiting(size: request.operations.count) { _ in request }
+            return try await saveWaiting(size: request.size) { _ in request }
         } catch {
             return try keptAnswer(to: request, insteadOf: error)
         }

@@ -163,7 +163,7 @@ extension StoreEngine {
     /// - Parameter isFirst: whether the owners are the links' sources.
     private func changedLinks(
         _ link: ManagedObjectModel.Link, isFirst: Bool, _ plan: SavePlan
-    ) throws -> [SavePlan.LinkKey] {
+    ) throws -> [LinkKey] {
         var keys = Set(plan.linkOrder.filter { $0.link == link.name })
         let root = model.entity(named: isFirst ? link.target : link.source)?.root
         let (near, far) = isFirst ? ("target", "source") : ("source", "target")
@@ -175,7 +175,7 @@ extension StoreEngine {
             while try statement.step() {
                 let owner = RowID(statement.integer(0))
                 keys.insert(
-                    SavePlan.LinkKey(
+                    LinkKey(
                         link: link.name, source: isFirst ? owner : row,
                         target: isFirst ? row : owner))
             }
@@ -187,7 +187,7 @@ extension StoreEngine {
     ///
     /// A link outlives its ends: who is deleted, or eclipsed, keeps what it had, and shows none of it.
     private func shown(
-        _ key: SavePlan.LinkKey, of link: ManagedObjectModel.Link, isFirst: Bool, _ plan: SavePlan
+        _ key: LinkKey, of link: ManagedObjectModel.Link, isFirst: Bool, _ plan: SavePlan
     ) throws -> (Bool, Bool)? {
         let (owner, member) = isFirst ? (key.source, key.target) : (key.target, key.source)
         let roots = [link.source, link.target].map { model.entity(named: $0)?.root ?? "" }

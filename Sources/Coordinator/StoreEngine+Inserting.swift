@@ -24,20 +24,21 @@ extension StoreEngine {
     ///
     /// References are taken only where the objects have been named before.
     ///
-    /// - Parameter mayHaveKeys: whether the caller sees to it that no row has another one's unique key.
+    /// - Parameter areStaged: whether the caller sees to it that no row has another one's unique key, and
+    ///   to their links.
     func prepare(
         _ operations: ArraySlice<SaveOperation>, into inserts: inout PlainInserts,
-        mayHaveKeys: Bool = false
+        areStaged: Bool = false
     ) throws -> Bool {
         var allocator = state.allocator
         var current: EntityTable?
         for operation in operations {
-            guard operation.kind == .insert, operation.relationships.isEmpty,
+            guard operation.kind == .insert, areStaged || operation.relationships.isEmpty,
                 operation.row.rawValue < 0
             else { return false }
             if operation.entity !== current?.entity {
                 let table = table(operation.entity.name)
-                guard isPlain(table), mayHaveKeys || table.constraints.isEmpty,
+                guard isPlain(table), areStaged || table.constraints.isEmpty,
                     table.references.isEmpty || inserts.areNamed
                 else {
                     return false
@@ -69,29 +70,32 @@ extension StoreEngine {
         !table.entity.isAbstract && table.exclusive.isEmpty && !table.isCounted
     }
 
-    /// Whether entities of these operations have to-ones.
-    func haveReferences(_ operations: [SaveOperation]) -> Bool {
+    /// Whether entities of some operations have to-ones.
+    func haveReferences(_ operations: [SaveOperation], at places: [Int]) -> Bool {
         var last: ManagedObjectModel.Entity?
-        return operations.contains { operation in
-            if operation.entity === last { return false }
-            last = operation.entity
-            return !table(operation.entity.name).references.isEmpty
+        return places.contains { place in
+            let entity = operations[place].entity
+            if entity === last { return false }
+            last = entity
+            return !table(entity.name).references.isEmpty
         }
     }
 
-    /// Gives the objects that are to be inserted their identities, so that they can refer to each
+    /// Gives the objects that some operations insert their identities, so that they can refer to each
     /// other in any order.
     ///
-    /// - Returns: nil where something else than plain inserts is asked for.
-    func name(_ operations: [SaveOperation]) -> [RowID: PlainInserts.Named]? {
+    /// - Returns: nil where one of them bears another's name, or none of an insert.
+    func name(
+        _ operations: [SaveOperation], at places: [Int]
+    ) -> [RowID: PlainInserts.Named]? {
         var allocator = state.allocator
         var named: [RowID: PlainInserts.Named] = [:]
-        named.reserveCapacity(operations.count)
-        for operation in operations {
-            let name = PlainInserts.Named(row: allocator.next(), entity: operation.entity)
-            guard operation.kind == .insert, operation.relationships.isEmpty,
-                operation.row.rawValue < 0, named.updateValue(name, forKey: operation.row) == nil
-            else { return nil }
+        named.reserveCapacity(places.count)
+        for place in places {
+            let row = operations[place].row
+            let name = PlainInserts.Named(
+                row: allocator.next(), entity: operations[place].entity)
+            guard row.rawValue < 0, named.updateValue(name, forKey: row) == nil else { return nil }
         }
         state.allocator = allocator
         return named

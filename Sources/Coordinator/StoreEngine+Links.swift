@@ -1,6 +1,17 @@
 import GRDB
 import Merge
 
+/// A many-to-many link by its two ends.
+struct LinkKey: Hashable, Comparable {
+    let link: String
+    let source: RowID
+    let target: RowID
+
+    static func < (one: Self, other: Self) -> Bool {
+        (one.link, one.source, one.target) < (other.link, other.source, other.target)
+    }
+}
+
 extension StoreEngine {
     /// The register of a link; empty where the link was never made.
     func loadLink(
@@ -55,6 +66,7 @@ extension StoreEngine {
     func writeLink(
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID, _ register: Register<Bool>
     ) throws {
+        staging?.noteLinked(LinkKey(link: link.name, source: source, target: target))
         let statement = try database.prepared(
             """
             INSERT INTO \(EntityTable.quote(link.name)) (source, target, _alive, _siblings)
@@ -72,6 +84,7 @@ extension StoreEngine {
     func removeLink(
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID
     ) throws {
+        staging?.noteLinked(LinkKey(link: link.name, source: source, target: target))
         let statement = try database.prepared(
             "DELETE FROM \(EntityTable.quote(link.name)) WHERE source = ?1 AND target = ?2")
         statement.bind(1, source.rawValue)
@@ -135,6 +148,12 @@ enum LinkCoding {
     /// The first byte of a register of one sibling: an array of three. No other can be disputed.
     static let headerOfOne: [UInt8] = [0x83]
 
+    /// What `_alive` is of a link that a staged transaction makes.
+    static let stagedAlive: Int64 = 2
+
+    /// Its register, which is empty as long as nobody sees it.
+    static let staged = encode(madeBy: ActorTable.stagedVersion, HybridTimestamp.zero.rawValue)
+
     static func encode(_ register: Register<Bool>, actors: ActorTable) -> [UInt8] {
         var writer = CBORWriter(capacity: 24)
         writer.beginArray(register.siblings.count * 3)
@@ -146,7 +165,20 @@ enum LinkCoding {
         return writer.bytes
     }
 
+    /// The register of a link that one transaction alone has written, and made.
+    static func encode(madeBy version: Int64, _ timestamp: UInt64) -> [UInt8] {
+        var writer = CBORWriter(capacity: 24)
+        writer.beginArray(3)
+        writer.write(version)
+        writer.write(timestamp)
+        writer.write(true)
+        return writer.bytes
+    }
+
     static func decode(_ bytes: [UInt8], actors: ActorTable) throws -> Register<Bool> {
+        if bytes == staged {
+            return actors.staged.map { Register(Sibling(stamp: $0, value: true)) } ?? Register()
+        }
         do {
             var reader = CBORReader(bytes)
             var siblings: [Sibling<Bool>] = []

@@ -64,7 +64,7 @@ extension StoreEngine {
             else { return false }
             return loaded.isVisible && loaded.columns[position] == .reference(row)
         case .link(let name, let isFirst):
-            let key = SavePlan.LinkKey(
+            let key = LinkKey(
                 link: name, source: isFirst ? row : member, target: isFirst ? member : row)
             if let planned = plan.links[key] { return planned }
             guard let link = model.link(named: name) else { return false }
@@ -169,12 +169,12 @@ extension StoreEngine {
             for (rows, isAlive) in [(leaving, false), (joining, true)] {
                 for other in rows {
                     plan.setLink(
-                        SavePlan.LinkKey(
+                        LinkKey(
                             link: name, source: isFirst ? row : other,
                             target: isFirst ? other : row), isAlive)
                     if model.isOwnInverse(relationship) {
                         plan.setLink(
-                            SavePlan.LinkKey(link: name, source: other, target: row), isAlive)
+                            LinkKey(link: name, source: other, target: row), isAlive)
                     }
                 }
             }

@@ -201,10 +201,12 @@ struct SQLBuilder {
         case .link(let name, let isFirst):
             let link = alias("l")
             let (near, far) = isFirst ? ("source", "target") : ("target", "source")
+            // What is staged is neither yes nor no until it is shown.
+            let isAlive = "\(link)._alive" + (hiddenVersion == nil ? "" : " = 1")
             return [
                 Table(
                     name: Self.quote(name), alias: link,
-                    condition: "\(link).\(near) = \(owner.identity) AND \(link)._alive = 1"),
+                    condition: "\(link).\(near) = \(owner.identity) AND \(isAlive)"),
                 Table(
                     name: table(relationship.destination), alias: members,
                     condition: "\(members)._id = \(link).\(far)"),

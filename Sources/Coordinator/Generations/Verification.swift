@@ -90,6 +90,8 @@ extension StoreReader {
             while try statement.step() {
                 let source = RowID(statement.integer(0))
                 let target = RowID(statement.integer(1))
+                let isStaged = statement.integer(3) == LinkCoding.stagedAlive
+                if isStaged, actors.staged == nil { continue }
                 do {
                     let register = try LinkCoding.decode(statement.bytes(2), actors: actors)
                     let link = catalog.history.settling(link, register)

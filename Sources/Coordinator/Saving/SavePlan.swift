@@ -59,17 +59,6 @@ struct SavePlan {
         }
     }
 
-    /// A many-to-many link by its two ends.
-    struct LinkKey: Hashable, Comparable {
-        let link: String
-        let source: RowID
-        let target: RowID
-
-        static func < (one: Self, other: Self) -> Bool {
-            (one.link, one.source, one.target) < (other.link, other.source, other.target)
-        }
-    }
-
     var rows: [RowID: Row] = [:]
     var order: [RowID] = []
     var links: [LinkKey: Bool] = [:]

@@ -15,6 +15,13 @@ public struct SaveRequest: Sendable {
     /// Changes of membership, instead of operations.
     var membership: [MembershipChange] = []
 
+    /// How much it asks for: its operations, with the members that they name.
+    var size: Int {
+        operations.indices.reduce(operations.count) { size, place in
+            operations[place].relationships.reduce(size) { $0 + $1.members.count }
+        }
+    }
+
     /// Describes a save.
     public init(
         operations: [SaveOperation], mergePolicy: MergePolicy = .error, author: String? = nil,

@@ -55,8 +55,12 @@ final class StagedChanges: StagedWrites {
     }
 
     private let origin: StagedTransaction.Origin
-    /// The inserts of the same transaction, which are written before.
-    var inserts: StagedInserts?
+    /// The operations or changes that it is about.
+    private let places: [Int]
+    /// What else of the same transaction is written before.
+    private let previous: (any StagedWrites)?
+    /// Its links, which are among that.
+    private let links: StagedLinks?
     private var parts: [Part] = []
     /// How many operations or changes the parts are of.
     private var position = 0
@@ -72,54 +76,64 @@ final class StagedChanges: StagedWrites {
     private var isBegun = false
     private var isShowing = false
     private var lookupsByRoot: [String: [String]] = [:]
-    private var shapeTable = ShapeTable()
-    private var resolved: [ResolvedShape] = []
+    private(set) var shapeTable = ShapeTable()
+    private(set) var resolved: [ResolvedShape] = []
     /// The rows to be folded or discarded, once it is shown or given up.
     private lazy var written = parts.flatMap { $0.rows.map { ($0.object.row, $0.root) } }
 
     var hasBegun: Bool { isBegun }
 
-    var isComplete: Bool { position == count && overtaken.isEmpty }
+    var isComplete: Bool { position == places.count && overtaken.isEmpty }
 
     let isOvertaken = false
 
     private var isForeign: Bool { if case .foreign = origin { true } else { false } }
 
-    /// Begins with a save or a foreign transaction.
+    /// Begins with updates and deletes of a save or a foreign transaction.
     ///
-    /// - Returns: nil where it is of no kind that can be staged.
-    init?(_ origin: StagedTransaction.Origin, _ engine: StoreEngine) {
+    /// - Parameter previous: what else of the same transaction is written before; its links with it.
+    /// - Returns: nil where they are of no kind that can be staged.
+    init?(
+        _ origin: StagedTransaction.Origin, _ places: [Int],
+        after previous: [any StagedWrites] = [], _ engine: StoreEngine
+    ) {
+        links = previous.lazy.compactMap { $0 as? StagedLinks }.first
         switch origin {
         case .save(let request):
-            let kinds = Set(request.operations.lazy.map(\.kind))
-            guard request.membership.isEmpty, kinds.isSubset(of: [.update, .delete]),
-                request.operations.allSatisfy({ $0.relationships.isEmpty })
-            else { return nil }
-            // Whether an object has as many others as it must hangs on what those lead to.
-            if request.operations.contains(where: { Self.hasCounts($0, engine) }) { return nil }
-        case .foreign(let transaction):
-            let others = transaction.changes.lazy.filter {
-                $0.kind != .update && $0.kind != .delete
+            let isStageable = places.allSatisfy { place in
+                switch request.operations[place].kind {
+                case .update, .delete: true
+                case .insert, .check: false
+                }
             }
-            guard transaction.modelHash == engine.model.versionHash,
-                transaction.dot.actor != engine.actor,
-                others.prefix(Limits.rest + 1).count <= Limits.rest,
+            guard isStageable else { return nil }
+            // Whether an object has as many others as it must hangs on what those lead to.
+            if Self.haveCounts(request.operations, at: places, engine) { return nil }
+        case .foreign(let transaction):
+            let others = places.lazy.filter { place in
+                let kind = transaction.changes[place].kind
+                return kind != .update && kind != .delete
+            }
+            guard others.prefix(Limits.rest + 1).count <= Limits.rest,
                 let shapes = try? engine.resolve(transaction),
                 !shapes.contains(where: \.isMembership)
             else { return nil }
             resolved = shapes
         }
         self.origin = origin
+        self.places = places
+        self.previous = previous.last
     }
 
-    private static func hasCounts(_ operation: SaveOperation, _ engine: StoreEngine) -> Bool {
-        operation.entity.familyNames.contains { engine.table($0).hasCounts }
-    }
-
-    private var count: Int {
-        switch origin {
-        case .save(let request): request.operations.count
-        case .foreign(let transaction): transaction.changes.count
+    private static func haveCounts(
+        _ operations: [SaveOperation], at places: [Int], _ engine: StoreEngine
+    ) -> Bool {
+        var last: ManagedObjectModel.Entity?
+        return places.contains { place in
+            let entity = operations[place].entity
+            if entity === last { return false }
+            last = entity
+            return entity.familyNames.contains { engine.table($0).hasCounts }
         }
     }
 
@@ -134,22 +148,24 @@ final class StagedChanges: StagedWrites {
         if dead.contains(row) { noteWritten(row, isShown: true) }
     }
 
+    func noteLinked(_ link: LinkKey) {}
+
     func advance(_ engine: StoreEngine, atMost count: Int) throws {
-        if let inserts, !isForeign, parts.isEmpty {
-            shapeTable = inserts.shapeTable
-            resolved = inserts.resolved
+        if let previous, !isForeign, parts.isEmpty {
+            shapeTable = previous.shapeTable
+            resolved = previous.resolved
         }
         // An update costs some times what an insert does.
         let size = max(1, count / 4)
         if let place = overtaken.min() {
             rewrites += 1
-            guard rewrites <= Limits.rewrites * (2 + self.count / size) else {
+            guard rewrites <= Limits.rewrites * (2 + places.count / size) else {
                 throw NotStageable()
             }
             parts[place] = try write(parts[place].range, at: place, engine)
             overtaken.remove(place)
-        } else if position < self.count {
-            let range = position..<min(position + size, self.count)
+        } else if position < places.count {
+            let range = position..<min(position + size, places.count)
             parts.append(try write(range, at: parts.count, engine))
             position = range.upperBound
         }
@@ -173,9 +189,10 @@ final class StagedChanges: StagedWrites {
                 switch origin {
                 case .save(let request): try plan(request, &part, at: place, engine)
                 case .foreign(let transaction):
-                    try engine.checkForeign(transaction.changes[range], of: transaction, resolved)
-                    engine.avoidIdentities(transaction.changes[range], of: transaction.dot.actor)
-                    for change in transaction.changes[range] {
+                    let changes = places[range].map { transaction.changes[$0] }
+                    try engine.checkForeign(changes[...], of: transaction, resolved)
+                    engine.avoidIdentities(changes[...], of: transaction.dot.actor)
+                    for change in changes {
                         if case .rows = resolved[change.shape] {
                             try own(change.row, &part, at: place)
                         }
@@ -212,7 +229,12 @@ final class StagedChanges: StagedWrites {
         _ request: SaveRequest, _ part: inout Part, at place: Int, _ engine: StoreEngine
     ) throws {
         var request = request
-        request.operations = Array(request.operations[part.range])
+        request.operations = places[part.range].map { place in
+            var operation = request.operations[place]
+            // The links that it makes are staged apart.
+            operation.relationships = []
+            return operation
+        }
         var plan = SavePlan()
         do {
             try engine.work(out: request, into: &plan)
@@ -335,6 +357,7 @@ final class StagedChanges: StagedWrites {
             row.table.countedReferences.allSatisfy({ row.columns[$0.position].isNull }),
             row.table.exclusive.allSatisfy({ row.columns[$0.position].isNull })
         else { return false }
+        if links?.leads(to: row.row) ?? false { return false }
         for sql in lookups(row.table.entity.root, engine) {
             let statement = try engine.database.prepared(sql)
             statement.bind(1, row.row.rawValue)
@@ -390,8 +413,6 @@ final class StagedChanges: StagedWrites {
         engine.state.digest = digest
         return parts.flatMap(\.rest)
     }
-
-    var shapes: [ChangeShape] { shapeTable.shapes }
 
     var changes: [Change] { parts.flatMap(\.changes) }
 

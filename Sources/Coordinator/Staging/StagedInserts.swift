@@ -16,6 +16,8 @@ import Merge
 ///    to have it, whoever looks for its group finds the hidden row.
 final class StagedInserts: StagedWrites {
     private let origin: StagedTransaction.Origin
+    /// The operations or changes that insert.
+    private let places: [Int]
     private var isChecked = false
     /// How many operations or changes are checked, or then written.
     private var position = 0
@@ -32,52 +34,58 @@ final class StagedInserts: StagedWrites {
     private var hashers: [RowHasher] = []
     /// The objects whose rows are written.
     private var written: [ManagedObjectID] = []
-    /// The roots of the rows' own entities, where they may refer to each other.
+    /// The roots of the rows' own entities, where they may refer to each other, or be linked.
     private var roots: [RowID: String] = [:]
     /// The rows of others that they refer to.
     private var targets: Set<RowID> = []
 
     var hasBegun: Bool { !written.isEmpty }
 
-    var isComplete: Bool { isChecked && position == inserts.changes.count }
+    var isComplete: Bool { isChecked && position == places.count }
 
     let rewrites = 0
 
     private var isForeign: Bool { if case .foreign = origin { true } else { false } }
 
-    /// Begins with a save or a foreign transaction.
+    /// Begins with the inserts of a save or a foreign transaction.
     ///
-    /// - Returns: nil where it is of no kind that can be staged.
-    init?(_ origin: StagedTransaction.Origin, _ engine: StoreEngine) {
+    /// - Parameter areLinked: whether links of the same transaction may lead to them.
+    /// - Returns: nil where they are of no kind that can be staged.
+    init?(
+        _ origin: StagedTransaction.Origin, _ places: [Int], areLinked: Bool,
+        _ engine: StoreEngine
+    ) {
         switch origin {
         case .save(let request):
-            guard request.membership.isEmpty,
-                request.operations.allSatisfy({ $0.kind == .insert })
-            else { return nil }
-            inserts = PlainInserts(capacity: request.operations.count)
-            if engine.haveReferences(request.operations) {
-                guard let named = engine.name(request.operations) else { return nil }
+            inserts = PlainInserts(capacity: places.count)
+            if areLinked || engine.haveReferences(request.operations, at: places) {
+                guard let named = engine.name(request.operations, at: places) else { return nil }
                 inserts.named = named
                 // A group that fails must not bring the identities back.
                 engine.adoptState()
             }
-            encoded = CBORWriter(capacity: request.operations.count * 64)
+            encoded = CBORWriter(capacity: places.count * 64)
         case .foreign(let transaction):
-            guard transaction.modelHash == engine.model.versionHash,
-                transaction.dot.actor != engine.actor,
-                transaction.changes.allSatisfy({ $0.kind == .insert }),
-                let resolved = try? engine.resolve(transaction)
-            else { return nil }
-            let used = Set(transaction.changes.lazy.map(\.shape)).sorted().map { resolved[$0] }
+            let isAll = places.count == transaction.changes.count
+            let changes = isAll ? transaction.changes : places.map { transaction.changes[$0] }
+            guard let resolved = try? engine.resolve(transaction) else { return nil }
+            let used = Set(changes.lazy.map(\.shape)).sorted().map { resolved[$0] }
             guard StoreEngine.isStageable(used) else { return nil }
             inserts = PlainInserts(capacity: 0)
-            inserts.changes = transaction.changes
+            inserts.changes = changes
             self.resolved = resolved
             assigned = transaction.shapes.map(\.assigned.count)
-            isChecked = !used.contains { $0.hasReferences }
+            isChecked = !areLinked && !used.contains { $0.hasReferences }
         }
         self.origin = origin
+        self.places = places
     }
+
+    /// An object that the save inserts, by its temporary identity; where they had to be named.
+    func named(_ name: RowID) -> PlainInserts.Named? { inserts.named[name] }
+
+    /// The root of the hierarchy of a row that is inserted; where they had to be noted.
+    func root(of row: RowID) -> String? { roots[row] }
 
     func advance(_ engine: StoreEngine, atMost count: Int) throws {
         if isChecked {
@@ -90,9 +98,9 @@ final class StagedInserts: StagedWrites {
     private func check(atMost count: Int, _ engine: StoreEngine) throws {
         switch origin {
         case .save(let request):
-            let end = min(position + count, request.operations.count)
-            let part = request.operations[position..<end]
-            guard try engine.prepare(part, into: &inserts, mayHaveKeys: true) else {
+            let end = min(position + count, places.count)
+            let part = places[position..<end].map { request.operations[$0] }
+            guard try engine.prepare(part[...], into: &inserts, areStaged: true) else {
                 throw NotStageable()
             }
             if inserts.areNamed {
@@ -101,7 +109,7 @@ final class StagedInserts: StagedWrites {
             // A group that fails must not bring the identities back.
             engine.adoptState()
             position = end
-            guard position == request.operations.count else { return }
+            guard position == places.count else { return }
             resolved = try inserts.shapes.shapes.map(engine.resolve)
             assigned = inserts.shapes.shapes.map(\.assigned.count)
         case .foreign(let transaction):
@@ -188,6 +196,8 @@ final class StagedInserts: StagedWrites {
 
     func noteKeyTaken() { isOvertaken = true }
 
+    func noteLinked(_ link: LinkKey) {}
+
     private func write(_ part: ArraySlice<Change>, _ engine: StoreEngine) throws {
         do {
             try engine.insertPlain(
@@ -215,8 +225,6 @@ final class StagedInserts: StagedWrites {
     }
 
     var shapeTable: ShapeTable { inserts.shapes }
-
-    var shapes: [ChangeShape] { shapeTable.shapes }
 
     var changes: [Change] { inserts.changes }
 

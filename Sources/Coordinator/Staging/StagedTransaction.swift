@@ -21,39 +21,44 @@ import Merge
 ///    depends on has had that part written anew, or all of it given up.
 /// 4. An opening finds what a crash has left, by `_staged`: it folds or removes it.
 ///
-/// Its inserts are staged by ``StagedInserts``, its updates and deletes by ``StagedChanges``, after them:
-/// what these find in the tables are also the hidden rows. Other kinds of transaction, and those of
-/// another model, are written in one piece, however large.
+/// Its inserts are staged by ``StagedInserts``, the links that it makes by ``StagedLinks``, its updates and
+/// deletes by ``StagedChanges``, in this order: what these find in the tables are also the hidden rows
+/// and links. Other kinds of transaction, and those of another model, are written in one piece, however
+/// large.
 final class StagedTransaction {
     /// Where the transaction comes from.
     enum Origin {
         case save(SaveRequest)
         case foreign(Transaction)
+    }
 
-        /// What it inserts, and what else it does; nil where it does not do both.
-        fileprivate var split: (inserts: Origin, others: Origin)? {
-            switch self {
-            case .save(let whole):
-                guard Self.areMixed(whole.operations.lazy.map { $0.kind == .insert }) else {
-                    return nil
+    /// Which of its operations or changes insert, make links, and do what else; of a save one may be of
+    /// two kinds.
+    private struct Division {
+        var inserts: [Int] = []
+        var links: [Int] = []
+        var others: [Int] = []
+
+        init(_ origin: Origin) {
+            switch origin {
+            case .save(let request):
+                let operations = request.operations
+                for place in operations.indices {
+                    let kind = operations[place].kind
+                    if kind == .insert { inserts.append(place) } else { others.append(place) }
+                    if kind != .delete, !operations[place].relationships.isEmpty {
+                        links.append(place)
+                    }
                 }
-                var (inserts, others) = (whole, whole)
-                inserts.operations = whole.operations.filter { $0.kind == .insert }
-                others.operations = whole.operations.filter { $0.kind != .insert }
-                return (.save(inserts), .save(others))
-            case .foreign(let whole):
-                guard Self.areMixed(whole.changes.lazy.map { $0.kind == .insert }) else {
-                    return nil
+            case .foreign(let transaction):
+                for place in transaction.changes.indices {
+                    switch transaction.changes[place].kind {
+                    case .insert: inserts.append(place)
+                    case .link: links.append(place)
+                    case .update, .delete, .revival, .unlink: others.append(place)
+                    }
                 }
-                var (inserts, others) = (whole, whole)
-                inserts.changes = whole.changes.filter { $0.kind == .insert }
-                others.changes = whole.changes.filter { $0.kind != .insert }
-                return (.foreign(inserts), .foreign(others))
             }
-        }
-
-        private static func areMixed(_ areInserts: some Sequence<Bool>) -> Bool {
-            areInserts.contains(true) && areInserts.contains(false)
         }
     }
 
@@ -72,20 +77,52 @@ final class StagedTransaction {
     private var unfinished: [any StagedWrites] = []
     /// How many rows of the first of these are.
     private var position = 0
+    /// All its changes, also as the log holds them, once all is written; of a save.
+    private var assembled: (changes: [Change], encoded: CBORWriter)?
 
     private init(_ writes: [any StagedWrites]) { self.writes = writes }
 
     /// The transaction in the form that suits it; nil where it is of no kind that can be staged.
     static func of(_ origin: Origin, _ engine: StoreEngine) -> StagedTransaction? {
-        if let (inserts, others) = origin.split, let changes = StagedChanges(others, engine),
-            let first = StagedInserts(inserts, engine)
-        {
-            changes.inserts = first
-            return StagedTransaction([first, changes])
+        switch origin {
+        case .save(let request):
+            guard request.membership.isEmpty else { return nil }
+            return writes(of: origin, engine).map(StagedTransaction.init)
+        case .foreign(let transaction):
+            guard transaction.modelHash == engine.model.versionHash,
+                transaction.dot.actor != engine.actor
+            else { return nil }
+            if let writes = writes(of: origin, engine) { return StagedTransaction(writes) }
+            // What cannot be staged of it may be little.
+            let changes = StagedChanges(origin, Array(transaction.changes.indices), engine)
+            return changes.map { StagedTransaction([$0]) }
         }
-        let writes: (any StagedWrites)? =
-            StagedInserts(origin, engine) ?? StagedChanges(origin, engine)
-        return writes.map { StagedTransaction([$0]) }
+    }
+
+    private static func writes(
+        of origin: Origin, _ engine: StoreEngine
+    ) -> [any StagedWrites]? {
+        let division = Division(origin)
+        var writes: [any StagedWrites] = []
+        var inserts: StagedInserts?
+        if !division.inserts.isEmpty {
+            inserts = StagedInserts(
+                origin, division.inserts, areLinked: !division.links.isEmpty, engine)
+            guard let inserts else { return nil }
+            writes.append(inserts)
+        }
+        if !division.links.isEmpty {
+            guard let links = StagedLinks(origin, division.links, after: inserts, engine) else {
+                return nil
+            }
+            writes.append(links)
+        }
+        if !division.others.isEmpty {
+            guard let changes = StagedChanges(origin, division.others, after: writes, engine)
+            else { return nil }
+            writes.append(changes)
+        }
+        return writes
     }
 
     /// Whether all of it is written, and it can be shown.
@@ -113,6 +150,8 @@ final class StagedTransaction {
     func advance(_ engine: StoreEngine, atMost count: Int) throws {
         if phase == .writing {
             try writes.first { !$0.isComplete }?.advance(engine, atMost: count)
+            // Here and not while it is shown, for which others wait as well.
+            assembled = isComplete ? assemble() : nil
         } else if let next = unfinished.first {
             let rows = next.writtenCount
             let end = min(position + max(1, count / next.weight), rows)
@@ -156,12 +195,10 @@ final class StagedTransaction {
     func save(_ request: SaveRequest, _ engine: StoreEngine) throws -> SaveResult {
         let seen = engine.state.versionVector
         let closedBefore = engine.group.closedConflicts.count
-        let changes = all(\.changes)
+        let (changes, encoded) = assembled ?? assemble()
         var transaction: Transaction?
-        if !changes.isEmpty, let shapes = writes.last?.shapes {
+        if !changes.isEmpty, let shapes = writes.last?.shapeTable.shapes {
             let made = engine.transaction(of: request, shapes, changes)
-            var encoded = writes[0].encoded
-            for part in writes.dropFirst() { encoded.append(part.encoded) }
             try engine.apply(
                 try engine.checkSize(EncodedTransaction(made, changes: encoded)), isLocal: true)
             transaction = made
@@ -173,6 +210,13 @@ final class StagedTransaction {
             rows: try all { try $0.saved(as: transaction?.dot, engine) })
         if let saveID = request.saveID { try engine.remember(result, under: saveID) }
         return result
+    }
+
+    private func assemble() -> (changes: [Change], encoded: CBORWriter) {
+        guard let first = writes.first else { return ([], CBORWriter()) }
+        var encoded = first.encoded
+        for part in writes.dropFirst() { encoded.append(part.encoded) }
+        return (all(\.changes), encoded)
     }
 
     /// What each part has of something, in their order; of one it is not copied.
@@ -211,6 +255,11 @@ final class StagedTransaction {
     func noteKeyTaken() {
         for part in writes { part.noteKeyTaken() }
     }
+
+    /// Takes note that a link is written, or taken away.
+    func noteLinked(_ link: LinkKey) {
+        for part in writes { part.noteLinked(link) }
+    }
 }
 
 /// What a staged transaction does of one kind.
@@ -242,8 +291,9 @@ protocol StagedWrites: AnyObject {
     /// Removes what is left when all rows are folded or discarded.
     func end(_ engine: StoreEngine) throws
 
-    /// Of a save, the shapes of its changes and of all written before.
-    var shapes: [ChangeShape] { get }
+    /// Of a save, the shapes of its changes and of all written before, with what they stand for.
+    var shapeTable: ShapeTable { get }
+    var resolved: [ResolvedShape] { get }
     var changes: [Change] { get }
     /// Its changes as the log holds them.
     var encoded: CBORWriter { get }
@@ -257,6 +307,8 @@ protocol StagedWrites: AnyObject {
     func noteReferred(_ row: RowID)
     /// Takes note that a save takes a key of a row that nobody sees yet.
     func noteKeyTaken()
+    /// Takes note that a link is written, or taken away.
+    func noteLinked(_ link: LinkKey)
 }
 
 /// That something must be written in one piece, which also says what is wrong with it.

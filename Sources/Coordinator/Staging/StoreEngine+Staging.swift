@@ -147,6 +147,25 @@ extension StoreEngine {
                     arguments: [ActorTable.stagedVersion])
             }
         }
+        let links = try String.fetchAll(
+            database,
+            sql: """
+                SELECT t.name FROM sqlite_master t JOIN pragma_table_info(t.name) c
+                WHERE t.type = 'table' AND c.name = '_siblings' ORDER BY t.name
+                """)
+        for table in links.map(EntityTable.quote) {
+            let own = "WHERE _alive = \(LinkCoding.stagedAlive) AND _siblings = ?"
+            if case .shown(let dot, let timestamp) = staged {
+                let register = LinkCoding.encode(
+                    madeBy: dot, UInt64(bitPattern: timestamp))
+                try database.execute(
+                    sql: "UPDATE \(table) SET _alive = 1, _siblings = ? \(own)",
+                    arguments: [Data(register), Data(LinkCoding.staged)])
+            } else {
+                try database.execute(
+                    sql: "DELETE FROM \(table) \(own)", arguments: [Data(LinkCoding.staged)])
+            }
+        }
         try database.execute(sql: "DELETE FROM _staged")
         return true
     }

@@ -211,12 +211,18 @@ public struct StoreReader {
         }
         let sharesTable = model.entity(named: relationship.destination)?.sharesTable ?? false
         let code = sharesTable ? "t._entity" : "NULL"
-        let sql = "SELECT t._id, \(code), t._version FROM \(source) ORDER BY t._id"
+        var isStagedLink = "0"
+        if case .link = relationship.storage {
+            isStagedLink = "l._alive = \(LinkCoding.stagedAlive)"
+        }
+        let sql =
+            "SELECT t._id, \(code), t._version, \(isStagedLink) FROM \(source) ORDER BY t._id"
         let statement = try database.prepared(sql)
         statement.bind(1, row.rawValue)
         var result: [(RowID, Int64?)] = []
         while try statement.step() {
-            let isStaged = statement.integer(2) == ActorTable.stagedVersion
+            let isStaged =
+                statement.integer(2) == ActorTable.stagedVersion || statement.integer(3) != 0
             if isStaged, case .hidden = try StoreLayout.readStaged(in: database) { continue }
             result.append(
                 (RowID(statement.integer(0)), statement.isNull(1) ? nil : statement.integer(1)))

@@ -70,7 +70,7 @@ extension StoreEngine {
     /// Taken away are all that readers see as this one. Made is a link from every row of the one's
     /// group to every row of the other's, but under an error policy of the row itself.
     func linksToWrite(
-        _ link: ManagedObjectModel.Link, _ key: SavePlan.LinkKey, isAlive: Bool
+        _ link: ManagedObjectModel.Link, _ key: LinkKey, isAlive: Bool
     ) throws -> [(source: RowID, target: RowID)] {
         let own = try loadLink(link, source: key.source, target: key.target)
         let isMade = LinkCoding.isAlive(own, policy: history.settling(link, own).policy)
@@ -116,7 +116,8 @@ extension StoreEngine {
         statement.bind(2, target.rawValue)
         guard try statement.step() else { return false }
         defer { statement.reset() }
-        return statement.integer(0) != 0
+        let isAlive = statement.integer(0)
+        return isAlive == LinkCoding.stagedAlive ? state.actors.staged != nil : isAlive != 0
     }
 
     /// A row that may be of a group as the save left it; nil where it is of none.

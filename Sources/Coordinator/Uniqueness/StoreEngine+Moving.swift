@@ -125,10 +125,12 @@ extension StoreEngine {
         if register.siblings.isEmpty, !isShown {
             return try removeLink(link, source: source, target: target)
         }
+        staging?.noteLinked(LinkKey(link: link.name, source: source, target: target))
         let statement = try database.prepared(
             """
             INSERT INTO \(name) (source, target, _alive, _siblings) VALUES (?1, ?2, ?3, ?4)
-            ON CONFLICT (source, target) DO UPDATE SET _alive = excluded._alive
+            ON CONFLICT (source, target)
+            DO UPDATE SET _alive = excluded._alive, _siblings = excluded._siblings
             """)
         statement.bind(1, source.rawValue)
         statement.bind(2, target.rawValue)

@@ -264,16 +264,6 @@ struct StagedInsertsTests {
         #expect(try node.coordinator.verify().isOK)
     }
 
-    @Test("Inserts with links are written in one piece")
-    func inOnePiece() throws {
-        let note = try node.insert("Note")
-        var operations = try (1...20).map { try node.insertion("Tag", -Int64($0)) }
-        operations[19].relationships = [.init(name: "notes", kind: .add, members: [note.row])]
-        _ = try node.coordinator.save(SaveRequest(operations: operations))
-        #expect(node.coordinator.stagedTransactions == 0)
-        #expect(try node.members(note, "tags").count == 1)
-    }
-
     // MARK: What a process that ended has left
 
     private func leaveHidden(_ node: EngineNode, entity: String = "Tag") throws {
@@ -333,6 +323,7 @@ struct StagedInsertsTests {
     func hidden() throws {
         let folder = try node.insert("Folder", ["name": .string("f")])
         let note = try node.insert("Note", ["folder": .reference(folder.row)])
+        let second = try node.insert("Note")
         let tag = try node.insert(
             "Tag", ["name": .string("shown")],
             [.init(name: "notes", kind: .add, members: [note.row])])
@@ -340,6 +331,9 @@ struct StagedInsertsTests {
         try node.tamper(
             "INSERT INTO \"Note.tags\" (source, target, _alive, _siblings) "
                 + "VALUES (\(note.row.rawValue), 77, 1, x'80')")
+        try node.tamper(
+            "INSERT INTO \"Note.tags\" (source, target, _alive, _siblings) VALUES "
+                + "(\(second.row.rawValue), \(tag.row.rawValue), 2, x'831b400000000000000100f5')")
         let reader = try PersistentStoreCoordinator(readingStoreAt: node.path)
         defer { reader.close() }
         func request(_ entity: String, _ predicate: String) throws -> FetchRequest {
@@ -363,6 +357,11 @@ struct StagedInsertsTests {
             let owner = try #require(reader.model.entity(named: "Note"))
             #expect(
                 try read.members(of: relationship, entity: owner, row: note.row) == [tag])
+            #expect(
+                try read.members(of: relationship, entity: owner, row: second.row) == [])
+            #expect(
+                try read.objectIDs(try request("Note", "ANY tags.name == 'shown'")) == [note])
+            #expect(try read.objectIDs(try request("Tag", "notes.@count == 1")) == [tag])
             var dictionaries = FetchRequest("Tag")
             dictionaries.resultType = .dictionary
             dictionaries.propertiesToFetch = [.keyPath("name")]

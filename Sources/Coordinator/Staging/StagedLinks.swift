@@ -1,0 +1,370 @@
+import Merge
+
+/// The links that a staged transaction makes.
+///
+/// They are in their own tables, with ``LinkCoding/staged`` for a register, which is empty until
+/// `_staged` says whose it is. A link of which something is there already, and of another node's also one
+/// that is counted or of a row that is not shown, are kept for later: the commit that shows the
+/// transaction applies them, as if they were alone.
+///
+/// Invariants
+/// 1. Nothing was there of a link that is staged, and no side of its relationship is counted.
+/// 2. Both its ends were shown when it was written, and eclipsed no others, or are inserted by the same
+///    transaction. Where one is not shown any more, or has come to eclipse others, all is removed, and
+///    the transaction is written in one piece.
+/// 3. What writes the same link in between writes over it. It is applied later then.
+final class StagedLinks: StagedWrites {
+    private struct Ends: Hashable {
+        let source: RowID
+        let target: RowID
+    }
+
+    private struct Written {
+        let link: ManagedObjectModel.Link
+        let ends: Ends
+        let shape: Int
+        /// What it adds to the digest, but for the dot; nil once it is written over.
+        var hasher: RowHasher?
+    }
+
+    private let origin: StagedTransaction.Origin
+    /// The operations or changes that make links.
+    private let places: [Int]
+    /// The inserts of the same transaction, which are written before.
+    private let inserts: StagedInserts?
+    /// How many operations or changes are done, and how much of the next operation.
+    private var position = 0
+    private var (relationship, member) = (0, 0)
+    private(set) var hasBegun = false
+    private(set) var isOvertaken = false
+    private(set) var shapeTable: ShapeTable
+    private(set) var resolved: [ResolvedShape]
+    private(set) var changes: [Change] = []
+    private(set) var encoded = CBORWriter(capacity: 0)
+    private var written: [Written] = []
+    /// Where in ``written`` each link is that was met, by name and ends; nil of others.
+    private var met: [String: [Ends: Int?]] = [:]
+    /// The links that a foreign transaction takes away.
+    private let unmade: Set<LinkKey>
+    /// What is to be applied when all is shown.
+    private var rest: [Change] = []
+    /// Objects of the save that others have named as their members.
+    private var named: Set<RowID> = []
+    /// Ends that were there before, with the roots of their hierarchies.
+    private var roots: [RowID: String] = [:]
+    private var touched: [ManagedObjectID] = []
+    /// Those of them that were written since and may eclipse others now.
+    private var doubtful: Set<RowID> = []
+    private var isShowing = false
+
+    let rewrites = 0
+
+    var isComplete: Bool { position == places.count && doubtful.isEmpty }
+
+    private var isForeign: Bool { if case .foreign = origin { true } else { false } }
+
+    /// Begins with a save or a foreign transaction.
+    ///
+    /// - Returns: nil where its links are of no kind that can be staged.
+    init?(
+        _ origin: StagedTransaction.Origin, _ places: [Int], after inserts: StagedInserts?,
+        _ engine: StoreEngine
+    ) {
+        switch origin {
+        case .save(let request):
+            for place in places {
+                let operation = request.operations[place]
+                guard !operation.resolves,
+                    operation.relationships.allSatisfy({
+                        Self.isStageable($0, of: operation, engine)
+                    })
+                else { return nil }
+            }
+            unmade = []
+        case .foreign(let transaction):
+            unmade = Set(
+                transaction.changes.lazy.filter { $0.kind == .unlink }.map { change in
+                    LinkKey(
+                        link: transaction.shapes[change.shape].entity, source: change.row,
+                        target: change.target ?? change.row)
+                })
+        }
+        self.origin = origin
+        self.places = places
+        self.inserts = inserts
+        shapeTable = ShapeTable()
+        resolved = []
+    }
+
+    /// Whether all that is asked for is that links are made.
+    private static func isStageable(
+        _ told: RelationshipOperation, of operation: SaveOperation, _ engine: StoreEngine
+    ) -> Bool {
+        guard let relationship = operation.entity.relationship(named: told.name),
+            case .link(let link, _) = relationship.storage, !engine.countedLinks.contains(link)
+        else { return false }
+        return told.kind == .add || told.kind == .replace && operation.kind == .insert
+    }
+
+    func advance(_ engine: StoreEngine, atMost count: Int) throws {
+        guard doubtful.isEmpty else {
+            for row in doubtful where try engine.eclipsesOthers(row) { throw NotStageable() }
+            return doubtful.removeAll()
+        }
+        try engine.unseen {
+            if !hasBegun { try begin(engine) }
+            switch origin {
+            case .save(let request): try make(atMost: count, of: request, engine)
+            case .foreign(let transaction): try make(atMost: count, of: transaction, engine)
+            }
+        }
+        hasBegun = true
+    }
+
+    private func begin(_ engine: StoreEngine) throws {
+        try engine.beginStaging()
+        switch origin {
+        case .save:
+            shapeTable = inserts?.shapeTable ?? ShapeTable()
+            resolved = inserts?.resolved ?? []
+        case .foreign(let transaction): resolved = try engine.resolve(transaction)
+        }
+    }
+
+    // MARK: What a save asks for
+
+    private func make(atMost count: Int, of request: SaveRequest, _ engine: StoreEngine) throws {
+        var left = count
+        while left > 0, position < places.count {
+            let operation = request.operations[places[position]]
+            guard relationship < operation.relationships.count else {
+                (relationship, member) = (0, 0)
+                position += 1
+                continue
+            }
+            let told = operation.relationships[relationship]
+            if member == 0 { try checkReplacement(told, of: operation) }
+            let end = min(member + left, told.members.count)
+            try make(told, told.members[member..<end], of: operation, engine)
+            left -= max(1, end - member)
+            member = end
+            if end == told.members.count { (relationship, member) = (relationship + 1, 0) }
+        }
+    }
+
+    /// Sees that there is nobody whom a new object's members would replace.
+    private func checkReplacement(
+        _ told: RelationshipOperation, of operation: SaveOperation
+    ) throws {
+        let others = operation.relationships[..<relationship]
+        if told.kind == .replace,
+            named.contains(operation.row) || others.contains(where: { $0.name == told.name })
+        {
+            throw NotStageable()
+        }
+    }
+
+    private func make(
+        _ told: RelationshipOperation, _ members: ArraySlice<RowID>,
+        of operation: SaveOperation, _ engine: StoreEngine
+    ) throws {
+        guard let relationship = operation.entity.relationship(named: told.name),
+            case .link(let name, let isFirst) = relationship.storage,
+            let link = engine.model.link(named: name)
+        else { throw NotStageable() }
+        let shape = shapeTable.position(of: ChangeShape(entity: name, assigned: []))
+        resolved += try shapeTable.shapes[resolved.count...].map(engine.resolve)
+        let row = try row(operation.row, of: operation.entity.name, engine)
+        for member in members {
+            if member.rawValue < 0 { named.insert(member) }
+            let other = try self.row(member, of: relationship.destination, engine)
+            let ends = Ends(source: isFirst ? row : other, target: isFirst ? other : row)
+            try make(link, ends, shape, engine)
+            if engine.model.isOwnInverse(relationship) {
+                try make(link, Ends(source: ends.target, target: ends.source), shape, engine)
+            }
+        }
+    }
+
+    /// The row of an object that is there, or that the save inserts.
+    private func row(_ name: RowID, of entity: String, _ engine: StoreEngine) throws -> RowID {
+        if name.rawValue < 0 {
+            guard let known = inserts?.named(name),
+                engine.table(entity).entity.familyNames.contains(known.entity.name)
+            else { throw NotStageable() }
+            return known.row
+        }
+        guard try engine.isThere(name, entity, SavePlan()) else { throw NotStageable() }
+        return name
+    }
+
+    // MARK: What another node's transaction has
+
+    private func make(
+        atMost count: Int, of transaction: Transaction, _ engine: StoreEngine
+    ) throws {
+        let range = position..<min(position + count, places.count)
+        let part = places[range].map { transaction.changes[$0] }
+        try engine.checkForeign(part[...], of: transaction, resolved)
+        for change in part {
+            guard case .link(let link) = resolved[change.shape], let target = change.target,
+                !unmade.contains(LinkKey(link: link.name, source: change.row, target: target))
+            else { throw NotStageable() }
+            try make(link, Ends(source: change.row, target: target), change.shape, engine)
+        }
+        position = range.upperBound
+    }
+
+    // MARK: Writing
+
+    private func make(
+        _ link: ManagedObjectModel.Link, _ ends: Ends, _ shape: Int, _ engine: StoreEngine
+    ) throws {
+        if met[link.name]?[ends] != nil {
+            // No save makes a link twice.
+            if isForeign { throw NotStageable() }
+            return
+        }
+        let change = Change(kind: .link, shape: shape, row: ends.source, target: ends.target)
+        let areShown =
+            try note(ends.source, link.source, engine) && note(ends.target, link.target, engine)
+        guard areShown || isForeign else { throw NotStageable() }
+        guard areShown, !engine.countedLinks.contains(link.name),
+            try engine.insertStaged(link, source: ends.source, target: ends.target)
+        else {
+            met[link.name, default: [:]][ends] = .some(nil)
+            let key = LinkKey(link: link.name, source: ends.source, target: ends.target)
+            if !isForeign, try engine.linksToWrite(link, key, isAlive: true).isEmpty { return }
+            rest.append(change)
+            guard rest.count <= StagedChanges.Limits.rest else { throw NotStageable() }
+            return add(change)
+        }
+        let name = DigestNames(entity: link.name, properties: []).entity
+        var hasher = RowHasher(entity: name, row: ends.source, insertion: nil)
+        hasher.combine(property: name, value: .reference(ends.target), dot: nil)
+        met[link.name, default: [:]][ends] = written.count
+        written.append(Written(link: link, ends: ends, shape: shape, hasher: hasher))
+        add(change)
+    }
+
+    private func add(_ change: Change) {
+        if isForeign { return }
+        changes.append(change)
+        encoded.write(change)
+    }
+
+    /// Notes an end; false where it is not shown, or eclipses others.
+    private func note(_ row: RowID, _ entity: String, _ engine: StoreEngine) throws -> Bool {
+        let root = engine.table(entity).entity.root
+        if roots[row] == root || inserts?.root(of: row) == root { return true }
+        guard try engine.shownRow(row, root: root) == row, try !engine.eclipsesOthers(row) else {
+            return false
+        }
+        roots[row] = root
+        touched.append(ManagedObjectID(entityName: entity, row: row))
+        return true
+    }
+
+    // MARK: What comes between
+
+    func noteWritten(_ row: RowID, isShown: Bool) {
+        guard !isShowing, roots[row] != nil else { return }
+        if isShown { doubtful.insert(row) } else { isOvertaken = true }
+    }
+
+    func noteReferred(_ row: RowID) {}
+
+    func noteKeyTaken() {}
+
+    func noteLinked(_ key: LinkKey) {
+        let ends = Ends(source: key.source, target: key.target)
+        guard !isShowing, let place = met[key.link]?[ends] ?? nil, written[place].hasher != nil
+        else { return }
+        written[place].hasher = nil
+        rest.append(
+            Change(
+                kind: .link, shape: written[place].shape, row: key.source, target: key.target))
+        if rest.count > StagedChanges.Limits.rest { isOvertaken = true }
+    }
+
+    /// Whether a link of a row is kept for later.
+    func leads(to row: RowID) -> Bool {
+        !rest.isEmpty && rest.contains { $0.row == row || $0.target == row }
+    }
+
+    // MARK: Showing
+
+    func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change] {
+        isShowing = true
+        var digest = ProjectionDigest()
+        for link in written {
+            if let hasher = link.hasher { digest.add(hasher.finalize(insertion: stamp.dot)) }
+        }
+        engine.state.digest.add(digest)
+        engine.group.updated.append(contentsOf: touched)
+        return rest
+    }
+
+    let inserted: [SaveResult.InsertedRow] = []
+
+    func saved(as dot: Dot?, _ engine: StoreEngine) -> [SaveResult.SavedRow] { [] }
+
+    // MARK: Afterwards
+
+    var writtenCount: Int { written.count }
+
+    let weight = 1
+
+    func finish(_ range: Range<Int>, _ engine: StoreEngine) throws {
+        for link in written[range] {
+            try engine.finishStaged(
+                link.link, source: link.ends.source, target: link.ends.target)
+        }
+    }
+
+    func end(_ engine: StoreEngine) {}
+}
+
+extension StoreEngine {
+    /// Writes a link that nobody sees yet.
+    ///
+    /// - Returns: whether nothing of it was there; else nothing is written.
+    fileprivate func insertStaged(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID
+    ) throws -> Bool {
+        let statement = try database.prepared(
+            "INSERT INTO \(EntityTable.quote(link.name)) (source, target, _alive, _siblings) "
+                + "VALUES (?1, ?2, \(LinkCoding.stagedAlive), ?3)")
+        statement.bind(1, source.rawValue)
+        statement.bind(2, target.rawValue)
+        statement.bind(3, LinkCoding.staged)
+        do {
+            try statement.run()
+        } catch let failure as SQLFailure where failure.isIdentityTaken {
+            return false
+        }
+        return true
+    }
+
+    /// Gives a shown link its own register, and takes one away that was never shown; unless something
+    /// else has written it.
+    fileprivate func finishStaged(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID
+    ) throws {
+        let table = EntityTable.quote(link.name)
+        let own = "source = ?1 AND target = ?2 AND _siblings = ?3"
+        let shown = state.actors.staged
+        let statement = try database.prepared(
+            shown == nil
+                ? "DELETE FROM \(table) WHERE \(own)"
+                : "UPDATE \(table) SET _alive = 1, _siblings = ?4 WHERE \(own)")
+        statement.bind(1, source.rawValue)
+        statement.bind(2, target.rawValue)
+        statement.bind(3, LinkCoding.staged)
+        if let shown {
+            let version = state.actors.integer(shown.dot)
+            statement.bind(4, LinkCoding.encode(madeBy: version, shown.timestamp.rawValue))
+        }
+        try statement.run()
+    }
+}
