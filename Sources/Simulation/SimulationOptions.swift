@@ -33,6 +33,9 @@ public struct SimulationOptions: Sendable {
     /// Whether at these nodes some large ones both insert and change what is there; all else of a seed's
     /// plan is the same, though not what comes of it.
     public var hasMixedChanges = true
+    /// Whether at these nodes some large ones make links; all else of a seed's plan is the same, though
+    /// not what comes of it.
+    public var hasLargeLinks = true
     /// Whether in a quarter of the runs to-manys have least and greatest counts; all else of a seed's
     /// plan is the same, though not what comes of it.
     public var hasCounts = true

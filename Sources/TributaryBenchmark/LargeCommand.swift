@@ -17,8 +17,8 @@ struct LargeCommand: AsyncParsableCommand {
 
     @Option(
         help: """
-            What they are: plain, references, keys, updates, deletes, links, mixed or eclipsed; \
-            without, all.
+            What they are: plain, references, keys, updates, deletes, links, linked, mixed or \
+            eclipsed; without, all.
             """)
     var kind: Kind?
 
@@ -46,14 +46,12 @@ struct LargeCommand: AsyncParsableCommand {
         case deletes
         /// They are links between objects that are there.
         case links
+        /// A fifth of them are new, and the others link these to what is there.
+        case linked
         /// Half of them are new, and half are there and get another value.
         case mixed
         /// Each has a unique key, while of two others that share one a row is eclipsed.
         case eclipsed
-
-        /// Whether it is written part by part, so that others are saved in between. Where it is
-        /// not, what others wait is measured, and nothing was promised of it.
-        fileprivate var isStaged: Bool { self != .links }
 
         /// What follows their number in a title.
         fileprivate var title: String {
@@ -63,7 +61,8 @@ struct LargeCommand: AsyncParsableCommand {
             case .keys: "with unique keys "
             case .updates: "that are there and get another value "
             case .deletes: "that are there and are deleted "
-            case .links: "links, in one piece "
+            case .links: "links "
+            case .linked: "of which a fifth are new and the others link these "
             case .mixed: "of which half are new and half get another value "
             case .eclipsed: "with unique keys while a row is eclipsed "
             }
@@ -158,6 +157,7 @@ struct LargeCommand: AsyncParsableCommand {
         case .mixed: try mixed(store)
         case .references: try lines(store)
         case .links: try links(store)
+        case .linked: try linked(store)
         }
     }
 
@@ -210,16 +210,35 @@ struct LargeCommand: AsyncParsableCommand {
             })
     }
 
-    private func links(_ store: SampleData.Store) throws -> SaveRequest {
-        let count = Self.topics + objects / Self.topicsOfNote
+    /// Saves all topics, and so many notes.
+    private func topics(_ store: SampleData.Store, notes: Int = 0) throws -> [RowID] {
         let saved: SaveResult = try store.coordinator.save(
             SaveRequest(
-                operations: try (0..<count).map { number in
+                operations: try (0..<Self.topics + notes).map { number in
                     try insertion(
                         store, number < Self.topics ? "Topic" : "Note", number,
                         ["name": .string("name \(number)")])
                 }))
-        let rows = saved.insertedRows.map(\.row)
+        return saved.insertedRows.map(\.row)
+    }
+
+    private func linked(_ store: SampleData.Store) throws -> SaveRequest {
+        let topics = try topics(store)
+        return SaveRequest(
+            operations: try (0..<objects / 5).map { number in
+                var note = try insertion(
+                    store, "Note", number, ["name": .string("note \(number)")])
+                note.relationships = [
+                    RelationshipOperation(
+                        name: "topics", kind: .add,
+                        members: (0..<4).map { topics[(number * 4 + $0) % topics.count] })
+                ]
+                return note
+            })
+    }
+
+    private func links(_ store: SampleData.Store) throws -> SaveRequest {
+        let rows = try topics(store, notes: objects / Self.topicsOfNote)
         let note = try entity(store, "Note")
         return SaveRequest(
             operations: rows[Self.topics...].enumerated().map { number, row in
@@ -318,12 +337,6 @@ struct LargeCommand: AsyncParsableCommand {
         }
         table.add("how it was written", manner(saving), manner(applying))
         table.notes = ["One saver that waits for each save before the next, through the library."]
-        guard kind.isStaged else {
-            table.notes.append(
-                "Transactions of this kind are not staged: what others wait has no bound to keep."
-            )
-            return table
-        }
         table.goals = [("saved", saving), ("applied", applying)].map { name, outcome in
             Goal(
                 "the longest that a save waited (\(kind.rawValue), it is \(name))",

@@ -118,6 +118,7 @@ struct RunPlan {
             machines[place].hasGroupsOfOne = generator.number(below: 2) == 0
             machines[place].hasLargeChanges = options.hasLargeChanges
             machines[place].hasMixedChanges = options.hasMixedChanges
+            machines[place].hasLargeLinks = options.hasLargeLinks
         }
     }
 

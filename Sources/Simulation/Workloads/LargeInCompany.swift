@@ -7,7 +7,7 @@ internal import Replication
 /// Where every save is a group of its own and the first is staged, they come between its parts.
 enum LargeInCompany {
     /// Above so many objects there is no more to come.
-    private static let crowd = 40
+    static let crowd = 40
 
     /// The saves, to be made together; none where the model has nothing for it.
     static func requests(_ session: WorkloadSession) -> [SaveRequest] {
@@ -15,6 +15,11 @@ enum LargeInCompany {
         session.memory.counter += 1
         var generator = SeededGenerator(
             seed: UInt64(bitPattern: session.node << 40 ^ session.memory.counter &* 0x9E37_79B9))
+        if session.hasLargeLinks, generator.chance(in: 4),
+            let link = generator.choice(ModelStructure.links(session.model))
+        {
+            return links(link, session, &generator)
+        }
         if session.hasLargeChanges, generator.chance(in: 3),
             let entity = generator.choice(keyed(session.model)), session.count(entity) < crowd
         {
@@ -160,7 +165,7 @@ enum LargeInCompany {
     }
 
     /// New values of attributes that no unique key is of.
-    private static func plainValues(
+    static func plainValues(
         of row: RowSnapshot, _ session: WorkloadSession, _ generator: inout SeededGenerator
     ) -> [(position: Int, value: PropertyValue)] {
         guard let entity = session.model.entity(named: row.objectID.entityName) else { return [] }
@@ -226,7 +231,7 @@ enum LargeInCompany {
     }
 
     /// What an insert gives the properties of unique keys.
-    private static func keys(of insert: SaveOperation) -> [Int: PropertyValue] {
+    static func keys(of insert: SaveOperation) -> [Int: PropertyValue] {
         let positions = Set(insert.entity.uniquenessConstraints.flatMap { $0 })
         return Dictionary(
             insert.values.filter { positions.contains($0.position) }.map {

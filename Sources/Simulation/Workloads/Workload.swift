@@ -68,6 +68,9 @@ final class WorkloadSession {
     /// Whether they may also insert.
     var hasMixedChanges: Bool { process.machine.settings.hasMixedChanges }
 
+    /// Whether they may make links.
+    var hasLargeLinks: Bool { process.machine.settings.hasLargeLinks }
+
     /// Counts a rare path.
     func met(_ beacon: Beacon) { process.met(beacon) }
 }

@@ -30,6 +30,8 @@ struct RegressionTests {
         var hasDemanded = false
         /// Whether large saves inserted and changed at once.
         var hasMixedChanges = false
+        /// Whether large saves made links.
+        var hasLargeLinks = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -819,6 +821,7 @@ struct RegressionTests {
         options.hasReturns = regression.hasReturns
         options.hasDemanded = regression.hasDemanded
         options.hasMixedChanges = regression.hasMixedChanges
+        options.hasLargeLinks = regression.hasLargeLinks
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
