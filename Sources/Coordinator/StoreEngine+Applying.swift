@@ -19,6 +19,9 @@ enum ResolvedShape {
     case link(ManagedObjectModel.Link)
     case membership
 
+    /// The root of the hierarchy that it is about.
+    var root: String? { if case .rows(let table, _) = self { table.entity.root } else { nil } }
+
     var isMembership: Bool {
         if case .membership = self { true } else { false }
     }

@@ -147,6 +147,7 @@ enum LinkCoding {
 
     /// The first byte of a register of one sibling: an array of three. No other can be disputed.
     static let headerOfOne: [UInt8] = [0x83]
+    static let headerInSQL = "83"
 
     /// What `_alive` is of a link that a staged transaction makes.
     static let stagedAlive: Int64 = 2

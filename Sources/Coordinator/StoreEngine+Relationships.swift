@@ -119,6 +119,9 @@ extension StoreEngine {
         if let planned = plan.rows[row] {
             return table.entity.familyNames.contains(planned.table.entity.name)
         }
+        if let inserted = plan.apart.inserted?.entity(of: row) {
+            return table.entity.familyNames.contains(inserted.name)
+        }
         guard try isAlive(row, root: table.entity.root) else { return false }
         if table.entity.parent == nil { return true }
         return try load(table, row).map {

@@ -17,8 +17,8 @@ struct LargeCommand: AsyncParsableCommand {
 
     @Option(
         help: """
-            What they are: plain, references, keys, updates, deletes, links, linked, mixed or \
-            eclipsed; without, all.
+            What they are: plain, references, keys, updates, moves, deletes, cleared, links, \
+            linked, mixed or eclipsed; without, all.
             """)
     var kind: Kind?
 
@@ -42,8 +42,12 @@ struct LargeCommand: AsyncParsableCommand {
         case keys
         /// They are there, and get another value.
         case updates
+        /// They are there, and all led to another order.
+        case moves
         /// They are there, and are deleted.
         case deletes
+        /// They are there, refer to each other, and are deleted.
+        case cleared
         /// They are links between objects that are there.
         case links
         /// A fifth of them are new, and the others link these to what is there.
@@ -60,7 +64,9 @@ struct LargeCommand: AsyncParsableCommand {
             case .references: "with references "
             case .keys: "with unique keys "
             case .updates: "that are there and get another value "
+            case .moves: "that are there and are led to another one "
             case .deletes: "that are there and are deleted "
+            case .cleared: "that refer to each other and are deleted "
             case .links: "links "
             case .linked: "of which a fifth are new and the others link these "
             case .mixed: "of which half are new and half get another value "
@@ -154,6 +160,7 @@ struct LargeCommand: AsyncParsableCommand {
                         ])
                 })
         case .updates, .deletes: try changes(store, objects, areDeletes: kind == .deletes)
+        case .moves, .cleared: try lines(store, areDeleted: kind == .cleared)
         case .mixed: try mixed(store)
         case .references: try lines(store)
         case .links: try links(store)
@@ -184,6 +191,30 @@ struct LargeCommand: AsyncParsableCommand {
             (updated..<objects).map(SampleData.Item.init), store.entity)
         request.operations += inserts.operations
         return request
+    }
+
+    /// Saves orders with their lines; gives the save that leads all lines to the first order, or deletes
+    /// the orders with their lines.
+    private func lines(_ store: SampleData.Store, areDeleted: Bool) throws -> SaveRequest {
+        let (order, line) = (try entity(store, "Order"), try entity(store, "Line"))
+        let saved: SaveResult = try store.coordinator.save(try lines(store))
+        let rows = saved.insertedRows.map(\.row)
+        guard let position = line.position(of: "order"), let first = rows.first else {
+            throw BenchmarkError("The model of the benchmark has no lines.")
+        }
+        return SaveRequest(
+            operations: rows.enumerated().compactMap { number, row in
+                let isOrder = number % 10 == 0
+                if areDeleted {
+                    return SaveOperation(
+                        kind: .delete, entity: isOrder ? order : line, row: row)
+                }
+                return isOrder
+                    ? nil
+                    : SaveOperation(
+                        kind: .update, entity: line, row: row,
+                        values: [(position, .reference(first))])
+            })
     }
 
     private func lines(_ store: SampleData.Store) throws -> SaveRequest {

@@ -59,6 +59,14 @@ struct SavePlan {
         }
     }
 
+    /// What a save does besides a part of it.
+    struct Apart {
+        /// Rows that it deletes, with the roots of their hierarchies.
+        var deleted: [RowID: String] = [:]
+        /// Its inserts, where they are written already.
+        var inserted: StagedInserts?
+    }
+
     var rows: [RowID: Row] = [:]
     var order: [RowID] = []
     var links: [LinkKey: Bool] = [:]
@@ -73,6 +81,8 @@ struct SavePlan {
     var droppedIDs: [ManagedObjectID] = []
     /// What stale objects were like.
     var tail = LogTail()
+    /// What else the save does, where this is a part of it.
+    var apart = Apart()
     /// Rows that would have been inserted, by those that took their places.
     private(set) var merged: [RowID: RowID] = [:]
 
@@ -148,11 +158,14 @@ struct SavePlan {
     }
 
     /// Whether the save deletes a row.
-    func deletes(_ row: RowID) -> Bool { rows[row]?.kind == .delete }
+    func deletes(_ row: RowID) -> Bool {
+        rows[row]?.kind == .delete || apart.deleted[row] != nil
+    }
 
     /// The permanent identity of a temporary one; others are themselves.
     func resolve(_ row: RowID) -> RowID? {
         if row.rawValue > 0 { return row }
+        if let known = apart.inserted?.named(row) { return known.row }
         // Inserts usually count down from -1, so the answer is at a known place.
         let guess = Int(-row.rawValue - 1)
         if guess >= 0, guess < inserted.count, inserted[guess].temporary == row {

@@ -3,18 +3,19 @@ import Merge
 /// The updates and deletes of a staged transaction.
 ///
 /// What it leaves of each row is written beside the row, see ``SuccessorTable``. That is known early of
-/// rows whose outcome hangs on nothing but themselves: updates of attributes that no unique key is of,
-/// which overwrite all that the row has, and deletes of rows without unique keys that nothing refers to.
-/// What else the transaction changes, a few things, is applied by the commit that shows it, as if it
-/// were alone.
+/// rows whose outcome hangs on little but themselves: updates of what no unique key, no one-to-one and
+/// no count is of, which overwrite all that the row has, and deletes of rows without unique keys to
+/// which nothing refers but what is deleted with them, or led elsewhere. What else the transaction
+/// changes, a few things, is applied by the commit that shows it, as if it were alone.
 ///
 /// Invariants
-/// 1. A row with a successor is as it was when that was written, and a row that is to be deleted is
-///    referred to by none. Where something writes the row in between, or comes to refer to it, the
-///    part of the transaction that changes it is written anew; where that happens again and again
-///    it is given up.
-/// 2. References and unique keys of a successor are those of its row, and so is the age of its claims to
-///    one-to-ones, so that nothing else changes with it: no other row's projection, no group, no claim.
+/// 1. A row with a successor is as it was when that was written, a row that is to be deleted is referred
+///    to by no other that stays, and what a successor is led to is shown. Where something writes the row
+///    in between, comes to refer to it, or takes away what it is led to, the part of the transaction
+///    that changes it is written anew; where that happens again and again it is given up.
+/// 2. Unique keys of a successor are those of its row, and so are its claims to one-to-ones, their age
+///    and whose count it belongs to, so that nothing else changes with it: no other row's projection, no
+///    group, no claim, no count.
 /// 3. A successor has no siblings, and its row had none, so the journal stays as it is.
 final class StagedChanges: StagedWrites {
     enum Limits {
@@ -54,13 +55,24 @@ final class StagedChanges: StagedWrites {
         var saved: [(object: ManagedObjectID, outcome: Saved)] = []
     }
 
+    /// A statement that finds rows of a hierarchy.
+    private struct Lookup: Hashable, Comparable {
+        let root: String
+        let sql: String
+
+        static func < (one: Self, other: Self) -> Bool { one.sql < other.sql }
+    }
+
     private let origin: StagedTransaction.Origin
     /// The operations or changes that it is about.
     private let places: [Int]
     /// What else of the same transaction is written before.
     private let previous: (any StagedWrites)?
-    /// Its links, which are among that.
+    /// Its inserts and links, which are among that.
+    private let inserts: StagedInserts?
     private let links: StagedLinks?
+    /// All rows that the transaction deletes, with the roots of their hierarchies.
+    private let condemned: [RowID: String]
     private var parts: [Part] = []
     /// How many operations or changes the parts are of.
     private var position = 0
@@ -69,13 +81,16 @@ final class StagedChanges: StagedWrites {
     private var owners: [RowID: Int] = [:]
     /// Rows that are deleted, with a successor.
     private var dead: Set<RowID> = []
+    /// The parts whose successors are led to each row.
+    private var leading: [RowID: Set<Int>] = [:]
     /// Parts of which something was written in between.
     private var overtaken: Set<Int> = []
     /// The tables of successors, by root.
     private var tables: [String: SuccessorTable] = [:]
     private var isBegun = false
     private var isShowing = false
-    private var lookupsByRoot: [String: [String]] = [:]
+    /// The statements that find what refers to a row of a hierarchy, as long as no table comes.
+    private var lookupsByRoot: [String: [Lookup]] = [:]
     private(set) var shapeTable = ShapeTable()
     private(set) var resolved: [ResolvedShape] = []
     /// The rows to be folded or discarded, once it is shown or given up.
@@ -97,6 +112,7 @@ final class StagedChanges: StagedWrites {
         _ origin: StagedTransaction.Origin, _ places: [Int],
         after previous: [any StagedWrites] = [], _ engine: StoreEngine
     ) {
+        inserts = previous.lazy.compactMap { $0 as? StagedInserts }.first
         links = previous.lazy.compactMap { $0 as? StagedLinks }.first
         switch origin {
         case .save(let request):
@@ -109,6 +125,9 @@ final class StagedChanges: StagedWrites {
             guard isStageable else { return nil }
             // Whether an object has as many others as it must hangs on what those lead to.
             if Self.haveCounts(request.operations, at: places, engine) { return nil }
+            condemned = Dictionary(
+                places.lazy.map { request.operations[$0] }.filter { $0.kind == .delete }
+                    .map { ($0.row, $0.entity.root) }, uniquingKeysWith: { first, _ in first })
         case .foreign(let transaction):
             let others = places.lazy.filter { place in
                 let kind = transaction.changes[place].kind
@@ -119,6 +138,10 @@ final class StagedChanges: StagedWrites {
                 !shapes.contains(where: \.isMembership)
             else { return nil }
             resolved = shapes
+            condemned = Dictionary(
+                places.lazy.map { transaction.changes[$0] }.filter { $0.kind == .delete }
+                    .map { ($0.row, shapes[$0.shape].root ?? "") },
+                uniquingKeysWith: { first, _ in first })
         }
         self.origin = origin
         self.places = places
@@ -138,7 +161,12 @@ final class StagedChanges: StagedWrites {
     }
 
     func noteWritten(_ row: RowID, isShown: Bool) {
-        guard !isShowing, let part = owners[row] else { return }
+        guard !isShowing else { return }
+        if let part = owners[row] { overtake(part) }
+        if !isShown { for part in leading[row] ?? [] { overtake(part) } }
+    }
+
+    private func overtake(_ part: Int) {
         overtaken.insert(part)
     }
 
@@ -162,8 +190,8 @@ final class StagedChanges: StagedWrites {
             guard rewrites <= Limits.rewrites * (2 + places.count / size) else {
                 throw NotStageable()
             }
-            parts[place] = try write(parts[place].range, at: place, engine)
             overtaken.remove(place)
+            parts[place] = try write(parts[place].range, at: place, engine)
         } else if position < places.count {
             let range = position..<min(position + size, places.count)
             parts.append(try write(range, at: parts.count, engine))
@@ -187,7 +215,7 @@ final class StagedChanges: StagedWrites {
                     for row in parts[place].owned { owners[row] = nil }
                 }
                 switch origin {
-                case .save(let request): try plan(request, &part, at: place, engine)
+                case .save(let request): try work(out: request, &part, at: place, engine)
                 case .foreign(let transaction):
                     let changes = places[range].map { transaction.changes[$0] }
                     try engine.checkForeign(changes[...], of: transaction, resolved)
@@ -196,7 +224,9 @@ final class StagedChanges: StagedWrites {
                         if case .rows = resolved[change.shape] {
                             try own(change.row, &part, at: place)
                         }
-                        try stage(change, of: transaction.shapes, transaction.seen, &part, engine)
+                        try stage(
+                            change, of: transaction.shapes, transaction.seen, &part, at: place,
+                            engine)
                     }
                 }
             }
@@ -225,8 +255,8 @@ final class StagedChanges: StagedWrites {
     }
 
     /// Works a part of a save out as if it were all of it.
-    private func plan(
-        _ request: SaveRequest, _ part: inout Part, at place: Int, _ engine: StoreEngine
+    private func work(
+        out request: SaveRequest, _ part: inout Part, at place: Int, _ engine: StoreEngine
     ) throws {
         var request = request
         request.operations = places[part.range].map { place in
@@ -236,6 +266,9 @@ final class StagedChanges: StagedWrites {
             return operation
         }
         var plan = SavePlan()
+        plan.apart = SavePlan.Apart(deleted: condemned, inserted: inserts)
+        // What it inserts and changes as well is known in one piece only.
+        if request.operations.contains(where: { $0.row.rawValue < 0 }) { throw NotStageable() }
         do {
             try engine.work(out: request, into: &plan)
         } catch is CoordinatorError {
@@ -261,20 +294,23 @@ final class StagedChanges: StagedWrites {
             part.changes.append(change)
             part.encoded.write(change)
             try stage(
-                change, of: shapeTable.shapes, engine.state.versionVector, &part, engine, loaded)
+                change, of: shapeTable.shapes, engine.state.versionVector, &part, at: place, engine,
+                loaded)
         }
     }
 
-    /// Whether a property is nothing that other rows hang on.
+    /// Whether a property is nothing that other rows hang on: no unique key, no one-to-one, and no
+    /// to-one whose other side is counted.
     private func isPlain(_ position: Int, of table: EntityTable) -> Bool {
         !table.constrained.contains(position)
-            && !table.references.contains { $0.position == position }
+            && !table.exclusive.contains { $0.position == position }
+            && !table.countedReferences.contains { $0.position == position }
     }
 
     /// Writes what a change leaves of its row; or keeps it for later.
     private func stage(
         _ change: Change, of shapes: [ChangeShape], _ seen: VersionVector, _ part: inout Part,
-        _ engine: StoreEngine, _ known: LoadedRow? = nil
+        at place: Int, _ engine: StoreEngine, _ known: LoadedRow? = nil
     ) throws {
         guard let (old, new) = try successor(change, of: shapes, seen, engine, known) else {
             // What the delete rules of a save's deletes say hangs on what refers to their rows.
@@ -291,7 +327,13 @@ final class StagedChanges: StagedWrites {
         let root = new.table.entity.root
         let table =
             try tables[root] ?? SuccessorTable.create(root: root, in: engine.database)
-        tables[root] = table
+        if tables.updateValue(table, forKey: root) == nil { lookupsByRoot = [:] }
+        for (position, _) in new.isAlive ? new.table.references : [] {
+            guard case .reference(let target) = new.columns[position],
+                new.columns[position] != old.columns[position]
+            else { continue }
+            leading[target, default: []].insert(place)
+        }
         let coding = engine.coding(new.table)
         if new.isAlive {
             try table.insert(
@@ -322,7 +364,7 @@ final class StagedChanges: StagedWrites {
         func shows(_ row: LoadedRow, _ position: Int) -> PropertyValue {
             row.shown(position)?.value ?? .null
         }
-        let bound = table.references.map(\.position) + table.constrained.sorted()
+        let bound = Set(table.references.map(\.position)).union(table.constrained)
         guard bound.allSatisfy({ shows(old, $0) == old.columns[$0] }) else { return nil }
         let isDelete = change.kind == .delete
         if isDelete, try !isFree(old, engine) { return nil }
@@ -339,7 +381,11 @@ final class StagedChanges: StagedWrites {
             table: table, row: change.row, state: state, isAlive: !isDelete, columns: [])
         if isDelete { return (old, new) }
         let columns = table.entity.properties.indices.map { shows(new, $0) }
-        guard bound.allSatisfy({ columns[$0] == old.columns[$0] }) else { return nil }
+        for position in bound where columns[position] != old.columns[position] {
+            guard isPlain(position, of: table),
+                try isShown(columns[position], at: position, of: table, engine)
+            else { return nil }
+        }
         // A claim is as old as the newest write of its reference; where the row is one register, of
         // anything.
         let isRowGrained = table.entity.policies.isRowGrained
@@ -350,40 +396,71 @@ final class StagedChanges: StagedWrites {
         return (old, new.showing(columns))
     }
 
+    /// Whether what a to-one is led to is shown, once the transaction is.
+    private func isShown(
+        _ value: PropertyValue, at position: Int, of table: EntityTable, _ engine: StoreEngine
+    ) throws -> Bool {
+        guard case .reference(let target) = value else {
+            // What must lead to something is a conflict.
+            return table.entity.properties[position].isOptional
+        }
+        guard let root = table.references.first(where: { $0.position == position })?.root,
+            condemned[target] == nil
+        else { return false }
+        if inserts?.entity(of: target)?.root == root { return true }
+        return try engine.shownRow(target, root: root) == target
+    }
+
     /// Whether nothing hangs on a row's being there: it has no unique key and no claim, is not counted,
-    /// and nothing refers to it, be it unheard.
+    /// no link of it is in conflict or made by the same transaction, and nothing refers to it, be it
+    /// unheard, but what is deleted with it or was led elsewhere before. What then leads that back is
+    /// told of, and written anew before the row itself.
     private func isFree(_ row: LoadedRow, _ engine: StoreEngine) throws -> Bool {
         guard !row.table.isGrouped, !row.table.hasCounts,
             row.table.countedReferences.allSatisfy({ row.columns[$0.position].isNull }),
             row.table.exclusive.allSatisfy({ row.columns[$0.position].isNull })
         else { return false }
         if links?.leads(to: row.row) ?? false { return false }
-        for sql in lookups(row.table.entity.root, engine) {
-            let statement = try engine.database.prepared(sql)
+        for lookup in lookups(row.table.entity.root, engine) {
+            let statement = try engine.database.prepared(lookup.sql)
             statement.bind(1, row.row.rawValue)
             defer { statement.reset() }
-            if try statement.step() { return false }
+            while try statement.step() {
+                if condemned[RowID(statement.integer(0))] != lookup.root { return false }
+            }
         }
         return true
     }
 
-    /// The statements that find what refers to a row of a hierarchy.
-    private func lookups(_ root: String, _ engine: StoreEngine) -> [String] {
+    /// The statements that find the rows that refer to a row of a hierarchy, or 0 where something else
+    /// hangs on it.
+    private func lookups(_ root: String, _ engine: StoreEngine) -> [Lookup] {
         if let known = lookupsByRoot[root] { return known }
-        var found: Set = ["SELECT 1 FROM _dangling WHERE target = ?1 LIMIT 1"]
+        var found: Set = [
+            Lookup(root: root, sql: "SELECT 0 FROM _dangling WHERE target = ?1 LIMIT 1")
+        ]
         for table in engine.tables.values {
             for (position, target) in table.references where target == root {
                 let column = EntityTable.quote(table.entity.properties[position].name)
+                let stays = tables[table.entity.root].map { " AND " + $0.keeps(column) } ?? ""
                 found.insert(
-                    "SELECT 1 FROM \(EntityTable.quote(table.entity.root)) "
-                        + "WHERE \(column) = ?1 LIMIT 1")
+                    Lookup(
+                        root: table.entity.root,
+                        sql: "SELECT f._id FROM \(EntityTable.quote(table.entity.root)) AS f "
+                            + "WHERE f.\(column) = ?1\(stays)"))
             }
         }
         for link in engine.model.links {
+            let isDisputed =
+                engine.countedLinks.contains(link.name)
+                ? "" : " AND substr(_siblings, 1, 1) <> x'\(LinkCoding.headerInSQL)'"
             for (end, entity) in [("source", link.source), ("target", link.target)]
             where engine.table(entity).entity.root == root {
                 found.insert(
-                    "SELECT 1 FROM \(EntityTable.quote(link.name)) WHERE \(end) = ?1 LIMIT 1")
+                    Lookup(
+                        root: root,
+                        sql: "SELECT 0 FROM \(EntityTable.quote(link.name)) "
+                            + "WHERE \(end) = ?1\(isDisputed) LIMIT 1"))
             }
         }
         let sorted = found.sorted()

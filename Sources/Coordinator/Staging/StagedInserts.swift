@@ -34,8 +34,8 @@ final class StagedInserts: StagedWrites {
     private var hashers: [RowHasher] = []
     /// The objects whose rows are written.
     private var written: [ManagedObjectID] = []
-    /// The roots of the rows' own entities, where they may refer to each other, or be linked.
-    private var roots: [RowID: String] = [:]
+    /// The rows' own entities, where something else of the transaction may lead to them.
+    private var entities: [RowID: ManagedObjectModel.Entity] = [:]
     /// The rows of others that they refer to.
     private var targets: Set<RowID> = []
 
@@ -49,16 +49,16 @@ final class StagedInserts: StagedWrites {
 
     /// Begins with the inserts of a save or a foreign transaction.
     ///
-    /// - Parameter areLinked: whether links of the same transaction may lead to them.
+    /// - Parameter areLedTo: whether links and updates of the same transaction may lead to them.
     /// - Returns: nil where they are of no kind that can be staged.
     init?(
-        _ origin: StagedTransaction.Origin, _ places: [Int], areLinked: Bool,
+        _ origin: StagedTransaction.Origin, _ places: [Int], areLedTo: Bool,
         _ engine: StoreEngine
     ) {
         switch origin {
         case .save(let request):
             inserts = PlainInserts(capacity: places.count)
-            if areLinked || engine.haveReferences(request.operations, at: places) {
+            if areLedTo || engine.haveReferences(request.operations, at: places) {
                 guard let named = engine.name(request.operations, at: places) else { return nil }
                 inserts.named = named
                 // A group that fails must not bring the identities back.
@@ -75,7 +75,7 @@ final class StagedInserts: StagedWrites {
             inserts.changes = changes
             self.resolved = resolved
             assigned = transaction.shapes.map(\.assigned.count)
-            isChecked = !areLinked && !used.contains { $0.hasReferences }
+            isChecked = !areLedTo && !used.contains { $0.hasReferences }
         }
         self.origin = origin
         self.places = places
@@ -84,8 +84,8 @@ final class StagedInserts: StagedWrites {
     /// An object that the save inserts, by its temporary identity; where they had to be named.
     func named(_ name: RowID) -> PlainInserts.Named? { inserts.named[name] }
 
-    /// The root of the hierarchy of a row that is inserted; where they had to be noted.
-    func root(of row: RowID) -> String? { roots[row] }
+    /// The entity of a row that is inserted; where they had to be noted.
+    func entity(of row: RowID) -> ManagedObjectModel.Entity? { entities[row] }
 
     func advance(_ engine: StoreEngine, atMost count: Int) throws {
         if isChecked {
@@ -104,7 +104,7 @@ final class StagedInserts: StagedWrites {
                 throw NotStageable()
             }
             if inserts.areNamed {
-                noteRoots(inserts.changes[position..<end], inserts.shapes.shapes, engine)
+                noteEntities(inserts.changes[position..<end], inserts.shapes.shapes, engine)
             }
             // A group that fails must not bring the identities back.
             engine.adoptState()
@@ -114,7 +114,7 @@ final class StagedInserts: StagedWrites {
             assigned = inserts.shapes.shapes.map(\.assigned.count)
         case .foreign(let transaction):
             let end = min(position + count, inserts.changes.count)
-            noteRoots(inserts.changes[position..<end], transaction.shapes, engine)
+            noteEntities(inserts.changes[position..<end], transaction.shapes, engine)
             position = end
             guard position == inserts.changes.count else { return }
         }
@@ -147,11 +147,11 @@ final class StagedInserts: StagedWrites {
         position = part.endIndex
     }
 
-    private func noteRoots(
+    private func noteEntities(
         _ part: ArraySlice<Change>, _ shapes: [ChangeShape], _ engine: StoreEngine
     ) {
         for change in part {
-            roots[change.row] = engine.table(shapes[change.shape].entity).entity.root
+            entities[change.row] = engine.table(shapes[change.shape].entity).entity
         }
     }
 
@@ -164,7 +164,7 @@ final class StagedInserts: StagedWrites {
             for (place, position) in positions.enumerated() {
                 guard case .reference(let target) = change.values[place],
                     let root = table.references.first(where: { $0.position == position })?.root,
-                    roots[target] != root, !targets.contains(target)
+                    entities[target]?.root != root, !targets.contains(target)
                 else { continue }
                 guard try engine.shownRow(target, root: root) == target else {
                     throw NotStageable()

@@ -256,7 +256,7 @@ final class StagedLinks: StagedWrites {
     /// Notes an end; false where it is not shown, or eclipses others.
     private func note(_ row: RowID, _ entity: String, _ engine: StoreEngine) throws -> Bool {
         let root = engine.table(entity).entity.root
-        if roots[row] == root || inserts?.root(of: row) == root { return true }
+        if roots[row] == root || inserts?.entity(of: row)?.root == root { return true }
         guard try engine.shownRow(row, root: root) == row, try !engine.eclipsesOthers(row) else {
             return false
         }
@@ -287,9 +287,9 @@ final class StagedLinks: StagedWrites {
         if rest.count > StagedChanges.Limits.rest { isOvertaken = true }
     }
 
-    /// Whether a link of a row is kept for later.
+    /// Whether it links a row.
     func leads(to row: RowID) -> Bool {
-        !rest.isEmpty && rest.contains { $0.row == row || $0.target == row }
+        roots[row] != nil || rest.contains { $0.row == row || $0.target == row }
     }
 
     // MARK: Showing

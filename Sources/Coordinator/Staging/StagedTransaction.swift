@@ -30,6 +30,21 @@ final class StagedTransaction {
     enum Origin {
         case save(SaveRequest)
         case foreign(Transaction)
+
+        /// Whether some of its operations or changes set to-ones.
+        fileprivate func assignsReferences(at places: [Int], _ engine: StoreEngine) -> Bool {
+            func isReference(_ value: PropertyValue) -> Bool {
+                if case .reference = value { true } else { false }
+            }
+            switch self {
+            case .save(let request):
+                return places.contains { place in
+                    request.operations[place].values.contains { isReference($0.value) }
+                }
+            case .foreign(let transaction):
+                return places.contains { transaction.changes[$0].values.contains(where: isReference) }
+            }
+        }
     }
 
     /// Which of its operations or changes insert, make links, and do what else; of a save one may be of
@@ -106,8 +121,9 @@ final class StagedTransaction {
         var writes: [any StagedWrites] = []
         var inserts: StagedInserts?
         if !division.inserts.isEmpty {
-            inserts = StagedInserts(
-                origin, division.inserts, areLinked: !division.links.isEmpty, engine)
+            let areLedTo =
+                !division.links.isEmpty || origin.assignsReferences(at: division.others, engine)
+            inserts = StagedInserts(origin, division.inserts, areLedTo: areLedTo, engine)
             guard let inserts else { return nil }
             writes.append(inserts)
         }

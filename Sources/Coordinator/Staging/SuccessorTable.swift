@@ -53,6 +53,12 @@ struct SuccessorTable {
         "NOT EXISTS (SELECT 1 FROM \(successors) WHERE _id = \(row))"
     }
 
+    /// The condition that a row `f` has no successor that shows something else in a column, in SQL.
+    func keeps(_ column: String) -> String {
+        "NOT EXISTS (SELECT 1 FROM \(successors) AS s WHERE s._id = f._id "
+            + "AND s._version IS NOT NULL AND s.\(column) IS NOT f.\(column))"
+    }
+
     /// Makes the table of a hierarchy, without rows.
     static func create(root: String, in database: Database) throws -> SuccessorTable {
         let columns = try columns(of: root, database)

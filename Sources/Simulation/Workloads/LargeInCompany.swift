@@ -60,12 +60,16 @@ enum LargeInCompany {
                 large.delete(row, &generator)
                 continue
             }
-            let values = plainValues(of: row, session, &generator)
+            var values = plainValues(of: row, session, &generator)
+            if session.hasLargeLinks { lead(row, elsewhere: &values, session, &generator) }
             if !values.isEmpty, !generator.chance(in: 12) {
                 large.update(row, values: values, &generator)
             } else {
                 large.update(row, &generator)
             }
+        }
+        if session.hasLargeLinks, deletes > 0 {
+            deleteReferring(to: entity, in: &large, session, &generator)
         }
         let inserts =
             session.hasMixedChanges
@@ -94,6 +98,39 @@ enum LargeInCompany {
             requests.append(composer.request(&generator))
         }
         return requests
+    }
+
+    /// Leads some to-ones of a row to other objects, or to none.
+    private static func lead(
+        _ row: RowSnapshot, elsewhere values: inout [(position: Int, value: PropertyValue)],
+        _ session: WorkloadSession, _ generator: inout SeededGenerator
+    ) {
+        guard let entity = session.model.entity(named: row.objectID.entityName) else { return }
+        for (position, property) in entity.properties.enumerated() {
+            guard case .toOne(let name) = property.content, generator.chance(in: 2),
+                let destination = session.model.entity(named: name)
+            else { continue }
+            if property.isOptional, generator.chance(in: 5) {
+                values.append((position, .null))
+            } else if let target = generator.hot(session.objects(destination)) {
+                values.append((position, .reference(target.row)))
+            }
+        }
+    }
+
+    /// Deletes what refers to objects of an entity, in half of the large saves nearly all of it.
+    private static func deleteReferring(
+        to entity: ManagedObjectModel.Entity, in large: inout SaveComposer,
+        _ session: WorkloadSession, _ generator: inout SeededGenerator
+    ) {
+        let toOnes = ModelStructure.toOnes(session.model).filter {
+            $0.relationship.destination == entity.name && !entity.isKind(of: $0.entity)
+                && !$0.entity.isKind(of: entity)
+        }
+        guard generator.chance(in: 2), let toOne = generator.choice(toOnes) else { return }
+        for row in session.rows(toOne.entity, &generator) where !generator.chance(in: 12) {
+            large.delete(row, &generator)
+        }
     }
 
     /// Adds new objects to a large save, in half of them; some lead to what it changes, and to what it
