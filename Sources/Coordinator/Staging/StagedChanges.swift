@@ -522,7 +522,8 @@ final class StagedChanges: StagedWrites {
 
     var writtenCount: Int { written.count }
 
-    let weight = 2
+    /// Where references change their indexes do, too.
+    var weight: Int { leading.isEmpty ? 2 : 3 }
 
     func finish(_ range: Range<Int>, _ engine: StoreEngine) throws {
         let shown = engine.state.actors.staged
