@@ -42,7 +42,9 @@ final class StagedTransaction {
                     request.operations[place].values.contains { isReference($0.value) }
                 }
             case .foreign(let transaction):
-                return places.contains { transaction.changes[$0].values.contains(where: isReference) }
+                return places.contains {
+                    transaction.changes[$0].values.contains(where: isReference)
+                }
             }
         }
     }
