@@ -11,7 +11,9 @@ extension GroupCommit {
         guard waiting.withLock({ $0.stopped == nil }) else { return endStaged() }
         guard let (transaction, job) = staged else { return beginStaged() }
         do {
-            if transaction.isOvertaken, !transaction.isAnswered, !transaction.isGivenUp {
+            if !transaction.isAnswered, !transaction.isGivenUp,
+                try transaction.isOvertaken(engine)
+            {
                 published.withLock { $0.overtakenCount += 1 }
                 transaction.giveUp()
             }

@@ -83,8 +83,10 @@ final class StagedChanges: StagedWrites {
     private var dead: Set<RowID> = []
     /// The parts whose successors are led to each row.
     private var leading: [RowID: Set<Int>] = [:]
-    /// Parts of which something was written in between.
+    /// Parts of which something was written in between, and those of them that have no successors any
+    /// more.
     private var overtaken: Set<Int> = []
+    private var cleared: Set<Int> = []
     /// The tables of successors, by root.
     private var tables: [String: SuccessorTable] = [:]
     private var isBegun = false
@@ -99,8 +101,6 @@ final class StagedChanges: StagedWrites {
     var hasBegun: Bool { isBegun }
 
     var isComplete: Bool { position == places.count && overtaken.isEmpty }
-
-    let isOvertaken = false
 
     private var isForeign: Bool { if case .foreign = origin { true } else { false } }
 
@@ -170,6 +170,8 @@ final class StagedChanges: StagedWrites {
         overtaken.insert(part)
     }
 
+    func isOvertaken(_ engine: StoreEngine) -> Bool { false }
+
     func noteKeyTaken() {}
 
     func noteReferred(_ row: RowID) {
@@ -185,12 +187,19 @@ final class StagedChanges: StagedWrites {
         }
         // An update costs some times what an insert does.
         let size = max(1, count / 4)
-        if let place = overtaken.min() {
+        if let place = overtaken.subtracting(cleared).min() {
+            // Before any of them is written anew, for a successor of another one may say of its row what
+            // is not so any more.
+            try engine.unseen { try clear(place, engine) }
+            parts[place].rows = []
+            cleared.insert(place)
+        } else if let place = overtaken.min() {
             rewrites += 1
             guard rewrites <= Limits.rewrites * (2 + places.count / size) else {
                 throw NotStageable()
             }
             overtaken.remove(place)
+            cleared.remove(place)
             parts[place] = try write(parts[place].range, at: place, engine)
         } else if position < places.count {
             let range = position..<min(position + size, places.count)
@@ -208,10 +217,6 @@ final class StagedChanges: StagedWrites {
             try engine.unseen {
                 if !isBegun { try engine.beginStaging() }
                 if parts.indices.contains(place) {
-                    for row in parts[place].rows {
-                        try tables[row.root]?.remove(row.object.row, in: engine.database)
-                        dead.remove(row.object.row)
-                    }
                     for row in parts[place].owned { owners[row] = nil }
                 }
                 switch origin {
@@ -248,6 +253,14 @@ final class StagedChanges: StagedWrites {
         return part
     }
 
+    /// Takes the successors of a part away.
+    private func clear(_ place: Int, _ engine: StoreEngine) throws {
+        for row in parts[place].rows {
+            try tables[row.root]?.remove(row.object.row, in: engine.database)
+            dead.remove(row.object.row)
+        }
+    }
+
     /// Notes whose a row is; what is changed twice is not known from the row alone.
     private func own(_ row: RowID, _ part: inout Part, at place: Int) throws {
         guard owners.updateValue(place, forKey: row) == nil else { throw NotStageable() }
@@ -269,6 +282,7 @@ final class StagedChanges: StagedWrites {
         plan.apart = SavePlan.Apart(deleted: condemned, inserted: inserts)
         // What it inserts and changes as well is known in one piece only.
         if request.operations.contains(where: { $0.row.rawValue < 0 }) { throw NotStageable() }
+        try refuseEclipsed(request, engine)
         do {
             try engine.work(out: request, into: &plan)
         } catch is CoordinatorError {
@@ -299,6 +313,17 @@ final class StagedChanges: StagedWrites {
         }
     }
 
+    /// What is named is not shown, and what stands for it may change until all is shown.
+    private func refuseEclipsed(_ request: SaveRequest, _ engine: StoreEngine) throws {
+        if engine.state.eclipsed == 0 { return }
+        for operation in request.operations {
+            for case (_, .reference(let target)) in operation.values
+            where try engine.survivor(of: target) != nil {
+                throw NotStageable()
+            }
+        }
+    }
+
     /// Whether a property is nothing that other rows hang on: no unique key, no one-to-one, and no
     /// to-one whose other side is counted.
     private func isPlain(_ position: Int, of table: EntityTable) -> Bool {
@@ -312,6 +337,9 @@ final class StagedChanges: StagedWrites {
         _ change: Change, of shapes: [ChangeShape], _ seen: VersionVector, _ part: inout Part,
         at place: Int, _ engine: StoreEngine, _ known: LoadedRow? = nil
     ) throws {
+        for case .reference(let target) in change.values {
+            leading[target, default: []].insert(place)
+        }
         guard let (old, new) = try successor(change, of: shapes, seen, engine, known) else {
             // What the delete rules of a save's deletes say hangs on what refers to their rows.
             if change.kind == .delete, !isForeign { throw NotStageable() }
@@ -328,12 +356,6 @@ final class StagedChanges: StagedWrites {
         let table =
             try tables[root] ?? SuccessorTable.create(root: root, in: engine.database)
         if tables.updateValue(table, forKey: root) == nil { lookupsByRoot = [:] }
-        for (position, _) in new.isAlive ? new.table.references : [] {
-            guard case .reference(let target) = new.columns[position],
-                new.columns[position] != old.columns[position]
-            else { continue }
-            leading[target, default: []].insert(place)
-        }
         let coding = engine.coding(new.table)
         if new.isAlive {
             try table.insert(
@@ -412,9 +434,9 @@ final class StagedChanges: StagedWrites {
     }
 
     /// Whether nothing hangs on a row's being there: it has no unique key and no claim, is not counted,
-    /// no link of it is in conflict or made by the same transaction, and nothing refers to it, be it
-    /// unheard, but what is deleted with it or was led elsewhere before. What then leads that back is
-    /// told of, and written anew before the row itself.
+    /// no link of it is in conflict, has a say in its delete or is made by the same transaction, and
+    /// nothing refers to it, be it unheard, but what is deleted with it or has a successor that is led
+    /// elsewhere. Successors are those of rows as they are: others are taken away first.
     private func isFree(_ row: LoadedRow, _ engine: StoreEngine) throws -> Bool {
         guard !row.table.isGrouped, !row.table.hasCounts,
             row.table.countedReferences.allSatisfy({ row.columns[$0.position].isNull }),
@@ -451,11 +473,13 @@ final class StagedChanges: StagedWrites {
             }
         }
         for link in engine.model.links {
-            let isDisputed =
-                engine.countedLinks.contains(link.name)
-                ? "" : " AND substr(_siblings, 1, 1) <> x'\(LinkCoding.headerInSQL)'"
             for (end, entity) in [("source", link.source), ("target", link.target)]
             where engine.table(entity).entity.root == root {
+                let counts =
+                    engine.countedLinks.contains(link.name)
+                    || (!isForeign && decides(link, isFirst: end == "source", entity, engine))
+                let isDisputed =
+                    counts ? "" : " AND substr(_siblings, 1, 1) <> x'\(LinkCoding.headerInSQL)'"
                 found.insert(
                     Lookup(
                         root: root,
@@ -466,6 +490,21 @@ final class StagedChanges: StagedWrites {
         let sorted = found.sorted()
         lookupsByRoot[root] = sorted
         return sorted
+    }
+
+    /// Whether the delete of an end of a link hangs on the other one, be it only once that is back.
+    private func decides(
+        _ link: ManagedObjectModel.Link, isFirst: Bool, _ entity: String, _ engine: StoreEngine
+    ) -> Bool {
+        engine.table(entity).entity.relationships.contains { relationship in
+            guard relationship.storage == .link(name: link.name, isFirst: isFirst) else {
+                return false
+            }
+            switch relationship.description.deleteRule {
+            case .cascade, .deny: return true
+            case .nullify, .noAction: return false
+            }
+        }
     }
 
     // MARK: Showing

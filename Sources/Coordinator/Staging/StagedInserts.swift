@@ -21,7 +21,7 @@ final class StagedInserts: StagedWrites {
     private var isChecked = false
     /// How many operations or changes are checked, or then written.
     private var position = 0
-    private(set) var isOvertaken = false
+    private var isOvertaken = false
     /// The changes; of a save as far as they are worked out.
     private var inserts: PlainInserts
     /// The changes as the log holds them, as far as they are written; of a save.
@@ -191,6 +191,8 @@ final class StagedInserts: StagedWrites {
     func noteWritten(_ row: RowID, isShown: Bool) {
         if !isShown, targets.contains(row) { isOvertaken = true }
     }
+
+    func isOvertaken(_ engine: StoreEngine) -> Bool { isOvertaken }
 
     func noteReferred(_ row: RowID) {}
 

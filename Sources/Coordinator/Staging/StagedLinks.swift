@@ -12,7 +12,8 @@ import Merge
 /// 2. Both its ends were shown when it was written, and eclipsed no others, or are inserted by the same
 ///    transaction. Where one is not shown any more, or has come to eclipse others, all is removed, and
 ///    the transaction is written in one piece.
-/// 3. What writes the same link in between writes over it. It is applied later then.
+/// 3. What writes the same link in between writes over it. It is applied later then; and a link that was
+///    there, and is not to be made, is looked at again.
 final class StagedLinks: StagedWrites {
     private struct Ends: Hashable {
         let source: RowID
@@ -23,8 +24,22 @@ final class StagedLinks: StagedWrites {
         let link: ManagedObjectModel.Link
         let ends: Ends
         let shape: Int
-        /// What it adds to the digest, but for the dot; nil once it is written over.
-        var hasher: RowHasher?
+        /// What it adds to the digest, but for the dot.
+        let hasher: RowHasher
+
+        var change: Change {
+            Change(kind: .link, shape: shape, row: ends.source, target: ends.target)
+        }
+    }
+
+    /// What has become of a link that was met.
+    private enum Outcome {
+        /// Its place among those that are written.
+        case written(Int)
+        /// A save that makes it finds it there; with its change, should it be gone.
+        case found(ManagedObjectModel.Link, Change)
+        /// It is kept for later.
+        case later
     }
 
     private let origin: StagedTransaction.Origin
@@ -36,14 +51,19 @@ final class StagedLinks: StagedWrites {
     private var position = 0
     private var (relationship, member) = (0, 0)
     private(set) var hasBegun = false
-    private(set) var isOvertaken = false
+    private var hasLostEnd = false
     private(set) var shapeTable: ShapeTable
     private(set) var resolved: [ResolvedShape]
     private(set) var changes: [Change] = []
     private(set) var encoded = CBORWriter(capacity: 0)
     private var written: [Written] = []
-    /// Where in ``written`` each link is that was met, by name and ends; nil of others.
-    private var met: [String: [Ends: Int?]] = [:]
+    /// The links that were met, by name and ends.
+    private var met: [String: [Ends: Outcome]] = [:]
+    /// Those that were written over, by their places, as far as the groups that did it were committed.
+    private var overwritten: Set<Int> = []
+    /// Those that were there, and were written since.
+    private var doubtfulLinks: [(link: ManagedObjectModel.Link, ends: Ends, change: Change)] = []
+    private var rechecks = 0
     /// The links that a foreign transaction takes away.
     private let unmade: Set<LinkKey>
     /// What is to be applied when all is shown.
@@ -52,14 +72,18 @@ final class StagedLinks: StagedWrites {
     private var named: Set<RowID> = []
     /// Ends that were there before, with the roots of their hierarchies.
     private var roots: [RowID: String] = [:]
+    /// Those of them of which a link is made, as readers are told of them.
     private var touched: [ManagedObjectID] = []
-    /// Those of them that were written since and may eclipse others now.
-    private var doubtful: Set<RowID> = []
+    private var told: Set<RowID> = []
+    /// Those that were written since and may eclipse others now.
+    private var doubtfulEnds: Set<RowID> = []
     private var isShowing = false
 
     let rewrites = 0
 
-    var isComplete: Bool { position == places.count && doubtful.isEmpty }
+    var isComplete: Bool { position == places.count && doubtfulLinks.isEmpty }
+
+    private var laterCount: Int { rest.count + overwritten.count }
 
     private var isForeign: Bool { if case .foreign = origin { true } else { false } }
 
@@ -107,10 +131,8 @@ final class StagedLinks: StagedWrites {
     }
 
     func advance(_ engine: StoreEngine, atMost count: Int) throws {
-        guard doubtful.isEmpty else {
-            for row in doubtful where try engine.eclipsesOthers(row) { throw NotStageable() }
-            return doubtful.removeAll()
-        }
+        try recheckLinks(engine)
+        if position == places.count { return }
         try engine.unseen {
             if !hasBegun { try begin(engine) }
             switch origin {
@@ -231,23 +253,43 @@ final class StagedLinks: StagedWrites {
         guard areShown || isForeign else { throw NotStageable() }
         guard areShown, !engine.countedLinks.contains(link.name),
             try engine.insertStaged(link, source: ends.source, target: ends.target)
-        else {
-            met[link.name, default: [:]][ends] = .some(nil)
-            let key = LinkKey(link: link.name, source: ends.source, target: ends.target)
-            if !isForeign, try engine.linksToWrite(link, key, isAlive: true).isEmpty { return }
-            rest.append(change)
-            guard rest.count <= StagedChanges.Limits.rest else { throw NotStageable() }
-            return add(change)
-        }
+        else { return try keep(change, link, ends, engine) }
         let name = DigestNames(entity: link.name, properties: []).entity
         var hasher = RowHasher(entity: name, row: ends.source, insertion: nil)
         hasher.combine(property: name, value: .reference(ends.target), dot: nil)
-        met[link.name, default: [:]][ends] = written.count
+        met[link.name, default: [:]][ends] = .written(written.count)
         written.append(Written(link: link, ends: ends, shape: shape, hasher: hasher))
-        add(change)
+        add(change, link, ends)
     }
 
-    private func add(_ change: Change) {
+    /// Keeps a link of which something is there for later, unless it is as a save wants it.
+    private func keep(
+        _ change: Change, _ link: ManagedObjectModel.Link, _ ends: Ends, _ engine: StoreEngine
+    ) throws {
+        if !isForeign, try engine.isShown(link, source: ends.source, target: ends.target) {
+            met[link.name, default: [:]][ends] = .found(link, change)
+            return
+        }
+        met[link.name, default: [:]][ends] = .later
+        rest.append(change)
+        guard laterCount <= StagedChanges.Limits.rest else { throw NotStageable() }
+        add(change, link, ends)
+    }
+
+    /// Looks again at links that were there.
+    private func recheckLinks(_ engine: StoreEngine) throws {
+        let links = doubtfulLinks
+        doubtfulLinks = []
+        rechecks += links.count
+        guard rechecks <= StagedChanges.Limits.rest else { throw NotStageable() }
+        for (link, ends, change) in links { try keep(change, link, ends, engine) }
+    }
+
+    private func add(_ change: Change, _ link: ManagedObjectModel.Link, _ ends: Ends) {
+        for (row, entity) in [(ends.source, link.source), (ends.target, link.target)]
+        where roots[row] != nil && told.insert(row).inserted {
+            touched.append(ManagedObjectID(entityName: entity, row: row))
+        }
         if isForeign { return }
         changes.append(change)
         encoded.write(change)
@@ -261,7 +303,6 @@ final class StagedLinks: StagedWrites {
             return false
         }
         roots[row] = root
-        touched.append(ManagedObjectID(entityName: entity, row: row))
         return true
     }
 
@@ -269,7 +310,13 @@ final class StagedLinks: StagedWrites {
 
     func noteWritten(_ row: RowID, isShown: Bool) {
         guard !isShowing, roots[row] != nil else { return }
-        if isShown { doubtful.insert(row) } else { isOvertaken = true }
+        if isShown { doubtfulEnds.insert(row) } else { hasLostEnd = true }
+    }
+
+    func isOvertaken(_ engine: StoreEngine) throws -> Bool {
+        for row in doubtfulEnds where try engine.eclipsesOthers(row) { hasLostEnd = true }
+        doubtfulEnds.removeAll(keepingCapacity: true)
+        return hasLostEnd || laterCount > StagedChanges.Limits.rest
     }
 
     func noteReferred(_ row: RowID) {}
@@ -278,13 +325,12 @@ final class StagedLinks: StagedWrites {
 
     func noteLinked(_ key: LinkKey) {
         let ends = Ends(source: key.source, target: key.target)
-        guard !isShowing, let place = met[key.link]?[ends] ?? nil, written[place].hasher != nil
-        else { return }
-        written[place].hasher = nil
-        rest.append(
-            Change(
-                kind: .link, shape: written[place].shape, row: key.source, target: key.target))
-        if rest.count > StagedChanges.Limits.rest { isOvertaken = true }
+        guard !isShowing, let outcome = met[key.link]?[ends] else { return }
+        switch outcome {
+        case .written(let place): overwritten.insert(place)
+        case .found(let link, let change): doubtfulLinks.append((link, ends, change))
+        case .later: break
+        }
     }
 
     /// Whether it links a row.
@@ -297,12 +343,21 @@ final class StagedLinks: StagedWrites {
     func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change] {
         isShowing = true
         var digest = ProjectionDigest()
-        for link in written {
-            if let hasher = link.hasher { digest.add(hasher.finalize(insertion: stamp.dot)) }
+        var later = rest
+        for (place, link) in written.enumerated() {
+            // What has written over it may have come to nothing.
+            if overwritten.contains(place),
+                try !engine.isStaged(
+                    link.link, source: link.ends.source, target: link.ends.target)
+            {
+                later.append(link.change)
+            } else {
+                digest.add(link.hasher.finalize(insertion: stamp.dot))
+            }
         }
         engine.state.digest.add(digest)
         engine.group.updated.append(contentsOf: touched)
-        return rest
+        return later
     }
 
     let inserted: [SaveResult.InsertedRow] = []
@@ -344,6 +399,20 @@ extension StoreEngine {
             return false
         }
         return true
+    }
+
+    /// Whether a link is still as a staged transaction has written it.
+    fileprivate func isStaged(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID
+    ) throws -> Bool {
+        let statement = try database.prepared(
+            "SELECT 1 FROM \(EntityTable.quote(link.name)) "
+                + "WHERE source = ?1 AND target = ?2 AND _siblings = ?3")
+        statement.bind(1, source.rawValue)
+        statement.bind(2, target.rawValue)
+        statement.bind(3, LinkCoding.staged)
+        defer { statement.reset() }
+        return try statement.step()
     }
 
     /// Gives a shown link its own register, and takes one away that was never shown; unless something

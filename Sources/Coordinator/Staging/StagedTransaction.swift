@@ -147,7 +147,9 @@ final class StagedTransaction {
     var isComplete: Bool { phase == .writing && writes.allSatisfy(\.isComplete) }
 
     /// Whether something came between that it cannot be shown with.
-    var isOvertaken: Bool { writes.contains(where: \.isOvertaken) }
+    func isOvertaken(_ engine: StoreEngine) throws -> Bool {
+        try writes.contains { try $0.isOvertaken(engine) }
+    }
 
     /// How many parts were written anew, since something had come between.
     var rewrites: Int { writes.reduce(0) { $0 + $1.rewrites } }
@@ -287,7 +289,7 @@ protocol StagedWrites: AnyObject {
     /// Whether something of it is in the store.
     var hasBegun: Bool { get }
     /// Whether something came between that it cannot be shown with.
-    var isOvertaken: Bool { get }
+    func isOvertaken(_ engine: StoreEngine) throws -> Bool
     /// How many parts were written anew, since something had come between.
     var rewrites: Int { get }
 

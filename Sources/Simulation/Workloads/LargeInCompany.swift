@@ -77,6 +77,13 @@ enum LargeInCompany {
         var requests = [large.request(&generator)]
         for _ in 0..<rows.count + generator.number(below: rows.count) {
             var composer = SaveComposer(session)
+            if session.hasLargeLinks, generator.chance(in: 5),
+                let target = target(of: large.operations, session, &generator)
+            {
+                composer.add(target)
+                requests.append(composer.request(&generator))
+                continue
+            }
             switch generator.number(below: inserts.isEmpty ? 6 : 7) {
             case 6:
                 if let other = generator.choice(inserts) {

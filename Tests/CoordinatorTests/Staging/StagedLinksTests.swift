@@ -1,5 +1,6 @@
 import Foundation
 import Merge
+import Synchronization
 import Testing
 
 @testable import Coordinator
@@ -247,6 +248,53 @@ struct StagedLinksTests {
     }
 
     @Test(
+        "A link that was there and is taken away meanwhile is made again", arguments: [1, 2, 5, 8])
+    func foundAndTakenAway(parts: Int) throws {
+        let link = [
+            RelationshipOperation(name: "topics", kind: .add, members: [topics[0].row])
+        ]
+        try node.save(try node.change(notes[0], [:], link))
+        try Self.reopen(node, worksAlone: false)
+        let coordinator = node.coordinator
+        let request = try linking(node)
+        _ = try BetweenParts.run(coordinator, parts: parts) {
+            try coordinator.save(request)
+        } meanwhile: {
+            try node.save(
+                try node.change(
+                    notes[0], [:],
+                    [.init(name: "topics", kind: .remove, members: [topics[0].row])]))
+        }
+        finishFolding(node)
+        #expect(coordinator.stagedTransactions == 1)
+        #expect(try links(node) == Self.notes * Self.topics)
+        #expect(
+            node.transactions.last?.transaction.changes.count == Self.notes * Self.topics)
+        try expectEqualAndDone()
+    }
+
+    @Test("An end that is written all the time does not keep them from being shown")
+    func busyEnd() async throws {
+        for number in 0..<200 {
+            try other.update(topics[0], ["name": .string("\(number)")])
+        }
+        let log = Array(other.transactions.suffix(200))
+        try Self.reopen(node, worksAlone: false)
+        let coordinator = node.coordinator
+        let request = try linking(node)
+        let writer = OneByOne(coordinator, log)
+        writer.start()
+        let saved = try await coordinator.save(request)
+        #expect(coordinator.stagedTransactions == 1)
+        // One comes between each two parts, of which there are some ten.
+        let actor = try #require(log.first).dot.actor
+        let seen = saved.seen[actor] - (try #require(log.first).dot.sequence)
+        #expect(seen < 100)
+        while writer.count < log.count { await Task.yield() }
+        try expectEqualAndDone()
+    }
+
+    @Test(
         "A link of theirs that another node has taken away meanwhile is as its policy says",
         arguments: [2, 6, 9, 10, 12, 30])
     func takenAway(parts: Int) throws {
@@ -463,5 +511,28 @@ struct StagedLinksTests {
         #expect([0, Self.mixedLinks].contains(shown))
         copy.close()
         try expectEqualAndDone()
+    }
+}
+
+/// Applies transactions, each when the one before is applied.
+private final class OneByOne: Sendable {
+    private let coordinator: PersistentStoreCoordinator
+    private let log: [EncodedTransaction]
+    private let applied = Mutex(0)
+
+    init(_ coordinator: PersistentStoreCoordinator, _ log: [EncodedTransaction]) {
+        self.coordinator = coordinator
+        self.log = log
+    }
+
+    var count: Int { applied.withLock { $0 } }
+
+    func start() {
+        let next = count
+        guard next < log.count else { return }
+        coordinator.apply([log[next]]) { [self] _ in
+            applied.withLock { $0 += 1 }
+            start()
+        }
     }
 }

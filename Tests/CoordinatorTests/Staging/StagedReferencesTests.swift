@@ -324,6 +324,58 @@ struct StagedReferencesTests {
         #expect(try members(node, orders[0]) == Self.lines - (isLed ? 1 : 0))
         try expectEqualAndDone()
     }
+
+    @Test(
+        "A line that another save leads to what is deleted, in a later part", arguments: [3, 6, 9, 20])
+    func ledToDeleted(parts: Int) throws {
+        let free = try (0..<3).map { try node.insert("Order", ["name": .string("free \($0)")]) }
+        try exchange(node, other)
+        try Self.reopen(node, worksAlone: false)
+        let coordinator = node.coordinator
+        // The order goes in the first part; its line to be is of a later one.
+        var operations = try free.map { try node.deletion($0) }
+        operations += try lines.map { try node.change($0, ["text": .string("new")]) }
+        let request = SaveRequest(operations: operations)
+        _ = try BetweenParts.run(coordinator, parts: parts) {
+            try coordinator.save(request)
+        } meanwhile: {
+            let line = lines[max(0, parts - 5)]
+            try node.update(line, ["order": .reference(free[0].row)])
+        }
+        finishFolding(node)
+        #expect(coordinator.stagedTransactions == 0)
+        #expect(try node.row(free[0]) == nil)
+        #expect(try node.value(lines[max(0, parts - 5)], "order") == .null)
+        #expect(try node.value(lines[max(0, parts - 5)], "text") == .string("new"))
+        #expect(try node.conflicts(kind: .dangling).count == 1)
+        try expectEqualAndDone()
+    }
+
+    @Test(
+        "Who leads what is in conflict to a row that goes meanwhile is refused", arguments: [5, 12])
+    func targetOfConflictGone(parts: Int) throws {
+        // An order of two names, settled: what changes it is applied when all is shown.
+        try node.update(orders[0], ["name": .string("mine")])
+        try other.update(orders[0], ["name": .string("theirs")])
+        let new = try other.insert("Order", ["name": .string("next")])
+        try exchange(node, other)
+        try Self.reopen(node, worksAlone: false)
+        let coordinator = node.coordinator
+        var operations = [try node.change(orders[0], ["next": .reference(new.row)])]
+        operations += try lines.map { try node.change($0, ["text": .string("new")]) }
+        let request = SaveRequest(operations: operations)
+        let code = try node.code {
+            _ = try BetweenParts.run(coordinator, parts: parts) {
+                try coordinator.save(request)
+            } meanwhile: {
+                try node.delete(new)
+            }
+        }
+        #expect(code == .validationFailed)
+        finishFolding(node)
+        #expect(try node.value(lines[0], "text") == .string("line 0"))
+        try expectEqualAndDone()
+    }
 }
 
 extension PropertyValue {
