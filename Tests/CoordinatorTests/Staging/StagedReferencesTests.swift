@@ -326,7 +326,8 @@ struct StagedReferencesTests {
     }
 
     @Test(
-        "A line that another save leads to what is deleted, in a later part", arguments: [3, 6, 9, 20])
+        "A line that another save leads to what is deleted, in a later part",
+        arguments: [3, 6, 9, 20])
     func ledToDeleted(parts: Int) throws {
         let free = try (0..<3).map { try node.insert("Order", ["name": .string("free \($0)")]) }
         try exchange(node, other)
