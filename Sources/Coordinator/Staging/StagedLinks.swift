@@ -21,23 +21,25 @@ final class StagedLinks: StagedWrites {
     }
 
     private struct Written {
-        let link: ManagedObjectModel.Link
+        /// Which of ``links`` it is.
+        let link: Int
         let ends: Ends
         let shape: Int
-        /// What it adds to the digest, but for the dot.
-        let hasher: RowHasher
 
         var change: Change {
             Change(kind: .link, shape: shape, row: ends.source, target: ends.target)
         }
     }
 
-    /// What has become of a link that was met.
+    /// A link that a save makes and finds there; with its change, should it be gone.
+    private typealias Found = (link: ManagedObjectModel.Link, ends: Ends, change: Change)
+
+    /// What has become of a link that was met. There are very many: it is small.
     private enum Outcome {
         /// Its place among those that are written.
         case written(Int)
-        /// A save that makes it finds it there; with its change, should it be gone.
-        case found(ManagedObjectModel.Link, Change)
+        /// Its place among those that are there.
+        case found(Int)
         /// It is kept for later.
         case later
     }
@@ -56,13 +58,18 @@ final class StagedLinks: StagedWrites {
     private(set) var resolved: [ResolvedShape]
     private(set) var changes: [Change] = []
     private(set) var encoded = CBORWriter(capacity: 0)
+    /// The kinds of link that are written.
+    private var links: [ManagedObjectModel.Link] = []
     private var written: [Written] = []
+    /// What they add to the digest, but for the dot.
+    private var hashers: [RowHasher] = []
     /// The links that were met, by name and ends.
     private var met: [String: [Ends: Outcome]] = [:]
     /// Those that were written over, by their places, as far as the groups that did it were committed.
     private var overwritten: Set<Int> = []
-    /// Those that were there, and were written since.
-    private var doubtfulLinks: [(link: ManagedObjectModel.Link, ends: Ends, change: Change)] = []
+    private var found: [Found] = []
+    /// Those of these that were written since.
+    private var doubtfulLinks: [Found] = []
     private var rechecks = 0
     /// The links that a foreign transaction takes away.
     private let unmade: Set<LinkKey>
@@ -258,7 +265,9 @@ final class StagedLinks: StagedWrites {
         var hasher = RowHasher(entity: name, row: ends.source, insertion: nil)
         hasher.combine(property: name, value: .reference(ends.target), dot: nil)
         met[link.name, default: [:]][ends] = .written(written.count)
-        written.append(Written(link: link, ends: ends, shape: shape, hasher: hasher))
+        if links.last?.name != link.name { links.append(link) }
+        written.append(Written(link: links.count - 1, ends: ends, shape: shape))
+        hashers.append(hasher)
         add(change, link, ends)
     }
 
@@ -267,7 +276,8 @@ final class StagedLinks: StagedWrites {
         _ change: Change, _ link: ManagedObjectModel.Link, _ ends: Ends, _ engine: StoreEngine
     ) throws {
         if !isForeign, try engine.isShown(link, source: ends.source, target: ends.target) {
-            met[link.name, default: [:]][ends] = .found(link, change)
+            met[link.name, default: [:]][ends] = .found(found.count)
+            found.append((link, ends, change))
             return
         }
         met[link.name, default: [:]][ends] = .later
@@ -328,7 +338,7 @@ final class StagedLinks: StagedWrites {
         guard !isShowing, let outcome = met[key.link]?[ends] else { return }
         switch outcome {
         case .written(let place): overwritten.insert(place)
-        case .found(let link, let change): doubtfulLinks.append((link, ends, change))
+        case .found(let place): doubtfulLinks.append(found[place])
         case .later: break
         }
     }
@@ -343,17 +353,14 @@ final class StagedLinks: StagedWrites {
     func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change] {
         isShowing = true
         var digest = ProjectionDigest()
+        for hasher in hashers { digest.add(hasher.finalize(insertion: stamp.dot)) }
         var later = rest
-        for (place, link) in written.enumerated() {
+        for place in overwritten.sorted() {
+            let (link, ends) = (links[written[place].link], written[place].ends)
             // What has written over it may have come to nothing.
-            if overwritten.contains(place),
-                try !engine.isStaged(
-                    link.link, source: link.ends.source, target: link.ends.target)
-            {
-                later.append(link.change)
-            } else {
-                digest.add(link.hasher.finalize(insertion: stamp.dot))
-            }
+            if try engine.isStaged(link, source: ends.source, target: ends.target) { continue }
+            digest.subtract(hashers[place].finalize(insertion: stamp.dot))
+            later.append(written[place].change)
         }
         engine.state.digest.add(digest)
         engine.group.updated.append(contentsOf: touched)
@@ -373,7 +380,7 @@ final class StagedLinks: StagedWrites {
     func finish(_ range: Range<Int>, _ engine: StoreEngine) throws {
         for link in written[range] {
             try engine.finishStaged(
-                link.link, source: link.ends.source, target: link.ends.target)
+                links[link.link], source: link.ends.source, target: link.ends.target)
         }
     }
 
