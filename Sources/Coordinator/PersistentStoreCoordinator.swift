@@ -195,7 +195,7 @@ public final class PersistentStoreCoordinator: Sendable {
     /// How many saves wait for their group.
     public var waitingSaves: Int { writer?.waitingCount ?? 0 }
 
-    /// How many transactions of very many inserts were written part by part, so that others could
+    /// How many very large transactions were written part by part, so that others could
     /// be saved meanwhile, since the store was opened.
     public var stagedTransactions: Int { writer?.current.stagedCount ?? 0 }
 

@@ -290,7 +290,9 @@ struct StagedLinksTests {
         let actor = try #require(log.first).dot.actor
         let seen = saved.seen[actor] - (try #require(log.first).dot.sequence)
         #expect(seen < 100)
-        while writer.count < log.count { await Task.yield() }
+        let deadline = ContinuousClock.now + .seconds(60)
+        while writer.count < log.count, ContinuousClock.now < deadline { await Task.yield() }
+        #expect(writer.count == log.count)
         try expectEqualAndDone()
     }
 
