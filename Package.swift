@@ -43,11 +43,12 @@ let package = Package(
         .target(name: "Merge", swiftSettings: settings),
 
         // Layer 1: the protocol, a pure state machine; and the store with its contexts.
+        .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "Replication", dependencies: ["Merge"], swiftSettings: settings),
         .target(
             name: "Coordinator",
             dependencies: [
-                "Merge",
+                "Merge", "CSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],

@@ -226,28 +226,17 @@ final class GroupCommit: @unchecked Sendable {
 
     /// Prepares the connection for its end: writes the log back into the store's file, which the
     /// last connection to close cannot do where it is a reader, and lets go of statements that
-    /// would keep it open. Where the disk has failed the log is put on it first: a power loss in
-    /// the midst of writing back needs it whole.
+    /// would keep it open. Where the disk has failed all stays as it is, for the next process.
     ///
     /// - Returns: what the side file may say then; nil where not all is on disk.
-    func finish(_ files: any StoreFiles) -> IncarnationRecord? {
+    func finish() -> IncarnationRecord? {
         let hasFailed = waiting.withLock { $0.stopped?.code == .inputOutput }
         return pool.writeWithoutTransaction { database in
             engine.lastInsert = nil
-            if hasFailed, !putLogOnDisk(database, files) { return nil }
-            guard (try? database.checkpoint(.truncate)) != nil else { return nil }
+            guard !hasFailed, (try? database.checkpoint(.truncate)) != nil else { return nil }
+            LogCheckpoint.setAtClosing(true, of: database)
             return engine.incarnationRecord(generation: engine.committed.generation)
         }
-    }
-
-    /// Writes and syncs the log once more, unless the connection is cut off: the log may be
-    /// another's then.
-    private func putLogOnDisk(_ database: Database, _ files: any StoreFiles) -> Bool {
-        do {
-            _ = try Int64.fetchOne(database, sql: "SELECT generation FROM _state")
-            try files.rewrite(pool.path + "-wal")
-            return true
-        } catch { return false }
     }
 
     /// Refuses everything from now on.

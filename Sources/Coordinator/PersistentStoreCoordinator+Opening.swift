@@ -53,8 +53,8 @@ extension PersistentStoreCoordinator {
 
     /// Opens the store that a pool has open, as ``StoreEngine`` does.
     ///
-    /// The pool closes where this fails, and with that SQLite writes the log back: after a failure
-    /// of the disk not before the log is on it.
+    /// The pool closes where this fails, and with that SQLite writes the log back, but not after a
+    /// failure of the disk.
     static func open(
         _ pool: DatabasePool, _ model: ManagedObjectModel, _ cluster: String, _ node: NodeID,
         _ options: Options
@@ -70,8 +70,8 @@ extension PersistentStoreCoordinator {
                     minimumIncarnation: options.minimumIncarnation, migration: options.migration,
                     files: options.files)
             } catch {
-                if CoordinatorError(mapping: error).code == .inputOutput {
-                    try? options.files.rewrite(pool.path + "-wal")
+                if CoordinatorError(mapping: error).code != .inputOutput {
+                    LogCheckpoint.setAtClosing(true, of: database)
                 }
                 throw error
             }
@@ -117,6 +117,7 @@ extension PersistentStoreCoordinator {
                         PRAGMA wal_autocheckpoint = 0;
                         """)
             }
+            LogCheckpoint.setAtClosing(false, of: database)
             try database.execute(sql: "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY")
             PredicateFunctions.register(on: database)
         }

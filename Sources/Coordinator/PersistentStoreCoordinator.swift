@@ -479,7 +479,7 @@ public final class PersistentStoreCoordinator: Sendable {
         for pin in pins.living { pin.expire() }
         // Without this record a restart is no worse off: it names this incarnation already.
         recording.withLock { _ in
-            try? writer?.finish(options.files)?.write(storePath, options.files)
+            try? writer?.finish()?.write(storePath, options.files)
         }
         try? writablePool?.close()
         ownership?.release()

@@ -1,13 +1,20 @@
+import CSQLite
 import GRDB
 import GRDBSQLite
 
-/// Writes the write-ahead log back into the store's file whenever it has grown long enough.
+/// Writes the write-ahead log back into the store's file whenever it has grown long enough, and
+/// when the store is closed.
 ///
 /// SQLite would do so by itself, and keep to itself how it went. But a checkpoint begins with a
 /// sync of the log, and where that fails the system forgets what it had to write: the next sync
 /// succeeds, though a part of the log in the midst is on no disk. Saves after it would be
 /// acknowledged, and gone with the power. So a checkpoint that the disk fails fails the commit it
 /// follows, and that stops the writer.
+///
+/// Nor may the log be deleted then. Where readers keep a checkpoint from reaching the log's end,
+/// SQLite syncs nothing and leaves it to a later one; if that one's sync fails, the pages of both
+/// are on no disk, and a third, which writes only what the second did not, would succeed. The next
+/// process begins with none written back.
 enum LogCheckpoint {
     /// Has a connection write the log back after commits; in place of SQLite's own automatism,
     /// which `PRAGMA wal_autocheckpoint` would bring back.
@@ -25,5 +32,12 @@ enum LogCheckpoint {
                 // Readers in the way, or a full disk: a later commit tries again.
                 return code & 0xFF == SQLITE_IOERR ? code : SQLITE_OK
             }, length)
+    }
+
+    /// Has a connection leave the log as it is when it closes, or write it back and delete it, as
+    /// SQLite does by itself.
+    static func setAtClosing(_ isOn: Bool, of database: Database) {
+        let code = sqlite3_set_checkpoint_on_close(database.sqliteConnection, isOn ? 1 : 0)
+        precondition(code == SQLITE_OK, "SQLite knows no SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE.")
     }
 }

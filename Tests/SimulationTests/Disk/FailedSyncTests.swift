@@ -68,6 +68,31 @@ struct FailedSyncTests {
         }
     }
 
+    @Test("What was written back and not synced is not believed once a sync of the file has failed")
+    func halfWrittenBack() throws {
+        let foreign = try DiskScript.foreignTransactions(4)
+        var failures = 0
+        for struck in 0..<80 as Range<UInt64> {
+            let script = try DiskScript(SimulatedDisk(seed: struck))
+            let coordinator = try script.open(checkpointPages: 25)
+            try script.save("one", size: 20_000, in: coordinator)
+            _ = try withExtendedLifetime(coordinator.pinCurrentGeneration()) {
+                // The log is written back up to what the pin shows.
+                try script.save("two", size: 60_000, in: coordinator)
+            }
+            script.disk.arm(.syncError, afterOperations: struck)
+            do {
+                for transaction in foreign { _ = try coordinator.apply([transaction]) }
+            } catch { failures += 1 }
+            script.disk.disarm()
+            coordinator.close()
+            var generator = SeededGenerator(seed: struck)
+            script.disk.losePower(&generator)
+            #expect(throws: Never.self, "sync after \(struck)") { try script.check() }
+        }
+        #expect(failures > 5)
+    }
+
     @Test("Whichever sync fails, and whenever the power goes then, nothing acknowledged is lost")
     func sweep() throws {
         let foreign = try DiskScript.foreignTransactions(6)

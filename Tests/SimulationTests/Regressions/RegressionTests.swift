@@ -389,7 +389,7 @@ struct RegressionTests {
             lesson: """
                 Law 1, by the simulated disk: it let a connection that can only read lock the file \
                 for writing. So the last one to close wrote back a log that two failed syncs had \
-                left on no disk. DiskFaultTests.syncErrorTwice.
+                left on no disk. DiskFaultTests.closedAfterFailedSync.
                 """),
         Case(
             seed: 82_009_246, hasUniqueKeys: true, hasChanges: true,
@@ -799,6 +799,15 @@ struct RegressionTests {
                 Law 12. An entry of a row of one register, closed before a migration that renames, was \
                 completed by the new names when the tombstone went: with nulls, which an undo would have \
                 brought back. MixedModelTests.forgottenAfterRenaming.
+                """),
+        Case(
+            seed: 773_000_245, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true, hasCounts: true, hasConsumersToBackups: true,
+            hasReturns: true, hasDemanded: true, hasMixedChanges: true, hasLargeLinks: true,
+            lesson: """
+                Law 0. A reader kept a checkpoint from the log's end, so SQLite did not sync what it had \
+                written back; the sync of the next one failed, which lost that too, and the closing one \
+                wrote the rest only and deleted the log. FailedSyncTests.halfWrittenBack.
                 """),
     ]
 
