@@ -359,6 +359,7 @@ struct LargeCommand: AsyncParsableCommand {
         row("saves meanwhile, p50") { Figures.median($0.meanwhile) }
         row("saves before, p50") { Figures.median($0.quiet) }
         row("saves before, p99") { Figures.percentile(0.99, of: $0.quiet) }
+        row("saves before, the longest (of all)") { $0.quiet.max() ?? 0 }
         func manner(_ outcome: Outcome) -> String {
             switch outcome.staged {
             case 0: "in one piece"
