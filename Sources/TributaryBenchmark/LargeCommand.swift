@@ -18,7 +18,7 @@ struct LargeCommand: AsyncParsableCommand {
     @Option(
         help: """
             What they are: plain, references, keys, updates, moves, deletes, cleared, links, \
-            linked, mixed or eclipsed; without, all.
+            linked, mixed, eclipsed, renamed, withdrawn or unlinked; without, all.
             """)
     var kind: Kind?
 
@@ -56,6 +56,12 @@ struct LargeCommand: AsyncParsableCommand {
         case mixed
         /// Each has a unique key, while of two others that share one a row is eclipsed.
         case eclipsed
+        /// They are there with a unique key each, and get another.
+        case renamed
+        /// They are there with a unique key each, and are deleted.
+        case withdrawn
+        /// They are links that are there, and are taken away.
+        case unlinked
 
         /// What follows their number in a title.
         fileprivate var title: String {
@@ -71,6 +77,9 @@ struct LargeCommand: AsyncParsableCommand {
             case .linked: "of which a fifth are new and the others link these "
             case .mixed: "of which half are new and half get another value "
             case .eclipsed: "with unique keys while a row is eclipsed "
+            case .renamed: "that are there and get other unique keys "
+            case .withdrawn: "that are there with unique keys and are deleted "
+            case .unlinked: "links that are taken away "
             }
         }
     }
@@ -150,20 +159,13 @@ struct LargeCommand: AsyncParsableCommand {
     private func request(_ store: SampleData.Store, _ kind: Kind) throws -> SaveRequest {
         switch kind {
         case .plain: SampleData.insert((0..<objects).map(SampleData.Item.init), store.entity)
-        case .keys, .eclipsed:
-            SaveRequest(
-                operations: try (0..<objects).map { number in
-                    try insertion(
-                        store, "Article", number,
-                        [
-                            "code": .string("code \(number)"), "name": .string("name \(number)"),
-                        ])
-                })
+        case .keys, .eclipsed: try articles(store)
+        case .renamed, .withdrawn: try articles(store, areDeleted: kind == .withdrawn)
         case .updates, .deletes: try changes(store, objects, areDeletes: kind == .deletes)
         case .moves, .cleared: try lines(store, areDeleted: kind == .cleared)
         case .mixed: try mixed(store)
         case .references: try lines(store)
-        case .links: try links(store)
+        case .links, .unlinked: try links(store, areTakenAway: kind == .unlinked)
         case .linked: try linked(store)
         }
     }
@@ -191,6 +193,30 @@ struct LargeCommand: AsyncParsableCommand {
             (updated..<objects).map(SampleData.Item.init), store.entity)
         request.operations += inserts.operations
         return request
+    }
+
+    private func articles(_ store: SampleData.Store) throws -> SaveRequest {
+        SaveRequest(
+            operations: try (0..<objects).map { number in
+                try insertion(
+                    store, "Article", number,
+                    ["code": .string("code \(number)"), "name": .string("name \(number)")])
+            })
+    }
+
+    /// Saves articles; gives the save that gives all of them other codes, or deletes them.
+    private func articles(_ store: SampleData.Store, areDeleted: Bool) throws -> SaveRequest {
+        let article = try entity(store, "Article")
+        let saved: SaveResult = try store.coordinator.save(try articles(store))
+        guard let code = article.position(of: "code") else {
+            throw BenchmarkError("The articles of the benchmark have no code.")
+        }
+        return SaveRequest(
+            operations: saved.insertedRows.enumerated().map { number, inserted in
+                SaveOperation(
+                    kind: areDeleted ? .delete : .update, entity: article, row: inserted.row,
+                    values: areDeleted ? [] : [(code, .string("other code \(number)"))])
+            })
     }
 
     /// Saves orders with their lines; gives the save that leads all lines to the first order, or deletes
@@ -266,6 +292,19 @@ struct LargeCommand: AsyncParsableCommand {
                 ]
                 return note
             })
+    }
+
+    /// The save that links notes to topics; or, once that is done, the one that takes the links away.
+    private func links(_ store: SampleData.Store, areTakenAway: Bool) throws -> SaveRequest {
+        var request = try links(store)
+        guard areTakenAway else { return request }
+        let _: SaveResult = try store.coordinator.save(request)
+        for index in request.operations.indices {
+            for place in request.operations[index].relationships.indices {
+                request.operations[index].relationships[place].kind = .remove
+            }
+        }
+        return request
     }
 
     private func links(_ store: SampleData.Store) throws -> SaveRequest {
