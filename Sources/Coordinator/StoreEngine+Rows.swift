@@ -301,6 +301,8 @@ extension StoreEngine {
             knownEclipsed[row] = nil
             knownAlive[row] = new.table.entity.root
         } else if let survivor = new.survivor {
+            // That of one that was to be deleted counts no more, and is not found in its table.
+            if staging != nil, old?.isVisible ?? false { try deleteTombstone(row) }
             try writeEclipsed(new, survivor: survivor, isNew: old?.survivor == nil)
         } else {
             try writeTombstone(new)
@@ -349,10 +351,14 @@ extension StoreEngine {
     }
 
     func removeTombstone(_ row: RowID) throws {
+        try deleteTombstone(row)
+        state.tombstones -= 1
+    }
+
+    private func deleteTombstone(_ row: RowID) throws {
         let statement = try database.prepared("DELETE FROM _tombstone WHERE row = ?1")
         statement.bind(1, row.rawValue)
         try statement.run()
-        state.tombstones -= 1
     }
 
     private func noteDangling(old: LoadedRow?, new: LoadedRow) throws {

@@ -4,9 +4,9 @@ import Merge
 ///
 /// What it leaves of each row is written beside the row, see ``SuccessorTable``. That is known early of
 /// rows whose outcome hangs on little but themselves: updates of what no unique key, no one-to-one and
-/// no count is of, which overwrite all that the row has, and deletes of rows without unique keys to
-/// which nothing refers but what is deleted with them, or led elsewhere. What else the transaction
-/// changes, a few things, is applied by the commit that shows it, as if it were alone.
+/// no count is of, which overwrite all that the row has, and deletes of rows that stand for no others
+/// and to which nothing refers but what is deleted with them, or led elsewhere. What else the
+/// transaction changes, a few things, is applied by the commit that shows it, as if it were alone.
 ///
 /// Invariants
 /// 1. A row with a successor is as it was when that was written, a row that is to be deleted is referred
@@ -433,12 +433,12 @@ final class StagedChanges: StagedWrites {
         return try engine.shownRow(target, root: root) == target
     }
 
-    /// Whether nothing hangs on a row's being there: it has no unique key and no claim, is not counted,
-    /// no link of it is in conflict, has a say in its delete or is made by the same transaction, and
+    /// Whether nothing hangs on a row's being there: it has no claim, is not counted, no link of it is
+    /// in conflict, has a say in its delete or is made by the same transaction, and
     /// nothing refers to it, be it unheard, but what is deleted with it or has a successor that is led
     /// elsewhere. Successors are those of rows as they are: others are taken away first.
     private func isFree(_ row: LoadedRow, _ engine: StoreEngine) throws -> Bool {
-        guard !row.table.isGrouped, !row.table.hasCounts,
+        guard !row.table.hasCounts,
             row.table.countedReferences.allSatisfy({ row.columns[$0.position].isNull }),
             row.table.exclusive.allSatisfy({ row.columns[$0.position].isNull })
         else { return false }

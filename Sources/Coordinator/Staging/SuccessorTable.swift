@@ -11,7 +11,9 @@ import Merge
 /// (``SQLBuilder/hasViews``).
 ///
 /// A row that is deleted has a successor without a version, which is read as no row; its tombstone is
-/// there from the beginning, for a tombstone counts only where its row is in no table.
+/// there from the beginning, for a tombstone counts only where its row is in no table. Unique keys that
+/// it had are free once that is shown, though the indexes of the hierarchy's table still have them:
+/// the row makes way there for whoever takes one.
 ///
 ///     hidden   "Product"                   "_successor.Product"
 ///     shown    "_former.Product"  ◄─ view "Product" ─►  "_successor.Product"
@@ -77,10 +79,7 @@ struct SuccessorTable {
             database, sql: "SELECT name FROM pragma_index_list(?) WHERE origin = 'c' ORDER BY name",
             arguments: [root])
         for index in indexes {
-            let elements = try String?.fetchAll(
-                database, sql: "SELECT name FROM pragma_index_info(?) ORDER BY seqno",
-                arguments: [index]
-            ).compactMap { $0.map(EntityTable.quote) }
+            let elements = try Self.columns(ofIndex: index, database)
             if elements.isEmpty { continue }
             try database.execute(
                 sql: "CREATE INDEX \(EntityTable.quote(prefix + index)) "
@@ -98,12 +97,45 @@ struct SuccessorTable {
         ).map { (EntityTable.quote($0[0]), $0[1]) }
     }
 
+    /// For each unique key the condition that a row has the one that `NEW` has, in SQL.
+    ///
+    /// Of a key that not all entities of the hierarchy have, the condition is its index's as well:
+    /// without it SQLite would read all rows.
+    func keys(in database: Database) throws -> [String] {
+        try Row.fetchAll(
+            database,
+            sql: """
+                SELECT l.name, l.partial, m.sql FROM pragma_index_list(?) AS l
+                    JOIN sqlite_master AS m ON m.type = 'index' AND m.name = l.name
+                WHERE l."unique" ORDER BY l.name
+                """, arguments: [root]
+        ).map { index in
+            let columns = try Self.columns(ofIndex: index["name"], database)
+            var terms = columns.map { "\($0) = NEW.\($0)" }
+            let sql: String = index["sql"]
+            if index["partial"], let place = sql.range(of: " WHERE ", options: .backwards) {
+                terms.append(String(sql[place.upperBound...]))
+            }
+            return terms.joined(separator: " AND ")
+        }
+    }
+
+    private static func columns(ofIndex name: String, _ database: Database) throws -> [String] {
+        try String?.fetchAll(
+            database, sql: "SELECT name FROM pragma_index_info(?) ORDER BY seqno", arguments: [name]
+        ).compactMap { $0.map(EntityTable.quote) }
+    }
+
     /// Has the successors read in the place of their rows.
     func show(in database: Database) throws {
         let list = columns.joined(separator: ", ")
         let values = columns.map { "NEW.\($0)" }.joined(separator: ", ")
         let assigned = columns.filter { $0 != "\"_id\"" }.map { "\($0) = NEW.\($0)" }
             .joined(separator: ", ")
+        let makeWay: String = try keys(in: database).map { key in
+            "DELETE FROM \(former) WHERE \(key) AND EXISTS (SELECT 1 FROM \(successors) AS s "
+                + "WHERE s._id = \(former)._id AND s._version IS NULL); "
+        }.joined()
         func trigger(_ event: String, _ body: String) -> String {
             "CREATE TRIGGER \(EntityTable.quote(Self.prefix + root + "." + event)) "
                 + "INSTEAD OF \(event) ON \(shown) BEGIN \(body) END;"
@@ -120,10 +152,10 @@ struct SuccessorTable {
                     "DELETE FROM \(former) WHERE _id = NEW._id AND EXISTS (SELECT 1 "
                         + "FROM \(successors) AS s WHERE s._id = NEW._id AND s._version IS NULL); "
                         + "DELETE FROM \(successors) WHERE _id = NEW._id AND _version IS NULL; "
-                        + "INSERT INTO \(former) (\(list)) VALUES (\(values));"))
+                        + makeWay + "INSERT INTO \(former) (\(list)) VALUES (\(values));"))
                 \(trigger(
                     "UPDATE",
-                    "DELETE FROM \(successors) WHERE _id = OLD._id; "
+                    "DELETE FROM \(successors) WHERE _id = OLD._id; " + makeWay
                         + "UPDATE \(former) SET \(assigned) WHERE _id = OLD._id;"))
                 \(trigger(
                     "DELETE",

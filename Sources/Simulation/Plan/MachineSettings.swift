@@ -38,6 +38,8 @@ struct MachineSettings: Hashable, Sendable {
     var hasMixedChanges = false
     /// Whether they may make links.
     var hasLargeLinks = false
+    /// Whether others may take the unique keys of what they delete.
+    var hasFreedKeys = false
     /// Whether its store is joined by rows with a copy that takes its place, though its log would do.
     var joinsAlways = false
     /// How far the machine's clock is off from the start, in milliseconds.

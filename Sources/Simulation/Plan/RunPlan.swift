@@ -119,6 +119,7 @@ struct RunPlan {
             machines[place].hasLargeChanges = options.hasLargeChanges
             machines[place].hasMixedChanges = options.hasMixedChanges
             machines[place].hasLargeLinks = options.hasLargeLinks
+            machines[place].hasFreedKeys = options.hasFreedKeys
         }
     }
 

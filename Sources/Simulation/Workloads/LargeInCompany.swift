@@ -77,6 +77,12 @@ enum LargeInCompany {
         var requests = [large.request(&generator)]
         for _ in 0..<rows.count + generator.number(below: rows.count) {
             var composer = SaveComposer(session)
+            if session.hasFreedKeys, generator.chance(in: 3),
+                takeKeys(of: rows, deletedBy: large.operations, in: &composer, session, &generator)
+            {
+                requests.append(composer.request(&generator))
+                continue
+            }
             if session.hasLargeLinks, generator.chance(in: 5),
                 let target = target(of: large.operations, session, &generator)
             {
@@ -105,6 +111,35 @@ enum LargeInCompany {
             requests.append(composer.request(&generator))
         }
         return requests
+    }
+
+    /// Takes the unique keys of one of the rows that a large save deletes, for a new object or for one
+    /// that it leaves.
+    ///
+    /// - Returns: whether there is such a row.
+    private static func takeKeys(
+        of rows: [RowSnapshot], deletedBy large: [SaveOperation], in composer: inout SaveComposer,
+        _ session: WorkloadSession, _ generator: inout SeededGenerator
+    ) -> Bool {
+        let deleted = Set(large.filter { $0.kind == .delete }.map(\.row))
+        guard
+            let row = generator.choice(rows.filter { deleted.contains($0.objectID.row) }),
+            let entity = session.model.entity(named: row.objectID.entityName)
+        else { return false }
+        let positions = Set(entity.uniquenessConstraints.flatMap { $0 }).sorted()
+        let keys = positions.map { (position: $0, value: row.values[$0]) }
+        if keys.isEmpty { return false }
+        let left = rows.filter {
+            !deleted.contains($0.objectID.row)
+                && $0.objectID.entityName == row.objectID.entityName
+        }
+        if let other = generator.choice(left), generator.chance(in: 2) {
+            composer.update(other, values: keys, basis: .blind, resolves: true, &generator)
+        } else {
+            let set = Dictionary(keys.map { ($0.position, $0.value) }) { first, _ in first }
+            composer.insert(entity, set: set, &generator)
+        }
+        return true
     }
 
     /// Leads some to-ones of a row to other objects, or to none.

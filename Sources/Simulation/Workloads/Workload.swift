@@ -71,6 +71,9 @@ final class WorkloadSession {
     /// Whether they may make links.
     var hasLargeLinks: Bool { process.machine.settings.hasLargeLinks }
 
+    /// Whether others may take the unique keys of what they delete.
+    var hasFreedKeys: Bool { process.machine.settings.hasFreedKeys }
+
     /// Counts a rare path.
     func met(_ beacon: Beacon) { process.met(beacon) }
 }

@@ -736,8 +736,11 @@ extension World {
     ///
     /// - Returns: whether it was done.
     private func copy(_ node: Int, _ takesAddress: Bool, _ time: UInt64) -> Bool {
-        // Whoever goes back from a copy would forget a departure that only the copy has applied.
-        guard !plan.hasDepartures, let original = machine(node), original.process != nil,
+        // Whoever goes back from a copy would forget a departure that only the copy has applied. And
+        // were there copies of all nodes, the originals would take them for lost: one node has none.
+        let copied = machines.count { $0.isCopy && !$0.isRemoved }
+        guard !plan.hasDepartures, machines.count(where: { !$0.isCopy }) > copied + 1,
+            let original = machine(node), original.process != nil,
             !machines.contains(where: { $0.isCopy && $0.node == original.node })
         else { return false }
         let copy = Machine(

@@ -7,11 +7,11 @@ import Testing
 /// transaction is.
 @Suite("Staged transactions with unique keys")
 struct StagedKeysTests {
-    private static let count = 50
+    static let count = 50
 
-    private let model: ManagedObjectModel
-    private let node: EngineNode
-    private let other: EngineNode
+    let model: ManagedObjectModel
+    let node: EngineNode
+    let other: EngineNode
 
     init() throws {
         // A default and a null say what an insertion did not write, and that is kept with the row.
@@ -29,6 +29,14 @@ struct StagedKeysTests {
                     AttributeDescription("code", .string),
                     AttributeDescription("state", .string, defaultValue: .string("new")),
                 ], uniquenessConstraints: [["code"]]),
+            EntityDescription("Box", attributes: [AttributeDescription("name", .string)]),
+            // A key of some rows of their table only.
+            EntityDescription(
+                "Crate", parent: "Box", mergePolicy: .mergeByPropertyStoreTrump,
+                attributes: [
+                    AttributeDescription("code", .string),
+                    AttributeDescription("state", .string, defaultValue: .string("new")),
+                ], uniquenessConstraints: [["code"]]),
         ])
         node = try EngineNode(model, node: 1)
         Self.reopen(node, atOnce: 3, worksAlone: true)
@@ -36,7 +44,7 @@ struct StagedKeysTests {
         other = try EngineNode(model, node: 2)
     }
 
-    private static func reopen(_ node: EngineNode, atOnce: Int, worksAlone: Bool) {
+    static func reopen(_ node: EngineNode, atOnce: Int, worksAlone: Bool) {
         node.close()
         node.configure = {
             $0.stagedOperations = 10
@@ -45,7 +53,7 @@ struct StagedKeysTests {
         }
     }
 
-    private func insertions(
+    func insertions(
         _ node: EngineNode, _ entity: String = "Product", from first: Int = 1, count: Int = count
     ) throws -> SaveRequest {
         SaveRequest(
@@ -58,12 +66,12 @@ struct StagedKeysTests {
             })
     }
 
-    private func objects(_ node: EngineNode, _ entity: String = "Product") throws -> Int {
+    func objects(_ node: EngineNode, _ entity: String = "Product") throws -> Int {
         try node.coordinator.read { try $0.count(FetchRequest(entity)) }
     }
 
     /// Both nodes have the same, and each has what its rows say.
-    private func checkEqual() throws {
+    func checkEqual() throws {
         try node.take(from: other)
         try other.take(from: node)
         #expect(try node.coordinator.currentDigest == other.coordinator.currentDigest)

@@ -32,6 +32,8 @@ struct RegressionTests {
         var hasMixedChanges = false
         /// Whether large saves made links.
         var hasLargeLinks = false
+        /// Whether saves took the unique keys of what a large one deleted.
+        var hasFreedKeys = false
         var lesson: String
         var testDescription: String { "\(seed): \(lesson)" }
     }
@@ -809,6 +811,14 @@ struct RegressionTests {
                 written back; the sync of the next one failed, which lost that too, and the closing one \
                 wrote the rest only and deleted the log. FailedSyncTests.halfWrittenBack.
                 """),
+        Case(
+            seed: 780_010_249, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true, hasCounts: true, hasConsumersToBackups: true,
+            hasReturns: true, hasDemanded: true, hasMixedChanges: true, hasLargeLinks: true,
+            lesson: """
+                Law 8, by the plan. Both nodes of a cluster had been copied, and their own stores, opened \
+                again beside a copy, vouched for each other as if all others were lost.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
@@ -831,6 +841,7 @@ struct RegressionTests {
         options.hasDemanded = regression.hasDemanded
         options.hasMixedChanges = regression.hasMixedChanges
         options.hasLargeLinks = regression.hasLargeLinks
+        options.hasFreedKeys = regression.hasFreedKeys
         let report = Simulator.run(seed: regression.seed, options: options)
         #expect(report.violations.isEmpty, "\(report.violations)")
     }
