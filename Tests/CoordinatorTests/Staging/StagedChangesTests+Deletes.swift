@@ -1,6 +1,4 @@
-import Foundation
 import Merge
-import Synchronization
 import Testing
 
 @testable import Coordinator
@@ -28,7 +26,7 @@ extension StagedChangesTests {
         #expect(try titled(node) == Self.count - free.count)
         for id in free { #expect(try node.row(id) == nil) }
         #expect(try node.members(try node.folder(), "items") == [])
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         #expect(try node.coordinator.read { try $0.count(FetchRequest("Item")) } == 0)
         try checkEqual()
         // Their tombstones are what they would have been: a revival brings the row back whole.
@@ -55,7 +53,7 @@ extension StagedChangesTests {
         try node.take(from: other)
         #expect(node.coordinator.stagedTransactions == 1)
         #expect(try node.conflicts(kind: .delete).count == 6)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -65,7 +63,7 @@ extension StagedChangesTests {
             SaveRequest(
                 operations: try (1...Int64(Self.count)).map { try node.insertion("Folder", -$0) }))
         let folders = saved.rows.map(\.objectID)
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try deletes(node, folders)
         var item: ManagedObjectID?
@@ -84,20 +82,20 @@ extension StagedChangesTests {
             }
         }
         #expect(outcome == nil)
-        finishFolding(node)
+        node.finishStaging()
         // Where one is referred to its delete rules have a say, on all of the save.
         #expect(coordinator.stagedTransactions == (item == nil ? 1 : 0))
         #expect(try coordinator.read { try $0.count(FetchRequest("Folder")) } == 1)
         if let item { #expect(try node.value(item, "folder") == .null) }
         // What was kept of the reference is listed.
         #expect(try node.conflicts().count == (item == nil ? 0 : 1))
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
     @Test("While deletes are put in place, rows that are gone are gone, and may come back")
     func whileBurying() throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let free = self.free
         let request = try deletes(node, free)
@@ -113,17 +111,17 @@ extension StagedChangesTests {
             #expect(try node.value(second, "note") == .string("back"))
             #expect(try coordinator.verify().isOK)
         }
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 1)
         #expect(try node.value(second, "note") == .string("back"))
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
         #expect(try other.row(first) == nil)
     }
 
     @Test("Collection is not done while rows are still to be buried")
     func collectingWhileBurying() throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let free = self.free
         let request = try deletes(node, free)
@@ -134,7 +132,7 @@ extension StagedChangesTests {
             let all = try coordinator.currentToken.versionVector
             #expect(try !coordinator.collect(stable: all).isDone)
         }
-        finishFolding(node)
+        node.finishStaging()
         let all = try coordinator.currentToken.versionVector
         #expect(try coordinator.collect(stable: all).isDone)
         #expect(try coordinator.read { try $0.uncollectedCount } == 0)
@@ -157,7 +155,7 @@ extension StagedChangesTests {
                 ]),
         ])
         let node = try EngineNode(model, node: 1)
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let saved = try node.coordinator.save(
             SaveRequest(operations: try (1...30).map { try node.insertion("Shelf", -$0) }))
         let shelves = saved.rows.map(\.objectID)
@@ -172,7 +170,7 @@ extension StagedChangesTests {
         }
         #expect(code == .deleteDenied)
         #expect(try coordinator.read { try $0.count(FetchRequest("Shelf")) } == 30)
-        finishFolding(node)
+        node.finishStaging()
         #expect(try coordinator.verify().isOK)
     }
 
@@ -203,7 +201,7 @@ extension StagedChangesTests {
                 relationships: [RelationshipDescription("order", to: "Order", inverse: "lines")]),
         ])
         let nodes = try (1...2).map { try EngineNode(model, node: $0) }
-        try Self.reopen(nodes[1])
+        try nodes[1].reopenStaging()
         for node in nodes {
             var orders: [ManagedObjectID] = []
             var lines: [ManagedObjectID] = []
@@ -240,7 +238,7 @@ extension StagedChangesTests {
                 relationships: [RelationshipDescription("order", to: "Order", inverse: "lines")]),
         ])
         let nodes = try (1...2).map { try EngineNode(model, node: $0) }
-        try Self.reopen(nodes[1])
+        try nodes[1].reopenStaging()
         let result = try nodes[0].coordinator.save(
             SaveRequest(
                 operations: [try nodes[0].insertion("Order", -1)]

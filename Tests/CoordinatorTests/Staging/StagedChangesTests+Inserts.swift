@@ -1,4 +1,3 @@
-import Foundation
 import Merge
 import Testing
 
@@ -31,7 +30,7 @@ extension StagedChangesTests {
     @Test("Inserts are staged with them: answer, rows, log, digest, and the other node's")
     func withInserts() throws {
         let third = try EngineNode(model, node: 3)
-        try Self.reopen(third)
+        try third.reopenStaging()
         try third.take(from: node)
         let request = try mixed(node, saveID: "mixed")
         let result = try node.coordinator.save(request)
@@ -48,21 +47,21 @@ extension StagedChangesTests {
         #expect(try titled(node) == mixedCount)
         #expect(node.transactions.last?.transaction.changes.count == Self.count + Self.inserts)
         #expect(try node.coordinator.save(request).transaction == dot)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         // In one piece at the other node it is the same, and staged at a third one as well.
         try checkEqual()
         #expect(other.coordinator.stagedTransactions == 0)
         try third.take(from: node)
         #expect(third.coordinator.stagedTransactions == 1)
         #expect(try third.coordinator.currentDigest == node.coordinator.currentDigest)
-        try expectNothingLeft(third)
+        try third.expectNothingStaged()
     }
 
     @Test(
         "Nobody sees a part of them with inserts, and what is written between is kept",
         arguments: [1, 5, 9, 13, 30, 50, 51, 52, 53, 54, 60, 70, 72, 74, 76, 80, 90])
     func betweenWithInserts(parts: Int) throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try mixed(node)
         let possible = [0, mixedCount]
@@ -78,13 +77,13 @@ extension StagedChangesTests {
             #expect(possible.contains(try titled(node)))
             #expect(try coordinator.verify().isOK)
         }
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 1)
         #expect(coordinator.overtakenTransactions == 0)
         #expect(try titled(node) == mixedCount)
         #expect(try node.value(ids[0], "note") == .string("mine"))
         #expect(try node.row(ids[7]) == nil)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -92,7 +91,7 @@ extension StagedChangesTests {
         "A key of theirs that a save takes before they are shown has all refused",
         arguments: [13, 30, 50])
     func keyTakenFromMixed(parts: Int) throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try mixed(node)
         let code = try node.code {
@@ -103,11 +102,11 @@ extension StagedChangesTests {
             }
         }
         #expect(code == .constraintConflict)
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 0)
         #expect(coordinator.overtakenTransactions == 1)
         #expect(try titled(node) == 0)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -131,7 +130,7 @@ extension StagedChangesTests {
         let saved = try node.coordinator.save(twice)
         #expect(try node.members(ids[1], "tags") == saved.insertedRows.map(\.row))
         #expect(node.coordinator.stagedTransactions == 0)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -152,7 +151,7 @@ extension StagedChangesTests {
         }
         _ = try other.coordinator.save(request)
         let log = Array(other.transactions.suffix(1))
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let result = try BetweenParts.run(coordinator, parts: parts) {
             try coordinator.apply(log)
@@ -163,12 +162,12 @@ extension StagedChangesTests {
             #expect(try coordinator.verify().isOK)
         }
         #expect(result.rejected.isEmpty)
-        finishFolding(node)
+        node.finishStaging()
         // What they refer to is gone before they are written, before they are shown, or after that.
         #expect(coordinator.overtakenTransactions == (parts == 30 || parts == 50 ? 1 : 0))
         #expect(coordinator.stagedTransactions == (parts == 60 ? 1 : 0))
         #expect(try titled(node) == mixedCount + 8)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
         #expect(try node.row(folders[0]) == nil)
     }
@@ -208,7 +207,7 @@ extension StagedChangesTests {
         "A copy made meanwhile is finished by its opening, with inserts as well",
         arguments: [3, 10, 30, 55, 70, 75])
     func mixedCopied(parts: Int) throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try mixed(node)
         let path = node.path + ".copy"

@@ -1,4 +1,3 @@
-import Foundation
 import Merge
 import Synchronization
 import Testing
@@ -64,18 +63,7 @@ struct StagedChangesTests {
         }
         self.ids = ids
         try other.take(from: node)
-        try Self.reopen(node)
-    }
-
-    /// A node that stages what has ten operations, one at a time.
-    static func reopen(_ node: EngineNode, worksAlone: Bool = true) throws {
-        node.close()
-        node.configure = {
-            $0.stagedOperations = 10
-            $0.stagedAtOnce = 4
-            $0.worksAlone = worksAlone
-        }
-        try node.open()
+        try node.reopenStaging()
     }
 
     func updates(
@@ -94,32 +82,6 @@ struct StagedChangesTests {
                 return try $0 + read.count(request)
             }
         }
-    }
-
-    /// Waits until what is staged is in its rows' places: with each job of the writer a part is done.
-    func finishFolding(_ node: EngineNode) {
-        for _ in 0..<100 {
-            let done = DispatchSemaphore(value: 0)
-            node.coordinator.makeDurable { _ in done.signal() }
-            done.wait()
-        }
-    }
-
-    /// Whether nothing of a staged transaction is left in the file; closes and opens the node.
-    func expectNothingLeft(_ node: EngineNode) throws {
-        finishFolding(node)
-        node.close()
-        #expect(
-            try node.look(
-                """
-                SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')
-                    OR name LIKE '\\_successor%' ESCAPE '\\' OR name LIKE '\\_former%' ESCAPE '\\'
-                """) == 0)
-        #expect(try node.look("SELECT count(*) FROM _staged") == 0)
-        for table in ["Item", "Sheet", "Plan"] {
-            #expect(try node.look("SELECT count(*) FROM \(table) WHERE _version >= 1 << 62") == 0)
-        }
-        try node.open()
     }
 
     func checkEqual() throws {
@@ -155,7 +117,7 @@ struct StagedChangesTests {
         }
         #expect(node.transactions.last?.transaction.changes.count == Self.count - 1)
         #expect(try titled(node) == Self.count - 1)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
         #expect(other.coordinator.stagedTransactions == 0)
     }
@@ -174,7 +136,7 @@ struct StagedChangesTests {
         #expect(node.coordinator.stagedTransactions == 1)
         #expect(try titled(node) == Self.count)
         #expect(try node.members(ids[0], "tags") == [ids[1].row])
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -189,7 +151,7 @@ struct StagedChangesTests {
         #expect(try node.conflicts(kind: .update).count == 6)
         #expect(try node.conflicts(kind: .row).count == 2)
         #expect(try node.conflicts(kind: .delete).count == 4)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
         // A save over what was in conflict closes that.
         var request = try updates(node, ["title": .string("at last")])
@@ -217,7 +179,7 @@ struct StagedChangesTests {
         #expect(try node.code { _ = try node.coordinator.save(stale) } == .mergeConflict)
         #expect(try titled(node, "twice") == Self.count)
         #expect(node.coordinator.stagedTransactions == 0)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -240,7 +202,7 @@ struct StagedChangesTests {
     func lostClaims(isStaged: Bool) throws {
         let nodes = try (1...2).map { try EngineNode(try Self.seats(), node: $0) }
         let node = nodes[0]
-        if isStaged { try Self.reopen(node) }
+        if isStaged { try node.reopenStaging() }
         let seat = try node.insert("Seat")
         let persons = try (0..<20).map { _ in try node.insert("Person") }
         try exchange(node, nodes[1])
@@ -267,7 +229,7 @@ struct StagedChangesTests {
     func claims() throws {
         let model = try Self.seats()
         let nodes = try (1...3).map { try EngineNode(model, node: $0) }
-        try Self.reopen(nodes[0])
+        try nodes[0].reopenStaging()
         let seat = try nodes[0].insert("Seat")
         let persons = try (0..<20).map { _ in try nodes[0].insert("Person") }
         try exchange(nodes[0], nodes[1], nodes[2])
@@ -298,12 +260,12 @@ struct StagedChangesTests {
         #expect(results[0].transaction == results[1].transaction)
         #expect(try node.coordinator.save(request).transaction == results[0].transaction)
         #expect(node.coordinator.stagedTransactions == 1)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
     }
 
     @Test("Nobody sees a part of them, and what is written between is kept", arguments: moments)
     func between(parts: Int) throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try updates(node)
         let fresh = ManagedObjectID(entityName: "Item", row: RowID(0))
@@ -324,20 +286,20 @@ struct StagedChangesTests {
             #expect([0, Self.count].contains(try titled(node)))
             #expect(try coordinator.verify().isOK)
         }
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 1)
         #expect(coordinator.overtakenTransactions == 0)
         #expect(try titled(node) == Self.count)
         #expect(try node.value(ids[0], "note") == .string("mine"))
         #expect(try node.value(ids[2], "note") == .string("mine"))
         #expect(try node.members(try node.folder(), "items").contains(inserted.row))
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
     @Test("A row that is deleted or was changed meanwhile: all of them are refused")
     func refused() throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         for isDeleted in [false, true] {
             var request = try updates(node)
@@ -357,7 +319,7 @@ struct StagedChangesTests {
             #expect(try titled(node) == 0)
         }
         #expect(coordinator.stagedTransactions == 0)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -365,7 +327,7 @@ struct StagedChangesTests {
     func merged(parts: Int) throws {
         _ = try other.coordinator.save(try updates(other))
         let log = Array(other.transactions.suffix(1))
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let result = try BetweenParts.run(coordinator, parts: parts) {
             try coordinator.apply(log)
@@ -375,11 +337,11 @@ struct StagedChangesTests {
                 try node.change(ids[3], ["note": .string("mine")]), try node.deletion(ids[8]))
         }
         #expect(result.rejected.isEmpty)
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 1)
         // The plan was written to another property; and who saves when all is shown has seen it.
         #expect(try node.conflicts().count == (parts < 45 ? 2 : 0))
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -387,7 +349,7 @@ struct StagedChangesTests {
     func neverQuiet() throws {
         for number in 0..<300 { try other.update(ids[0], ["note": .string("\(number)")]) }
         let log = other.transactions.suffix(300)
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let next = Mutex(log.startIndex)
         @Sendable func apply() {
@@ -406,10 +368,10 @@ struct StagedChangesTests {
             try node.update(ids[1], ["note": .string("mine")])
         }
         #expect(saved.transaction != nil)
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 0)
         #expect(try titled(node) == Self.count)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -431,7 +393,7 @@ struct StagedChangesTests {
             try node.take(from: other)
             #expect(node.coordinator.stagedTransactions == own + (isStaged ? 1 : 0))
             #expect(try node.conflicts().count == number)
-            try expectNothingLeft(node)
+            try node.expectNothingStaged()
             try exchange(node, other)
             _ = try other.coordinator.save(try titles(items, "both"))
             try node.take(from: other)
@@ -441,7 +403,7 @@ struct StagedChangesTests {
 
     @Test("While they are put in their rows' places all that writes rows writes those")
     func whileFolding() throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try updates(node)
         let (first, second) = (ids[36], ids[37])
@@ -465,7 +427,7 @@ struct StagedChangesTests {
         #expect(
             try node.code { try node.update(first, ["note": .string("none")]) } == .objectNotFound)
         try node.update(first, ["title": .string("back")], resolves: true)
-        try expectNothingLeft(node)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -510,7 +472,7 @@ struct StagedChangesTests {
         "A copy made meanwhile is finished by its opening, and read as it is",
         arguments: [20, 42, 50])
     func copied(parts: Int) throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         var request = try updates(node)
         request.operations[39] = try node.deletion(ids[39])

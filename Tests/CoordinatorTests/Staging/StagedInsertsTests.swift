@@ -1,5 +1,4 @@
 import Coordinator
-import Foundation
 import Merge
 import Synchronization
 import Testing

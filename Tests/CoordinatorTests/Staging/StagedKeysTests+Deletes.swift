@@ -22,33 +22,11 @@ extension StagedKeysTests {
         SaveRequest(operations: try ids.map { try node.deletion($0) })
     }
 
-    private func finishFolding(_ node: EngineNode) {
-        for _ in 0..<100 {
-            let done = DispatchSemaphore(value: 0)
-            node.coordinator.makeDurable { _ in done.signal() }
-            done.wait()
-        }
-    }
-
-    private func expectNothingLeft(_ node: EngineNode, _ entity: String) throws {
-        finishFolding(node)
-        node.close()
-        #expect(
-            try node.look(
-                """
-                SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')
-                    OR name LIKE '\\_successor%' ESCAPE '\\' OR name LIKE '\\_former%' ESCAPE '\\'
-                """) == 0)
-        #expect(try node.look("SELECT count(*) FROM _staged") == 0)
-        try node.open()
-    }
-
     @Test(
         "Deletes are staged, here and as another node's", arguments: ["Product", "Sheet", "Crate"])
     func deleted(entity: String) throws {
         let ids = try filled(entity)
-        Self.reopen(node, atOnce: 12, worksAlone: true)
-        try node.open()
+        try node.reopenStaging(atOnce: 12, worksAlone: true)
         _ = try node.coordinator.save(try deletes(node, Array(ids.prefix(25))))
         #expect(node.coordinator.stagedTransactions == 1)
         _ = try other.coordinator.save(try deletes(other, Array(ids.suffix(25))))
@@ -63,7 +41,7 @@ extension StagedKeysTests {
         try checkEqual()
         #expect(try node.onlyConflict().kind == .uniqueness)
         #expect(try objects(other, entity) == ids.count)
-        try expectNothingLeft(node, entity)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -73,8 +51,7 @@ extension StagedKeysTests {
     func keyTakenMeanwhile(entity: String, parts: Int) throws {
         let ids = try filled(entity)
         let kept = try node.insert(entity, ["code": .string("kept")])
-        Self.reopen(node, atOnce: 12, worksAlone: false)
-        try node.open()
+        try node.reopenStaging(atOnce: 12, worksAlone: false)
         let coordinator = node.coordinator
         let request = try deletes(node, ids)
         var isTaken = false
@@ -94,11 +71,11 @@ extension StagedKeysTests {
             #expect(code == nil || (code == .constraintConflict && !isShown))
             #expect(try coordinator.verify().isOK)
         }
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 1)
         let left = try objects(node, entity)
         #expect(left == (isTaken ? 3 : 1))
-        try expectNothingLeft(node, entity)
+        try node.expectNothingStaged()
         try checkEqual()
     }
 
@@ -111,8 +88,7 @@ extension StagedKeysTests {
         if isEarlier { _ = try stranger.insert(entity, values) }
         let ids = try filled(entity)
         if !isEarlier { _ = try stranger.insert(entity, values) }
-        Self.reopen(node, atOnce: 12, worksAlone: false)
-        try node.open()
+        try node.reopenStaging(atOnce: 12, worksAlone: false)
         return (stranger, ids)
     }
 
@@ -139,13 +115,13 @@ extension StagedKeysTests {
                 #expect(report.isOK)
             }
         }
-        finishFolding(node)
+        node.finishStaging()
         #expect(try coordinator.verify().isOK)
         let wasStaged = coordinator.stagedTransactions == 1
         // Who deletes an object that stands for another deletes both, in one piece; and of one for
         // which another stands nobody knew.
         #expect(code == nil || (!wasStaged && kind.isEarlier && code == .mergeConflict), "\(code)")
-        try expectNothingLeft(node, entity)
+        try node.expectNothingStaged()
         try other.take(from: stranger)
         try checkEqual()
         if code == nil { #expect(try objects(node, entity) == (wasStaged ? 2 : 1)) }
@@ -188,9 +164,9 @@ extension StagedKeysTests {
             conflict.id, .change([conflict.object: ["code": .string("another key")]]))
         #expect(try node.conflicts().isEmpty)
         _ = try node.coordinator.save(try deletes(node, ids))
-        finishFolding(node)
+        node.finishStaging()
         #expect(node.coordinator.stagedTransactions == 1)
-        try expectNothingLeft(node, "Product")
+        try node.expectNothingStaged()
         try other.take(from: stranger)
         try checkEqual()
     }
@@ -227,14 +203,13 @@ extension StagedKeysTests {
         _ = try stranger.insert("Product", ["code": .string("key 11")])
         for node in [node, other] { try node.take(from: stranger) }
         #expect(try node.onlyConflict().kind == .uniqueness)
-        Self.reopen(node, atOnce: 12, worksAlone: true)
-        try node.open()
+        try node.reopenStaging(atOnce: 12, worksAlone: true)
         let author = isForeign ? other : node
         _ = try author.coordinator.save(try deletes(author, ids))
         try checkEqual()
         // A few of another node's are applied when the others are shown.
         #expect(node.coordinator.stagedTransactions == (isForeign ? 1 : 0))
-        try expectNothingLeft(node, "Product")
+        try node.expectNothingStaged()
         try checkEqual()
     }
 }

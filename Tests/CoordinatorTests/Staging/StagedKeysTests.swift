@@ -39,18 +39,8 @@ struct StagedKeysTests {
                 ], uniquenessConstraints: [["code"]]),
         ])
         node = try EngineNode(model, node: 1)
-        Self.reopen(node, atOnce: 3, worksAlone: true)
-        try node.open()
+        try node.reopenStaging(atOnce: 3, worksAlone: true)
         other = try EngineNode(model, node: 2)
-    }
-
-    static func reopen(_ node: EngineNode, atOnce: Int, worksAlone: Bool) {
-        node.close()
-        node.configure = {
-            $0.stagedOperations = 10
-            $0.stagedAtOnce = atOnce
-            $0.worksAlone = worksAlone
-        }
     }
 
     func insertions(
@@ -197,8 +187,7 @@ struct StagedKeysTests {
             _ = try other.coordinator.save(request)
             log = Array(other.transactions.suffix(1))
         }
-        Self.reopen(node, atOnce: 1, worksAlone: false)
-        try node.open()
+        try node.reopenStaging(atOnce: 1, worksAlone: false)
         let coordinator = node.coordinator
         var mine: ManagedObjectID?
         let error = try BetweenParts.run(coordinator) { [log] () -> CoordinatorError? in
@@ -227,8 +216,7 @@ struct StagedKeysTests {
     @Test(
         "What a process has left that ended before it was done gets its version, in registers too")
     func finished() throws {
-        Self.reopen(node, atOnce: 1, worksAlone: false)
-        try node.open()
+        try node.reopenStaging(atOnce: 1, worksAlone: false)
         // Once it has shown them the writer stands still until the store is being closed.
         let coordinator = node.coordinator
         let observation = coordinator.observeCommits { [weak coordinator] notice in

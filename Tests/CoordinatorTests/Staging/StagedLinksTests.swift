@@ -1,4 +1,3 @@
-import Foundation
 import Merge
 import Synchronization
 import Testing
@@ -51,7 +50,7 @@ struct StagedLinksTests {
             try Self.make("Topic", ["name": .string("topic \(number)")], in: nodes)
         }
         label = try Self.make("Label", ["name": .string("one")], in: nodes)
-        try Self.reopen(node)
+        try node.reopenStaging()
     }
 
     private static func make(
@@ -60,17 +59,6 @@ struct StagedLinksTests {
         let made = try nodes[0].insert(entity, values)
         try nodes[1].take(from: nodes[0])
         return made
-    }
-
-    /// A node that stages what asks for ten things, four at a time.
-    private static func reopen(_ node: EngineNode, worksAlone: Bool = true) throws {
-        node.close()
-        node.configure = {
-            $0.stagedOperations = 10
-            $0.stagedAtOnce = 4
-            $0.worksAlone = worksAlone
-        }
-        try node.open()
     }
 
     /// Every note is linked to every topic.
@@ -107,23 +95,9 @@ struct StagedLinksTests {
         }
     }
 
-    private func finishFolding(_ node: EngineNode) {
-        for _ in 0..<100 {
-            let done = DispatchSemaphore(value: 0)
-            node.coordinator.makeDurable { _ in done.signal() }
-            done.wait()
-        }
-    }
-
     /// Nothing of a staged transaction is left in the file, and both nodes are equal.
     private func expectEqualAndDone() throws {
-        finishFolding(node)
-        node.close()
-        #expect(try node.look("SELECT count(*) FROM _staged") == 0)
-        for table in ["Note.topics", "Label.notes", "Note.related"] {
-            #expect(try node.look("SELECT count(*) FROM \"\(table)\" WHERE _alive > 1") == 0)
-        }
-        try node.open()
+        try node.expectNothingStaged()
         try exchange(node, other)
         #expect(try links(node) == (try links(other)))
     }
@@ -188,7 +162,7 @@ struct StagedLinksTests {
     @Test("New objects are linked to each other and to others, which are changed as well")
     func withInserts() throws {
         let third = try EngineNode(node.model, node: 3)
-        try Self.reopen(third)
+        try third.reopenStaging()
         try third.take(from: node)
         let result = try node.coordinator.save(try mixed(node))
         #expect(node.coordinator.stagedTransactions == 1)
@@ -216,7 +190,7 @@ struct StagedLinksTests {
         "Nobody sees a part of them, and what is linked and changed between is kept",
         arguments: Array(1...14) + [20, 30])
     func between(parts: Int) throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try linking(node)
         let all = Self.notes * Self.topics
@@ -238,7 +212,7 @@ struct StagedLinksTests {
             #expect([1, all].contains(after))
             #expect(try coordinator.verify().isOK)
         }
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 1)
         #expect(coordinator.overtakenTransactions == 0)
         #expect(try links(node) == all)
@@ -254,7 +228,7 @@ struct StagedLinksTests {
             RelationshipOperation(name: "topics", kind: .add, members: [topics[0].row])
         ]
         try node.save(try node.change(notes[0], [:], link))
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try linking(node)
         _ = try BetweenParts.run(coordinator, parts: parts) {
@@ -265,7 +239,7 @@ struct StagedLinksTests {
                     notes[0], [:],
                     [.init(name: "topics", kind: .remove, members: [topics[0].row])]))
         }
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 1)
         #expect(try links(node) == Self.notes * Self.topics)
         #expect(
@@ -279,7 +253,7 @@ struct StagedLinksTests {
             try other.update(topics[0], ["name": .string("\(number)")])
         }
         let log = Array(other.transactions.suffix(200))
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try linking(node)
         let writer = OneByOne(coordinator, log)
@@ -308,7 +282,7 @@ struct StagedLinksTests {
             try other.change(
                 notes[0], [:], [.init(name: "topics", kind: .remove, members: [topics[0].row])]))
         let log = Array(other.transactions.suffix(2))
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try linking(node)
         _ = try BetweenParts.run(coordinator, parts: parts) {
@@ -318,7 +292,7 @@ struct StagedLinksTests {
             #expect(result.rejected.isEmpty)
             #expect(try coordinator.verify().isOK)
         }
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 1)
         #expect(coordinator.overtakenTransactions == 0)
         try expectEqualAndDone()
@@ -333,7 +307,7 @@ struct StagedLinksTests {
         _ = try other.coordinator.save(try linking(other))
         let log = Array(other.transactions.suffix(1))
         for isForeign in [false, true] {
-            try Self.reopen(node, worksAlone: false)
+            try node.reopenStaging(worksAlone: false)
             let coordinator = node.coordinator
             let request = try linking(node)
             let gone = topics[isForeign ? 1 : 0]
@@ -348,7 +322,7 @@ struct StagedLinksTests {
                     try node.delete(gone)
                 }
             }
-            finishFolding(node)
+            node.finishStaging()
             #expect(code == (isForeign ? nil : .validationFailed))
             #expect(coordinator.stagedTransactions == 0)
             // Where the topic goes before a link of it is met, they are found to be of no such kind.
@@ -367,7 +341,7 @@ struct StagedLinksTests {
         let apart = try EngineNode(node.model, node: 3)
         _ = try apart.insert("Label", ["name": .string("one")])
         let log = apart.transactions
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let members = notes[3..<6].map(\.row)
         var operations = try notes.map { try node.change($0, ["title": .string("new")]) }
@@ -380,7 +354,7 @@ struct StagedLinksTests {
             let result = try coordinator.apply(log)
             #expect(result.rejected.isEmpty)
         }
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 0)
         #expect(try node.members(label, "notes") == members.sorted())
         // A link for each of the two.
@@ -484,7 +458,7 @@ struct StagedLinksTests {
     @Test(
         "A copy made meanwhile is finished by its opening", arguments: [2, 6, 8, 10, 11, 12, 14])
     func copied(parts: Int) throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try mixed(node)
         let path = node.path + ".copy"

@@ -1,4 +1,3 @@
-import Foundation
 import Merge
 import Testing
 
@@ -51,40 +50,12 @@ struct StagedReferencesTests {
                 ])
         }
         try other.take(from: node)
-        try Self.reopen(node)
-    }
-
-    /// A node that stages what has ten operations, one at a time.
-    private static func reopen(_ node: EngineNode, worksAlone: Bool = true) throws {
-        node.close()
-        node.configure = {
-            $0.stagedOperations = 10
-            $0.stagedAtOnce = 4
-            $0.worksAlone = worksAlone
-        }
-        try node.open()
-    }
-
-    private func finishFolding(_ node: EngineNode) {
-        for _ in 0..<100 {
-            let done = DispatchSemaphore(value: 0)
-            node.coordinator.makeDurable { _ in done.signal() }
-            done.wait()
-        }
+        try node.reopenStaging()
     }
 
     /// Nothing of a staged transaction is left in the file, and both nodes are equal.
     private func expectEqualAndDone() throws {
-        finishFolding(node)
-        node.close()
-        #expect(
-            try node.look(
-                """
-                SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')
-                    OR name LIKE '\\_successor%' ESCAPE '\\' OR name LIKE '\\_former%' ESCAPE '\\'
-                """) == 0)
-        #expect(try node.look("SELECT count(*) FROM _staged") == 0)
-        try node.open()
+        try node.expectNothingStaged()
         try exchange(node, other)
         for id in orders + lines {
             #expect(try node.row(id)?.values == other.row(id)?.values)
@@ -120,7 +91,7 @@ struct StagedReferencesTests {
     @Test("All are led to one that is there: rows, members, log, and the other node's")
     func moved() throws {
         let third = try EngineNode(node.model, node: 3)
-        try Self.reopen(third)
+        try third.reopenStaging()
         try third.take(from: node)
         let result = try node.coordinator.save(try moves(node, to: orders[0].row))
         #expect(node.coordinator.stagedTransactions == 1)
@@ -217,7 +188,7 @@ struct StagedReferencesTests {
 
     @Test("What is written between counts, and what they refer to may go", arguments: moments)
     func between(parts: Int) throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         var request = try moves(node, to: orders[0].row)
         request.operations += try orders[1...].map { try node.deletion($0) }
@@ -244,7 +215,7 @@ struct StagedReferencesTests {
             }
         }
         #expect(outcome == nil)
-        finishFolding(node)
+        node.finishStaging()
         #expect(try members(node, orders[0]) == Self.lines)
         #expect(try node.row(orders[1]) == nil)
         #expect(try node.conflicts().isEmpty)
@@ -256,7 +227,7 @@ struct StagedReferencesTests {
     func targetGone(parts: Int) throws {
         _ = try other.coordinator.save(try moves(other, to: orders[3].row))
         let log = Array(other.transactions.suffix(1))
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let result = try BetweenParts.run(coordinator, parts: parts) {
             try coordinator.apply(log)
@@ -266,7 +237,7 @@ struct StagedReferencesTests {
             #expect(try coordinator.verify().isOK)
         }
         #expect(result.rejected.isEmpty)
-        finishFolding(node)
+        node.finishStaging()
         #expect(try node.value(lines[1], "order") == .null)
         #expect(try node.conflicts(kind: .dangling).count == Self.lines)
         try expectEqualAndDone()
@@ -274,7 +245,7 @@ struct StagedReferencesTests {
 
     @Test("Whoever leads theirs to what is deleted between is refused", arguments: [2, 9, 20])
     func targetGoneAtHome(parts: Int) throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try moves(node, to: orders[3].row)
         let code = try node.code {
@@ -285,7 +256,7 @@ struct StagedReferencesTests {
             }
         }
         #expect(code == .validationFailed)
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 0)
         #expect(try node.value(lines[0], "order") == .reference(orders[0].row))
         try expectEqualAndDone()
@@ -294,7 +265,7 @@ struct StagedReferencesTests {
     @Test(
         "A line that another save keeps with what is deleted is seen", arguments: [5, 12, 20, 40])
     func keptWithDeleted(parts: Int) throws {
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let versions = Dictionary(
             uniqueKeysWithValues: try lines.map { ($0, try #require(try node.row($0)).version) })
@@ -315,7 +286,7 @@ struct StagedReferencesTests {
             #expect(code == nil || code == .validationFailed)
             #expect(try coordinator.verify().isOK)
         }
-        finishFolding(node)
+        node.finishStaging()
         for order in orders[1...] { #expect(try node.row(order) == nil) }
         #expect(try coordinator.verify().isOK)
         // It reads as nil where it was led there in time.
@@ -331,7 +302,7 @@ struct StagedReferencesTests {
     func ledToDeleted(parts: Int) throws {
         let free = try (0..<3).map { try node.insert("Order", ["name": .string("free \($0)")]) }
         try exchange(node, other)
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         // The order goes in the first part; its line to be is of a later one.
         var operations = try free.map { try node.deletion($0) }
@@ -343,7 +314,7 @@ struct StagedReferencesTests {
             let line = lines[max(0, parts - 5)]
             try node.update(line, ["order": .reference(free[0].row)])
         }
-        finishFolding(node)
+        node.finishStaging()
         #expect(coordinator.stagedTransactions == 0)
         #expect(try node.row(free[0]) == nil)
         #expect(try node.value(lines[max(0, parts - 5)], "order") == .null)
@@ -360,7 +331,7 @@ struct StagedReferencesTests {
         try other.update(orders[0], ["name": .string("theirs")])
         let new = try other.insert("Order", ["name": .string("next")])
         try exchange(node, other)
-        try Self.reopen(node, worksAlone: false)
+        try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         var operations = [try node.change(orders[0], ["next": .reference(new.row)])]
         operations += try lines.map { try node.change($0, ["text": .string("new")]) }
@@ -373,7 +344,7 @@ struct StagedReferencesTests {
             }
         }
         #expect(code == .validationFailed)
-        finishFolding(node)
+        node.finishStaging()
         #expect(try node.value(lines[0], "text") == .string("line 0"))
         try expectEqualAndDone()
     }
