@@ -101,9 +101,9 @@ struct SQLStatement {
             sqlite3_reset(pointer)
             return false
         default:
-            let failure = failure()
+            // Before it is reset a commit tells no more of what followed it than that it failed.
             sqlite3_reset(pointer)
-            throw failure
+            throw failure()
         }
     }
 

@@ -39,9 +39,11 @@ struct FailedSyncTests {
         try script.save("one", in: coordinator)
         let syncs = script.disk.syncCount
         script.disk.arm(.syncError, afterOperations: 0)
-        #expect(throws: CoordinatorError.self) {
+        let error = #expect(throws: CoordinatorError.self) {
             for transaction in foreign { _ = try coordinator.apply([transaction]) }
         }
+        #expect(error?.code == .inputOutput)
+        #expect(error?.message.contains("disk I/O error") == true)
         #expect(script.disk.syncCount == syncs + 1)
         #expect(throws: CoordinatorError.self) { try script.save("two", in: coordinator) }
         coordinator.close()
