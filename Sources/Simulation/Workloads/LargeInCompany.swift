@@ -20,6 +20,11 @@ enum LargeInCompany {
         {
             return links(link, session, &generator)
         }
+        if session.hasFreedKeys, session.hasLargeChanges, generator.chance(in: 5),
+            let entity = generator.choice(keyed(session.model))
+        {
+            return freedKeys(of: entity, session, &generator)
+        }
         if session.hasLargeChanges, generator.chance(in: 3),
             let entity = generator.choice(keyed(session.model)), session.count(entity) < crowd
         {
@@ -108,6 +113,26 @@ enum LargeInCompany {
                     .map { session.rows($0, &generator) } ?? []
                 if let row = generator.hot(others) { composer.update(row, &generator) }
             }
+            requests.append(composer.request(&generator))
+        }
+        return requests
+    }
+
+    /// Deletes of nearly all that has unique keys of its own, and saves behind them that take these.
+    private static func freedKeys(
+        of entity: ManagedObjectModel.Entity, _ session: WorkloadSession,
+        _ generator: inout SeededGenerator
+    ) -> [SaveRequest] {
+        let rows = session.rows(entity, &generator)
+        guard rows.count > 2 else { return [] }
+        var large = SaveComposer(session)
+        for row in rows.dropFirst() { large.delete(row, basis: .blind, &generator) }
+        var requests = [large.request(&generator)]
+        // They are written, and later put away, in as many parts.
+        for _ in 0..<rows.count + generator.number(below: rows.count) {
+            var composer = SaveComposer(session)
+            _ = takeKeys(
+                of: rows, deletedBy: large.operations, in: &composer, session, &generator)
             requests.append(composer.request(&generator))
         }
         return requests
