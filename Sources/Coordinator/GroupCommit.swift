@@ -129,6 +129,8 @@ final class GroupCommit: @unchecked Sendable {
         /// Whether it is a foreign transaction.
         var isStagingForeign = false
         var stopped: CoordinatorError?
+        /// With what the disk failed first, for whatever reason it was stopped before.
+        var diskFailure: CoordinatorError?
         /// Whether it stopped at a commit of which nobody knows whether it was made.
         var isOutcomeUnknown = false
         /// Whether somebody leads. Whoever sets it works off jobs until there are none, and
@@ -173,6 +175,8 @@ final class GroupCommit: @unchecked Sendable {
     var owedRecovery: OwedRecovery { engine.owedRecovery }
     /// Whether it stopped at a commit of which nobody knows whether it was made.
     var isOutcomeUnknown: Bool { waiting.withLock(\.isOutcomeUnknown) }
+    /// With what the disk failed first; nil where it has not.
+    var diskFailure: CoordinatorError? { waiting.withLock(\.diskFailure) }
 
     /// The last commit's token, digest and durable vector.
     var current: Published { published.withLock { $0 } }
@@ -230,10 +234,16 @@ final class GroupCommit: @unchecked Sendable {
     ///
     /// - Returns: what the side file may say then; nil where not all is on disk.
     func finish() -> IncarnationRecord? {
-        let hasFailed = waiting.withLock { $0.stopped?.code == .inputOutput }
-        return pool.writeWithoutTransaction { database in
+        pool.writeWithoutTransaction { database in
             engine.lastInsert = nil
-            guard !hasFailed, (try? database.checkpoint(.truncate)) != nil else { return nil }
+            // Asked here, behind what was being done: who was told of a failure may close at once.
+            guard diskFailure == nil else { return nil }
+            do {
+                try database.checkpoint(.truncate)
+            } catch {
+                noteFailure(CoordinatorError(mapping: error))
+                return nil
+            }
             LogCheckpoint.setAtClosing(true, of: database)
             return engine.incarnationRecord(generation: engine.committed.generation)
         }
@@ -428,9 +438,15 @@ final class GroupCommit: @unchecked Sendable {
 
     /// After a failure of the disk or damage nothing is written any more; a full disk passes.
     func stopIfNeeded(_ error: CoordinatorError, always: Bool = false) {
+        noteFailure(error)
         guard always || [.inputOutput, .storeDamaged].contains(error.code) else { return }
         stop(error)
         onStop(error)
+    }
+
+    private func noteFailure(_ error: CoordinatorError) {
+        guard error.code == .inputOutput else { return }
+        waiting.withLock { if $0.diskFailure == nil { $0.diskFailure = error } }
     }
 }
 

@@ -54,7 +54,7 @@ extension PersistentStoreCoordinator {
     /// Opens the store that a pool has open, as ``StoreEngine`` does.
     ///
     /// The pool closes where this fails, and with that SQLite writes the log back, but not after a
-    /// failure of the disk.
+    /// failure of the disk, nor into what was found damaged: the log may be what makes it whole.
     static func open(
         _ pool: DatabasePool, _ model: ManagedObjectModel, _ cluster: String, _ node: NodeID,
         _ options: Options
@@ -70,7 +70,8 @@ extension PersistentStoreCoordinator {
                     minimumIncarnation: options.minimumIncarnation, migration: options.migration,
                     files: options.files)
             } catch {
-                if CoordinatorError(mapping: error).code != .inputOutput {
+                let code = CoordinatorError(mapping: error).code
+                if ![.inputOutput, .storeDamaged].contains(code) {
                     LogCheckpoint.setAtClosing(true, of: database)
                 }
                 throw error

@@ -466,6 +466,10 @@ public final class PersistentStoreCoordinator: Sendable {
         observers.onStop(body)
     }
 
+    /// With what the disk failed at a write, also while the store was being closed; nil where it did
+    /// not.
+    package var diskFailure: CoordinatorError? { writer?.diskFailure }
+
     /// Closes the store: saves are refused from now on, and what was written is checkpointed.
     /// To close it again does nothing.
     public func close() {

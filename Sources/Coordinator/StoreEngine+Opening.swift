@@ -40,7 +40,7 @@ extension StoreEngine {
                     announce: { try $0.write(path, files) }))
             engine.hasFinishedStaging = hasFinishedStaging
             if isUpgraded { try engine.recomputeDigest() }
-            try database.execute(sql: "COMMIT")
+            try database.prepared("COMMIT").run()
         } catch {
             try? database.execute(sql: "ROLLBACK")
             throw error

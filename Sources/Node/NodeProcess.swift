@@ -230,6 +230,8 @@ public struct NodeProcess: Sendable {
             await Self.untilShutdown { await service.waitUntilClosed() }
             // What is to be done next is found out again at the next start.
             if Task.isCancelled || Task.isShuttingDownGracefully { return }
+            // What a failed sync has lost is seen by a process that begins anew only.
+            if let failure = service.coordinator.diskFailure { throw failure }
             throw error
         }
     }

@@ -81,11 +81,14 @@ extension PersistentStoreCoordinator {
         let copy = path + "-restored"
         var restored = try BackupFile(path: copy, files: files).write(from: source)
         if isThere {
-            // So that it is one file. A damaged one keeps its log under the new name.
-            try? emptyLog(of: path)
+            // So that it is one file. A damaged one keeps its log under the new name, and so does one
+            // whose disk fails: nothing may build on a log of which a part may be lost.
+            if (try? files.rewrite(path + "-wal")) != nil { try? emptyLog(of: path) }
             try files.link(path, as: aside)
             if files.size(of: path + "-wal") != nil {
                 try files.link(path + "-wal", as: aside + "-wal")
+                // Without its log it is not the store any more.
+                try files.remove(path)
             }
         }
         // Another store's log would be taken for this one's.

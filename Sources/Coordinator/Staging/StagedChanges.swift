@@ -13,9 +13,9 @@ import Merge
 ///    to by no other that stays, and what a successor is led to is shown. Where something writes the row
 ///    in between, comes to refer to it, or takes away what it is led to, the part of the transaction
 ///    that changes it is written anew; where that happens again and again it is given up.
-/// 2. Unique keys of a successor are those of its row, and so are its claims to one-to-ones, their age
-///    and whose count it belongs to, so that nothing else changes with it: no other row's projection, no
-///    group, no claim, no count.
+/// 2. Unique keys of a successor that stays are those of its row, and so are its claims to one-to-ones,
+///    their age and whose count it belongs to, so that nothing else changes with it: no other row's
+///    projection, no group, no claim, no count. One that is deleted gives its keys up when it is shown.
 /// 3. A successor has no siblings, and its row had none, so the journal stays as it is.
 final class StagedChanges: StagedWrites {
     enum Limits {

@@ -127,12 +127,12 @@ extension StagedKeysTests {
         if code == nil { #expect(try objects(node, entity) == (wasStaged ? 2 : 1)) }
     }
 
-    @Test("Of a row that came to be eclipsed before it was deleted nothing is left of that")
-    func eclipsedMeanwhile() throws {
-        let (stranger, ids) = try stranger("Product", isEarlier: true)
+    /// Saves, applies what others have written once so many parts are done, and closes the store
+    /// before anything else is done.
+    private func saveClosing(
+        _ request: SaveRequest, afterParts parts: Int, meanwhile log: [EncodedTransaction]
+    ) throws -> CoordinatorError.Code? {
         let coordinator = node.coordinator
-        let request = try deletes(node, ids)
-        // Once that is applied the store is closed before anything else is done.
         let closed = DispatchSemaphore(value: 0)
         let observation = coordinator.observeCommits { [weak coordinator] notice in
             guard !notice.isLocal, let coordinator else { return }
@@ -145,16 +145,71 @@ extension StagedKeysTests {
             closing.wait()
         }
         let code = try node.code {
-            _ = try BetweenParts.run(coordinator, parts: 9) {
+            _ = try BetweenParts.run(coordinator, parts: parts) {
                 try coordinator.save(request)
             } meanwhile: {
-                _ = try coordinator.apply(stranger.transactions)
+                _ = try coordinator.apply(log)
                 closed.wait()
             }
         }
         observation.cancel()
-        #expect(code == .notWritable)
         try node.open()
+        return code
+    }
+
+    @Test(
+        "A row that another node brings back meanwhile finds its key taken",
+        arguments: [("Product", false), ("Product", true), ("Sheet", true), ("Crate", false)],
+        moments)
+    func backMeanwhile(of kind: (entity: String, isTakenEarlier: Bool), parts: Int) throws {
+        let entity = kind.entity
+        let (stranger, ids) = try stranger(entity, isEarlier: kind.isTakenEarlier)
+        try other.update(ids[10], ["state": .string("changed")])
+        let log = (kind.isTakenEarlier ? stranger.transactions : []) + other.transactions.suffix(1)
+        let coordinator = node.coordinator
+        let request = try deletes(node, ids)
+        let code = try node.code {
+            _ = try BetweenParts.run(coordinator, parts: parts) {
+                try coordinator.save(request)
+            } meanwhile: {
+                _ = try? node.insert(entity, ["code": .string("key 11")])
+                let rejected = try coordinator.apply(log).rejected
+                #expect(rejected.isEmpty)
+                let report = try coordinator.verify()
+                #expect(report.isOK)
+            }
+        }
+        node.finishStaging()
+        #expect(code == nil || code == .mergeConflict, "\(code)")
+        #expect(try coordinator.verify().isOK)
+        try node.expectNothingStaged()
+        try other.take(from: stranger)
+        try checkEqual()
+    }
+
+    @Test(
+        "The same, and the store is closed before it is put away", arguments: [false, true],
+        [17, 20, 23])
+    func backAndClosed(isTakenEarlier: Bool, parts: Int) throws {
+        let (stranger, ids) = try stranger("Product", isEarlier: isTakenEarlier)
+        try other.update(ids[10], ["state": .string("changed")])
+        let log = (isTakenEarlier ? stranger.transactions : []) + other.transactions.suffix(1)
+        let code = try saveClosing(try deletes(node, ids), afterParts: parts, meanwhile: log)
+        #expect(code == nil)
+        #expect(node.coordinator.hasFinishedStaging)
+        #expect(try node.coordinator.verify().isOK)
+        try node.expectNothingStaged()
+        try other.take(from: stranger)
+        try checkEqual()
+        #expect(try objects(node, "Product") == 1)
+    }
+
+    @Test("Of a row that came to be eclipsed before it was deleted nothing is left of that")
+    func eclipsedMeanwhile() throws {
+        let (stranger, ids) = try stranger("Product", isEarlier: true)
+        let code = try saveClosing(
+            try deletes(node, ids), afterParts: 9, meanwhile: stranger.transactions)
+        #expect(code == .notWritable)
         #expect(node.coordinator.hasFinishedStaging)
         #expect(try node.coordinator.verify().isOK)
         #expect(node.coordinator.tombstoneCount == 0)

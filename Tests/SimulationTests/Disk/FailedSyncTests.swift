@@ -1,11 +1,13 @@
 // A system that failed to sync a file forgets what it had to write: it shows the bytes to every
 // process, and later syncs succeed, but the power takes them. Does a store outlive that?
 
-import Coordinator
 import Merge
 import Replication
 import Simulation
+import Synchronization
 import Testing
+
+@testable import Coordinator
 
 @Suite("A failed sync and a power loss after it")
 struct FailedSyncTests {
@@ -70,8 +72,10 @@ struct FailedSyncTests {
         }
     }
 
-    @Test("What was written back and not synced is not believed once a sync of the file has failed")
-    func halfWrittenBack() throws {
+    @Test(
+        "What was written back and not synced is not believed once a sync of the file has failed",
+        arguments: [false, true])
+    func halfWrittenBack(isClosing: Bool) throws {
         let foreign = try DiskScript.foreignTransactions(4)
         var failures = 0
         for struck in 0..<80 as Range<UInt64> {
@@ -84,7 +88,9 @@ struct FailedSyncTests {
             }
             script.disk.arm(.syncError, afterOperations: struck)
             do {
-                for transaction in foreign { _ = try coordinator.apply([transaction]) }
+                for transaction in foreign {
+                    try apply(transaction, to: coordinator, isClosing: isClosing)
+                }
             } catch { failures += 1 }
             script.disk.disarm()
             coordinator.close()
@@ -93,6 +99,27 @@ struct FailedSyncTests {
             #expect(throws: Never.self, "sync after \(struck)") { try script.check() }
         }
         #expect(failures > 5)
+    }
+
+    /// - Parameter isClosing: whether who hears of a failure closes the store at once, before the
+    ///   writer has ended what it does after one.
+    private func apply(
+        _ transaction: EncodedTransaction, to coordinator: PersistentStoreCoordinator,
+        isClosing: Bool
+    ) throws {
+        guard isClosing else {
+            _ = try coordinator.apply([transaction])
+            return
+        }
+        let writer = try #require(coordinator.writer)
+        let failure = Mutex<(any Error)?>(nil)
+        writer.runBlocking(
+            .apply([transaction]) { result in
+                guard case .failure(let error) = result else { return }
+                writer.stop(CoordinatorError(.notWritable, "The store was closed."))
+                failure.withLock { $0 = error }
+            })
+        if let failure = failure.withLock(\.self) { throw failure }
     }
 
     @Test("Whichever sync fails, and whenever the power goes then, nothing acknowledged is lost")
