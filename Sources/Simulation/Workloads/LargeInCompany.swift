@@ -8,6 +8,8 @@ internal import Replication
 enum LargeInCompany {
     /// Above so many objects there is no more to come.
     static let crowd = 40
+    /// So many are deleted and put away before somebody comes between.
+    private static let few = 6
 
     /// The saves, to be made together; none where the model has nothing for it.
     static func requests(_ session: WorkloadSession) -> [SaveRequest] {
@@ -80,7 +82,8 @@ enum LargeInCompany {
             session.hasMixedChanges
             ? insert(into: &large, besides: rows, of: entity, session, &generator) : []
         var requests = [large.request(&generator)]
-        for _ in 0..<rows.count + generator.number(below: rows.count) {
+        let writing = session.hasFreedKeys ? rows.count : 0
+        for _ in 0..<writing + rows.count + generator.number(below: rows.count) {
             var composer = SaveComposer(session)
             if session.hasFreedKeys, generator.chance(in: 3),
                 takeKeys(of: rows, deletedBy: large.operations, in: &composer, session, &generator)
@@ -118,18 +121,20 @@ enum LargeInCompany {
         return requests
     }
 
-    /// Deletes of nearly all that has unique keys of its own, and saves behind them that take these.
+    /// Deletes of nearly all that has unique keys of its own, and saves behind them that take these;
+    /// inserts where there is too little to be put away in several parts.
     private static func freedKeys(
         of entity: ManagedObjectModel.Entity, _ session: WorkloadSession,
         _ generator: inout SeededGenerator
     ) -> [SaveRequest] {
         let rows = session.rows(entity, &generator)
-        guard rows.count > 2 else { return [] }
+        guard rows.count > few else { return keys(of: entity, session, &generator) }
         var large = SaveComposer(session)
-        for row in rows.dropFirst() { large.delete(row, basis: .blind, &generator) }
+        for row in rows.dropFirst(2) { large.delete(row, basis: .blind, &generator) }
         var requests = [large.request(&generator)]
-        // They are written, and later put away, in as many parts.
-        for _ in 0..<rows.count + generator.number(below: rows.count) {
+        // They are checked, written, and later put away, in as many parts, and free from when all
+        // are shown.
+        for _ in 0..<2 * rows.count + generator.number(below: 2 * rows.count) {
             var composer = SaveComposer(session)
             _ = takeKeys(
                 of: rows, deletedBy: large.operations, in: &composer, session, &generator)
