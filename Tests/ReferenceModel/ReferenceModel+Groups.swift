@@ -164,7 +164,9 @@ extension ReferenceModel {
                 return (id, any.winner, isSame ? member.registers[name]?.raw : nil)
             }
             guard isSame, let register = member.registers[name] else { return nil }
-            if register.winner.isWhole, !register.winner.assigned.contains(name) { return nil }
+            if register.winner.isWhole, !isAssigned(name, of: entity, in: register.winner) {
+                return nil
+            }
             return (id, register.winner, register.raw)
         }
         let best = candidates.min { left, right in
@@ -178,6 +180,16 @@ extension ReferenceModel {
         rows[row]?.registers[name]?.winner = best.write
         rows[row]?.registers[name]?.raw = raw
         rows[row]?.registers[name]?.shown = raw
+    }
+
+    /// Whether a write of a whole row counts as having assigned a value: who wrote it by a model
+    /// without unique keys is taken at what is not null, for nobody kept what it assigned.
+    private func isAssigned(
+        _ name: String, of entity: ManagedObjectModel.Entity, in write: ReferenceWrite
+    ) -> Bool {
+        let writers = models[write.modelHash]?.entity(named: entity.name) ?? entity
+        if !writers.uniquenessConstraints.isEmpty { return write.assigned.contains(name) }
+        return write.values[name].map { $0 != .null } ?? false
     }
 
     /// The entity that declares a property; nil where the entity has none of that name.

@@ -24,7 +24,12 @@ extension ModelMapping {
     private struct Form: Hashable {
         let shape: Int
         let supplement: Supplement
+        /// Which of its values are null, where that says what was assigned.
+        var nulls: [Bool] = []
     }
+
+    /// A value with the name that its property has here.
+    private typealias Named = (name: String, value: PropertyValue)
 
     /// The transaction as the store's model has it, under the same name: pure, so that it comes
     /// to the same on every node of this model.
@@ -67,26 +72,42 @@ extension ModelMapping {
                 result.changes.append(moved)
                 continue
             }
-            let form = Form(
+            var form = Form(
                 shape: change.shape, supplement: Self.supplement(change.kind, entity))
-            let added = additions(form.supplement, entity, shape)
-            if positions[form] == nil {
-                positions[form] = result.shapes.count
-                result.shapes.append(try translate(shape, entity, adding: added))
-            }
-            var moved = change
-            moved.shape = positions[form] ?? 0
-            moved.values = []
-            for (name, value) in zip(shape.assigned + shape.carried, change.values) {
+            // A row that one writes who has the other model says nothing of what was assigned, and
+            // a value of an insertion counts as assigned then where it is not null.
+            let isUntold =
+                entity.isNewlyUnique && (change.kind == .insert || change.kind == .revival)
+            if isUntold { form.nulls = change.values.map(\.isNull) }
+            var assigned: [Named] = []
+            var carried: [Named] = []
+            for (index, (name, value)) in zip(shape.assigned + shape.carried, change.values)
+                .enumerated()
+            {
                 guard let here = entity.names[name] else {
                     park(shape.entity, name)
                     continue
                 }
                 let position = entity.target.position(of: here)
                 let standIn = value.isNull ? position.flatMap { entity.substitutes[$0] } : nil
-                moved.values.append(standIn ?? value)
+                if isUntold ? !value.isNull : index < shape.assigned.count {
+                    assigned.append((here, standIn ?? value))
+                } else {
+                    carried.append((here, standIn ?? value))
+                }
             }
-            moved.values += added.map(\.value)
+            carried += additions(form.supplement, entity, shape)
+            if positions[form] == nil {
+                positions[form] = result.shapes.count
+                try check(shape, entity)
+                result.shapes.append(
+                    ChangeShape(
+                        entity: entity.target.name, assigned: assigned.map(\.name),
+                        carried: carried.map(\.name)))
+            }
+            var moved = change
+            moved.shape = positions[form] ?? 0
+            moved.values = (assigned + carried).map(\.value)
             result.changes.append(moved)
         }
         return (result, parked)
@@ -117,10 +138,10 @@ extension ModelMapping {
     /// not permitted here; by position.
     private func additions(
         _ supplement: Supplement, _ entity: Entity, _ shape: ChangeShape
-    ) -> [(name: String, value: PropertyValue)] {
+    ) -> [Named] {
         guard supplement != .nothing else { return [] }
         let listed = Set((shape.assigned + shape.carried).compactMap { entity.names[$0] })
-        var result: [(name: String, value: PropertyValue)] = []
+        var result: [Named] = []
         for (position, property) in entity.target.properties.enumerated()
         where !listed.contains(property.name) {
             guard let value = entity.absent[position] ?? entity.substitutes[position] else {
@@ -132,16 +153,10 @@ extension ModelMapping {
         return result
     }
 
-    private func translate(
-        _ shape: ChangeShape, _ entity: Entity,
-        adding added: [(name: String, value: PropertyValue)]
-    ) throws -> ChangeShape {
+    private func check(_ shape: ChangeShape, _ entity: Entity) throws {
         for name in shape.assigned + shape.carried where !entity.sourceNames.contains(name) {
             throw TranslationFailure(
                 reason: "\(shape.entity) has no property \(name) in the model that it names.")
         }
-        return ChangeShape(
-            entity: entity.target.name, assigned: shape.assigned.compactMap { entity.names[$0] },
-            carried: shape.carried.compactMap { entity.names[$0] } + added.map(\.name))
     }
 }

@@ -20,6 +20,9 @@ struct ModelMapping: Sendable {
         let substitutes: [Int: PropertyValue]
         /// The other model's policies, at the positions here.
         let policies: EntityPolicies
+        /// Whether it has uniqueness constraints here, and none in the other model: rows keep what was
+        /// assigned only where it has.
+        let isNewlyUnique: Bool
     }
 
     /// By the name in the other model.
@@ -95,7 +98,9 @@ struct ModelMapping: Sendable {
         return Entity(
             target: target, names: names, sourceNames: Set(source.properties.map(\.name)),
             absent: absent, substitutes: substitutes,
-            policies: EntityPolicies(entity: source.policies.entity, properties: policies))
+            policies: EntityPolicies(entity: source.policies.entity, properties: policies),
+            isNewlyUnique: source.uniquenessConstraints.isEmpty
+                && !target.uniquenessConstraints.isEmpty)
     }
 
     private static func link(

@@ -91,6 +91,34 @@ struct MixedModelGroupTests {
         }
     }
 
+    @Test(
+        "Of what was written before there were unique keys nobody knows what was assigned",
+        arguments: [MergePolicyChoice.storeTrump, .objectTrump], [false, true])
+    func newlyUnique(_ policy: MergePolicyChoice, isEarlier: Bool) throws {
+        let second = try model(policy)
+        let first = try MigrationModels.model(
+            EntityDescription(
+                "Badge", mergePolicy: policy.policy,
+                attributes: [
+                    AttributeDescription("name", .string), AttributeDescription("size", .integer64),
+                ]))
+        let nodes = try (1...3).map { try EngineNode(first, node: $0) }
+        try nodes[2].migrate(to: second)
+        let values: [String: PropertyValue] = ["name": .string("n"), "size": .null]
+        if isEarlier { _ = try nodes[0].insert("Badge", values) }
+        _ = try nodes[2].insert("Badge", ["name": .string("n"), "size": .integer(7)])
+        if !isEarlier { _ = try nodes[0].insert("Badge", values) }
+        // One applies it where there are unique keys already, the others have written it before.
+        try nodes[2].take(from: nodes[0])
+        try nodes[1].take(from: nodes[0])
+        for node in nodes[..<2] { try node.migrate(to: second) }
+        try exchange(nodes[0], nodes[1], nodes[2])
+        for node in nodes {
+            let badges = try node.coordinator.read { try $0.fetch(FetchRequest("Badge")) }
+            #expect(badges.map { $0.values[1] } == [.integer(7)])
+        }
+    }
+
     // MARK: References that a group shows
 
     private func held(_ policy: MergePolicyChoice) throws -> ManagedObjectModel {

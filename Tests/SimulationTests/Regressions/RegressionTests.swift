@@ -819,6 +819,18 @@ struct RegressionTests {
                 Law 8, by the plan. Both nodes of a cluster had been copied, and their own stores, opened \
                 again beside a copy, vouched for each other as if all others were lost.
                 """),
+        Case(
+            seed: 830_000_457, hasUniqueKeys: true, hasChanges: true, hasGroupsOfOne: true,
+            hasJoins: true, hasLargeChanges: true, hasCounts: true, hasConsumersToBackups: true,
+            hasReturns: true, hasDemanded: true, hasMixedChanges: true, hasLargeLinks: true,
+            hasFreedKeys: true,
+            lesson: """
+                Law 1, the product's. An entity got unique keys with the next model. What a save of \
+                before had assigned was known to a node that applied it with that model, and not to \
+                one that had written it before; where two rows came to be one, the one counted a \
+                null as said by somebody and the other did not. Now nobody does: of an insertion \
+                written without unique keys what is not null counts as assigned.
+                """),
     ]
 
     @Test("runs without a violation", arguments: cases)
