@@ -18,6 +18,8 @@ struct EffectInterpreter {
     /// Reads of the log are made here, so that the loop never waits for the disk.
     let readQueue: DispatchQueue
     let transfers: StoreTransfers
+    /// When parts of this store's copies are given.
+    var pace: TransferPace
 
     /// Peers that the last frame for them did not reach, because no connection was up.
     private(set) var unreached: Set<NodeID> = []
@@ -32,10 +34,11 @@ struct EffectInterpreter {
     init(
         transport: any Transport, coordinator: PersistentStoreCoordinator,
         handover: HandoverQueue, counters: NodeCounters, logger: Logger, readQueue: DispatchQueue,
-        transfers: StoreTransfers, plan: MeshPlan, double: DoubleWatch
+        transfers: StoreTransfers, pace: TransferPace, plan: MeshPlan, double: DoubleWatch
     ) {
         self.double = double
         self.transfers = transfers
+        self.pace = pace
         self.transport = transport
         self.coordinator = coordinator
         self.handover = handover
@@ -80,7 +83,8 @@ struct EffectInterpreter {
                 double.note(later: incarnation, now: MonotonicClock.milliseconds)
             case .readTransfer(let id, let number, let offset, let byteLimit, let node, let vector):
                 transfers.read(
-                    id, number, from: offset, byteLimit: byteLimit, for: node, covering: vector)
+                    id, number, from: offset, byteLimit: byteLimit, for: node, covering: vector,
+                    after: pace.delay(for: byteLimit, at: MonotonicClock.milliseconds))
             case .takeTransfer(let copy, let donor, let offset, let bytes):
                 transfers.take(copy, donor: donor, offset: offset, bytes: bytes)
             case .installTransfer: transfers.check()

@@ -12,6 +12,7 @@ extension NodeConfiguration {
             group, path: "mesh", origin: file,
             known: [
                 "publish", "exchange", "advertise", "source", "secretKeyFile", "insecure", "peers",
+                "transferBytesPerSecond",
             ],
             outside: outside)
         if group == nil, try reader.optional("publish") == nil,
@@ -31,6 +32,9 @@ extension NodeConfiguration {
             mesh.secretKeyFile = try path(secretKeyFile, file: file)
         }
         if let insecure = try reader.optional("insecure") { mesh.insecure = try insecure.boolean() }
+        if let bytes = try reader.optional("transferBytesPerSecond") {
+            mesh.transferBytesPerSecond = UInt64(try bytes.integer(0...(1 << 40)))
+        }
         try readAdvertised(reader.group("advertise"), file: file, outside: outside, into: &mesh)
         if let peers = try list(
             reader, "peers", form: "[{node: 2, publish: ..., exchange: ...}]")

@@ -134,6 +134,7 @@ extension NodeConfiguration {
             "http.tls.certificate", "http.tls.key",
             "mesh.publish", "mesh.exchange", "mesh.source", "mesh.secretKeyFile", "mesh.insecure",
             "mesh.peers", "mesh.advertise.publish", "mesh.advertise.exchange",
+            "mesh.transferBytesPerSecond",
             "history.keep", "history.maximumBytes", "journal.maximumRecords",
         ]
         let known = keys.map(SettingsReader.variable)

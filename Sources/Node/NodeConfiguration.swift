@@ -4,6 +4,7 @@
 
 public import Coordinator
 public import Merge
+internal import Replication
 
 /// The settings of a node.
 public struct NodeConfiguration: Hashable, Sendable {
@@ -75,6 +76,9 @@ public struct NodeConfiguration: Hashable, Sendable {
         public var secretKeyFile: String?
         /// Whether addresses off loopback may be bound without keys; by default not.
         public var insecure = false
+        /// The most that this node, while it is saved to, gives of copies of its store in a
+        /// second, in bytes; 0 for no bound.
+        public var transferBytesPerSecond: UInt64 = Limits().transferBytesPerSecond
         /// The peers to begin with; later the membership is replicated data.
         public var peers: [MeshPeer] = []
 

@@ -116,6 +116,7 @@ final class NodeLoop {
             transport: transport, coordinator: coordinator, handover: shared.handover,
             counters: shared.counters, logger: logger, readQueue: queues.reading,
             transfers: transfers,
+            pace: TransferPace(bytesPerSecond: limits.transferBytesPerSecond),
             plan: MeshPlan(node: coordinator.node, configured: peers, withdrawn: withdrawn),
             double: DoubleWatch(beganAt: beganAt, isStoreOwn: coordinator.recovery == .none))
     }
@@ -189,6 +190,7 @@ final class NodeLoop {
             switch event {
             case .committed(let transactions, let committed):
                 adopt(committed)
+                if !transactions.isEmpty { interpreter.pace.noteSave(at: now) }
                 shared.counters.countGroup(transactions.count)
                 try feed(.committed(transactions, state: standing(committed), now: now))
             case .applied(let applied, let rejected):

@@ -311,6 +311,9 @@ public struct NodeProcess: Sendable {
             return try NodeService(coordinator: coordinator, settings: settings)
         }
         settings.limits = NodeService.Settings.fitted(toFrames: transport.limits.frameBytes)
+        if let mesh = configuration.mesh {
+            settings.limits.transferBytesPerSecond = mesh.transferBytesPerSecond
+        }
         return try NodeService(coordinator: coordinator, settings: settings) {
             let transport = try ZeroMQTransport(transport)
             try transport.testThatStrangersAreRefused()

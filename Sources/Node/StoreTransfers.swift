@@ -62,14 +62,17 @@ struct StoreTransfers: Sendable {
         }
     }
 
+    /// Reads a part of this store's copy.
+    ///
+    /// - Parameter delay: how long to wait before, in milliseconds.
     func read(
         _ id: UInt64, _ number: UInt64, from offset: UInt64, byteLimit: Int, for node: NodeID,
-        covering vector: VersionVector
+        covering vector: VersionVector, after delay: UInt64
     ) {
         let handover = handover
         let logger = logger
         let outgoing = outgoing
-        givingQueue.async {
+        givingQueue.asyncAfter(deadline: .now() + .milliseconds(Int(clamping: delay))) {
             do {
                 let part = try outgoing.read(
                     number, from: offset, byteLimit: byteLimit, for: node, covering: vector)

@@ -71,9 +71,12 @@ public struct Limits: Hashable, Sendable {
     /// The longest part of a copy: what a joiner and its donor have of it in memory. It must fit a
     /// frame.
     public var transferPartBytes = 1024 * 1024
+    /// The most that a node which is saved to gives of its copies in a second, to all takers
+    /// together; 0 for no bound. The shell's to keep: fewer saves meet what is drawn out.
+    public var transferBytesPerSecond: UInt64 = 10 * 1024 * 1024
     /// How long the first part of a copy may take: the donor has to make the copy, at the speed of
-    /// its disk: 20 GB at 100 MB a second.
-    public var transferTimeoutMilliseconds: UInt64 = 200_000
+    /// its disk: 20 GB at 80 MB a second.
+    public var transferTimeoutMilliseconds: UInt64 = 250_000
     /// How long a donor may give nothing, or be gone, before another is asked. It is asked again
     /// for a part after ``pullTimeoutMaximumMilliseconds``.
     public var transferPatienceMilliseconds: UInt64 = 60_000

@@ -66,6 +66,19 @@ import Testing
         #expect(read.history.maximumRecords == 10)
     }
 
+    @Test("How fast copies are given has a default, and is read from the environment")
+    func transferRate() throws {
+        let name = "TRIBUTARY_MESH_TRANSFER_BYTES_PER_SECOND"
+        let plain = try NodeConfiguration.parse(Self.whole, file: "n.yaml")
+        #expect(plain.mesh?.transferBytesPerSecond == 10 << 20)
+        let read = try NodeConfiguration.parse(
+            Self.whole, file: "n.yaml", environment: [name: "0"])
+        #expect(read.mesh?.transferBytesPerSecond == 0)
+        #expect(
+            Self.error(Self.whole, environment: [name: "fast"])
+                .contains("mesh.transferBytesPerSecond"))
+    }
+
     @Test(
         "A limit of history that makes no sense is refused by its name",
         arguments: [
