@@ -171,6 +171,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "Merge", "Coordinator", "Replication", "Node", "LinkProxy", "CZeroMQ",
+                "ReferenceModel",
             ], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

@@ -80,6 +80,7 @@ extension EndToEnd.CopiedStoreTests {
             ]).uri("@x")
             try await cluster.waitForVouching()
             let load = try MixedLoad(on: cluster.nodes, shared, seed: 81)
+            let reader = try MixedReader(on: cluster.nodes, seed: 81)
             var copied: Int64 = 0
             do {
                 try await waitForSaves(30, of: load, by: node)
@@ -90,9 +91,11 @@ extension EndToEnd.CopiedStoreTests {
                 try await waitForSaves(80, of: load, by: node)
             } catch {
                 _ = await load.stop()
+                _ = await reader.stop()
                 throw error
             }
             let outcome = await load.stop()
+            let heard = await reader.stop()
             #expect(outcome.surprises == [])
             try await cluster.waitForConvergence()
             let before = try await node.status()
@@ -144,7 +147,7 @@ extension EndToEnd.CopiedStoreTests {
             let last = try await node.expect("GET", "/v1/saves/once-after").text("transaction")
             let actor = try #require(NodeHistory.parts(of: last)?.actor)
             #expect(before.vector("vector")[actor] == nil && actor != own, "\(last) is used again")
-            try await ClusterInvariants.expect(cluster, outcome.acknowledged)
+            try await ClusterInvariants.expect(cluster, outcome.acknowledged, heard: heard)
             for node in cluster.nodes {
                 let objects = try await node.objects("Latest")
                 let names = objects.map { $0.value("name") }

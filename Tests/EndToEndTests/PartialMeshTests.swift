@@ -26,6 +26,7 @@ extension EndToEnd.PartialMeshTests {
             let shared = try await SharedRows.insert(in: cluster)
             let contested = try await insertContested(cluster)
             let load = try MixedLoad(on: ends, shared, seed: isStalled ? 72 : 71)
+            let reader = try MixedReader(on: cluster.nodes, seed: isStalled ? 72 : 71)
             do {
                 try await waitForSaves(30, of: load, by: ends)
                 // Without the middle they go on, each with what it has.
@@ -42,13 +43,15 @@ extension EndToEnd.PartialMeshTests {
                 try await waitForSaves(120, of: load, by: ends)
             } catch {
                 _ = await load.stop()
+                _ = await reader.stop()
                 throw error
             }
             let outcome = await load.stop()
+            let heard = await reader.stop()
             #expect(outcome.surprises == [])
 
             try await ClusterInvariants.expect(
-                cluster, outcome.acknowledged, timeout: .seconds(90))
+                cluster, outcome.acknowledged, heard: heard, timeout: .seconds(90))
             try await expectEqualConflicts(cluster)
             try await expectStrangers(cluster)
 

@@ -83,15 +83,17 @@ extension EndToEnd.ClockTests {
             var records: [SaveRecord] = []
             let shared = try await SharedRows.insert(in: cluster, perEntity: 2)
             let load = try MixedLoad(on: cluster.nodes, shared, seed: 51)
+            let reader = try MixedReader(on: cluster.nodes, seed: 51)
             try await waitUntil {
-                "all have saved"
+                "all have saved, and were read"
             } _: {
-                load.outcome.acknowledged.count > 90
+                load.outcome.acknowledged.count > 90 && reader.hasReadEnough
             }
             let outcome = await load.stop()
+            let heard = await reader.stop()
             #expect(outcome.surprises == [])
             records += outcome.acknowledged
-            try await ClusterInvariants.expect(cluster, records)
+            try await ClusterInvariants.expect(cluster, records, heard: heard)
             for node in cluster.nodes { #expect(try await held(by: node) == []) }
             // It was ahead indeed, and the others know.
             let offset = try #require(

@@ -12,6 +12,9 @@ import Testing
 ///    each node's own, for of what is over each has witnessed other things.
 /// 5. A conflict that is open on one node is open on all, or was closed there by no transaction:
 ///    each learns in its own time that all its sides are stable.
+/// 6. What was read meanwhile is what the oracle computes from the set of saves at the reading's own
+///    vector, a pinned generation was the same both times it was read, and the contents and the
+///    unresolved conflicts of every node are those that the oracle computes from all saves.
 struct ClusterInvariants {
     let cluster: TestCluster
     /// Saves that were acknowledged.
@@ -24,18 +27,27 @@ struct ClusterInvariants {
         var visibleCount = 0
         var overwrittenCount = 0
         var journalledCount = 0
+        /// Readings that were compared with the oracle: those made meanwhile, those of pinned
+        /// generations, and those of the final contents.
+        var readingCount = 0
+        var pinCount = 0
+        var finalCount = 0
 
         var description: String {
             "\(transactionCount) transactions, \(acknowledgedCount) acknowledged saves, writes by "
                 + "all nodes' word: \(visibleCount) visible, \(overwrittenCount) overwritten, "
-                + "\(journalledCount) in the journal"
+                + "\(journalledCount) in the journal; compared with the oracle: \(readingCount) "
+                + "readings, \(pinCount) pins read twice, \(finalCount) readings at the end"
         }
     }
 
     /// Waits for convergence and checks everything.
+    ///
+    /// - Parameter heard: what a reader was answered before.
     @discardableResult
     static func expect(
-        _ cluster: TestCluster, _ records: [SaveRecord], timeout: Duration = .seconds(60),
+        _ cluster: TestCluster, _ records: [SaveRecord],
+        heard: MixedReader.Outcome = MixedReader.Outcome(), timeout: Duration = .seconds(60),
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> Summary {
         try await cluster.waitForConvergence(timeout: timeout)
@@ -55,6 +67,10 @@ struct ClusterInvariants {
             journals.append(journal)
         }
         invariants.expectSameConflicts(journals, sourceLocation)
+        #expect(heard.surprises == [], sourceLocation: sourceLocation)
+        summary.finalCount = try await invariants.expectOracle(heard, sourceLocation)
+        summary.readingCount = heard.readings.elements.count
+        summary.pinCount = heard.pins.elements.count
         return summary
     }
 

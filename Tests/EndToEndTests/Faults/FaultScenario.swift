@@ -11,8 +11,8 @@ struct FaultScenario {
     /// Rounds of a scenario, more of them in a soak.
     static func rounds(_ count: Int) -> Int { isSoak ? count * 10 : count }
 
-    /// Lets writers write on all nodes while something happens; then mends everything and checks
-    /// the invariants.
+    /// Lets writers write on all nodes, and a reader read, while something happens; then mends
+    /// everything and checks the invariants.
     ///
     /// - Parameters:
     ///   - size: how many nodes.
@@ -28,26 +28,29 @@ struct FaultScenario {
         try await TestCluster.with(nodes: size) { cluster in
             let shared = try await SharedRows.insert(in: cluster)
             let load = try MixedLoad(on: cluster.nodes, shared, seed: seed)
+            let reader = try MixedReader(on: cluster.nodes, seed: seed)
             var generator = SeededGenerator(seed: seed)
             do {
                 try await body(cluster, &generator)
+                try await waitUntil {
+                    "enough was saved and read"
+                } _: {
+                    load.outcome.acknowledged.count > 20 * size && reader.hasReadEnough
+                }
             } catch {
                 _ = await load.stop()
+                _ = await reader.stop()
                 throw error
-            }
-            try await waitUntil {
-                "enough was saved"
-            } _: {
-                load.outcome.acknowledged.count > 20 * size
             }
             let outcome = await load.stop()
             await cluster.heal()
+            let heard = await reader.stop()
             try await mend(cluster)
             #expect(outcome.surprises == [], sourceLocation: sourceLocation)
             #expect(outcome.acknowledged.count > 20 * size, sourceLocation: sourceLocation)
             // What a fault has delayed may have to wait for timers that had grown.
             let summary = try await ClusterInvariants.expect(
-                cluster, outcome.acknowledged, timeout: .seconds(90),
+                cluster, outcome.acknowledged, heard: heard, timeout: .seconds(90),
                 sourceLocation: sourceLocation)
             MachineAbilities.report("\(name): \(summary)")
         }

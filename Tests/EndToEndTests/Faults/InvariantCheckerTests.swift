@@ -46,6 +46,29 @@ extension EndToEnd.InvariantCheckerTests {
         }
     }
 
+    @Test("it finds a reading and a pin that the oracle contradicts")
+    func findsWrongReadings() async throws {
+        try await TestCluster.with(nodes: 2) { cluster in
+            try await cluster.node(1).save([TestModel.insert("Latest", ["name": "one"])])
+            let answer = try await cluster.node(1).expect(
+                "POST", "/v1/fetch", Reading.question("Latest"))
+            let right = try #require(Reading(node: 1, entity: "Latest", answer))
+            let wrong = Reading(
+                node: 1, entity: "Latest", vector: right.vector, content: .objects([]))
+            try await cluster.node(2).save([TestModel.insert("Latest", ["name": "two"])])
+            func expect(_ reading: Reading, pinned: Reading) async throws {
+                var heard = MixedReader.Outcome()
+                heard.readings.append(reading)
+                heard.pins.append(
+                    PinnedReading(vector: right.vector, first: right, second: pinned))
+                try await ClusterInvariants.expect(cluster, [], heard: heard)
+            }
+            try await expect(right, pinned: right)
+            await withKnownIssue { try await expect(wrong, pinned: right) }
+            await withKnownIssue { try await expect(right, pinned: wrong) }
+        }
+    }
+
     @Test("it tells writes that are seen, overwritten, journalled and lost apart")
     func tellsFates() {
         func write(_ dot: String, seen: JSONObject, _ kind: String, _ values: JSONObject)

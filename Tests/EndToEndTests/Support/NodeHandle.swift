@@ -161,7 +161,7 @@ final class NodeHandle: Sendable {
 
     /// The conflicts that nobody has resolved, lowest ID first.
     func unresolvedConflicts() async throws -> [JSONObject] {
-        let answer = try await expect("GET", "/v1/conflicts?state=unresolved&limit=1000")
+        let answer = try await expect("GET", "/v1/conflicts?state=unresolved&limit=10000")
         return (answer["conflicts"]?.array ?? []).compactMap(\.object)
             .sorted { $0.text("id") < $1.text("id") }
     }
