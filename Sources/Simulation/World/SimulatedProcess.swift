@@ -17,7 +17,7 @@ final class SimulatedProcess {
     /// How many faults had struck the disk before it began.
     let faultsBefore: UInt64
     /// How many writes the disk had refused before it began, for it was full.
-    private let refusalsBefore: UInt64
+    let refusalsBefore: UInt64
     /// How many syncs of the disk had failed before it began.
     let failedSyncsBefore: UInt64
     let coordinator: PersistentStoreCoordinator
@@ -28,7 +28,7 @@ final class SimulatedProcess {
     unowned let world: World
     private(set) var replicator: Replicator
     var generator: SeededGenerator
-    private let mailbox = Mailbox()
+    let mailbox = Mailbox()
     let outgoing: OutgoingTransfer
     let incoming: IncomingTransfer
     private var observation: CommitObservation?
@@ -62,7 +62,7 @@ final class SimulatedProcess {
     private var heldDots: [Dot] = []
     /// How many pulls there had been when transactions began to wait for others.
     private var pullsAtGap: UInt64?
-    private var pins: [Int: (pin: GenerationPin, reading: Reading, since: UInt64)] = [:]
+    var pins: [Int: (pin: GenerationPin, reading: Reading, since: UInt64)] = [:]
 
     private struct EarlyRead {
         var id: UInt64
@@ -72,7 +72,7 @@ final class SimulatedProcess {
     }
 
     /// What the writer's queue tells; Sendable because the coordinator's closures are.
-    private final class Mailbox: Sendable {
+    final class Mailbox: Sendable {
         let notices = Mutex<[CommitNotice]>([])
         let stopped = Mutex<CoordinatorError?>(nil)
     }
@@ -503,7 +503,7 @@ final class SimulatedProcess {
         return result
     }
 
-    private func takeCommits() {
+    func takeCommits() {
         let notices = mailbox.notices.withLock { notices in
             defer { notices = [] }
             return notices
@@ -656,238 +656,6 @@ final class SimulatedProcess {
                     id: read.id, transactions: read.transactions, reachedEnd: read.reachedEnd,
                     now: world.milliseconds))
         }
-    }
-
-    // MARK: Clients
-
-    /// Saves as one group; nil for each that was refused or whose outcome is unknown.
-    func save(_ requests: [SaveRequest]) -> [SaveResult?] {
-        var tagged = requests
-        for place in tagged.indices where tagged[place].author == nil {
-            machine.memory.saves += 1
-            tagged[place].author = "n\(machine.number + 1).\(machine.memory.saves)"
-        }
-        var results: [Result<SaveResult, any Error>] = []
-        let before = state.vector[actor]
-        _ = run { coordinator in results = coordinator.saveTogether(tagged) }
-        for (save, result) in zip(tagged, results) { tell(save, result, after: before) }
-        let failed = results.filter { if case .failure = $0 { true } else { false } }.count
-        if isAlive, failed > 0, failed < results.count { met(.saveOfGroupFailed) }
-        return results.map { try? $0.get() }
-    }
-
-    private func tell(
-        _ save: SaveRequest, _ result: Result<SaveResult, any Error>, after known: UInt64
-    ) {
-        switch result {
-        case .success(let result):
-            // Also where the machine died right after: the answer may have gone out before.
-            world.statistics.saves += 1
-            if machine.wasFull, isAlive {
-                machine.wasFull = false
-                met(.diskFullRecovered)
-            }
-            observe { .acknowledged(node: $0, save: save, result: result) }
-            guard isFenced, let dot = result.transaction, dot.actor == actor, dot.sequence > known
-            else { return }
-            world.violate(
-                2,
-                "\(Telling.node(machine.number)) acknowledged \(dot): expected refused, for it "
-                    + "knows that it is a member no more")
-        case .failure(let error):
-            let error = error as? CoordinatorError ?? CoordinatorError(.inputOutput, "\(error)")
-            if !isAlive || error.code == .outcomeUnknown {
-                world.statistics.unknowns += 1
-                met(.outcomeUnknown)
-                if save.saveID != nil { machine.memory.unanswered.append(save) }
-                observe { .unknown(node: $0, save: save, error: error) }
-            } else {
-                world.statistics.refusals += 1
-                switch error.code {
-                case .recovering: met(.savingHeldBack)
-                case .clockDrift: met(.clockDriftRefused)
-                case .mergeConflict: met(.staleSaveRefused)
-                case .unresolvedConflict: met(.unresolvedSaveRefused)
-                case .memberDeparted: met(.departedSaveRefused)
-                default: break
-                }
-                // A store that is recovering may have done a save with an ID and lost it, and one
-                // with its clock off, or of a node that departed, may have done it before: its
-                // client is to try again, and has not been told that nothing was saved.
-                let isPassing = [.recovering, .clockDrift, .memberDeparted].contains(error.code)
-                if isPassing, save.saveID != nil { return }
-                observe { .refused(node: $0, save: save, error: error) }
-            }
-        }
-    }
-
-    /// Whether it knows that its node is a member no more.
-    var isFenced: Bool {
-        (isToldDeparted && !isSavingAllowed)
-            || state.membership[machine.node]?.departure != nil
-    }
-
-    /// Saves a change of membership as the product does: the first of a cluster tells of all
-    /// members there are.
-    ///
-    /// - Returns: its transaction; nil where it was refused or its outcome is unknown.
-    func change(_ change: MembershipChange) -> Dot? {
-        var changes = [change]
-        let known = try? coordinator.membership
-        if known?.isEmpty ?? true {
-            let all = [machine.node] + machine.configured
-            changes = all.map { .join($0, World.address(of: $0)) } + changes
-        }
-        let result = perform { try $0.changeMembership(changes) }
-        switch result {
-        case .success(let saved): return saved.transaction
-        case .failure(let error):
-            world.trace { "node \(self.name) does not change members: \(error)" }
-            return nil
-        }
-    }
-
-    /// Runs what saves by itself.
-    func perform<Value>(
-        _ body: (PersistentStoreCoordinator) throws -> Value
-    ) -> Result<Value, any Error> {
-        let result = Result { try body(coordinator) }
-        let dots = mailbox.notices.withLock { notices in
-            notices.filter(\.isLocal).flatMap { $0.transactions.map(\.dot) }
-        }
-        takeCommits()
-        if case .success = result, !dots.isEmpty {
-            world.statistics.saves += UInt64(dots.count)
-            observe { .performed(node: $0, dots: dots) }
-        }
-        return result
-    }
-
-    /// Reads as a client does, and observes what the client was told; nil where that failed.
-    ///
-    /// - Parameter body: notes in the reading what it gives.
-    func read<Value>(_ body: (StoreReader, inout Reading) throws -> Value) -> Value? {
-        let result = run { coordinator in
-            try coordinator.read { reader in
-                var reading = Reading(token: try reader.token, digest: try reader.digest)
-                let value = try body(reader, &reading)
-                return (value, reading)
-            }
-        }
-        guard case .success(let (value, reading)) = result else {
-            noteReadFailure(result)
-            return nil
-        }
-        world.statistics.readings += 1
-        observe { .read(node: $0, reading: reading) }
-        return value
-    }
-
-    /// Reads everything, from the newest generation or a pinned one; nil where that failed.
-    func readWhole(_ pin: GenerationPin? = nil) -> Reading? {
-        let result = run { coordinator in
-            try coordinator.read(pin) { try Reading.whole($0, coordinator.model) }
-        }
-        noteReadFailure(result)
-        guard var reading = try? result.get() else { return nil }
-        reading.pastConflicts = world.pastConflicts
-        return reading
-    }
-
-    /// Lets the store be judged by itself, unless it cannot be read.
-    func verifyAndObserve() {
-        let result = run { try $0.verify() }
-        noteReadFailure(result)
-        guard let report = try? result.get(), !report.isOK else { return }
-        let differences =
-            report.differences.isEmpty
-            ? ["its digest is not that of its rows"] : report.differences
-        for difference in differences {
-            world.violate(1, "node \(self.name) does not verify: \(difference)")
-        }
-    }
-
-    /// Makes a backup as a client asks for one; nil where that failed.
-    func backUp(to path: String) -> StoreBackup? {
-        let faults = machine.disk.faultCount
-        let result = run { try $0.backUp(to: path) }
-        if isAlive, case .failure(let error) = result {
-            world.trace { "node \(self.name) makes no backup: \(error)" }
-            let isFull = (error as? CoordinatorError)?.code == .diskFull
-            if machine.disk.faultCount == faults, !isFull {
-                world.violate(0, "node \(name) makes no backup, without a fault: \(error)")
-            }
-        }
-        world.checkDisk(of: self)
-        return try? result.get()
-    }
-
-    private func noteReadFailure(_ result: Result<some Any, any Error>) {
-        guard isAlive, case .failure = result else { return }
-        _ = succeeds(result, at: "read")
-        met(.readFailed)
-    }
-
-    /// What came of something that goes well wherever the disk does; nil where it failed, or where
-    /// the process ended over it.
-    func succeeds<Value>(_ result: Result<Value, any Error>, at what: String) -> Value? {
-        guard isAlive else { return nil }
-        switch result {
-        case .success(let value): return value
-        case .failure(let error):
-            world.trace { "node \(self.name) cannot \(what): \(error)" }
-            let disk = machine.disk
-            if disk.faultCount == faultsBefore, disk.refusalCount == refusalsBefore {
-                world.violate(
-                    0, "node \(name) cannot \(what), though its disk has no fault: \(error)")
-            }
-            return nil
-        }
-    }
-
-    func readAndObserve() {
-        guard let reading = readWhole() else { return }
-        world.statistics.readings += 1
-        observe { .read(node: $0, reading: reading) }
-    }
-
-    // MARK: Pins
-
-    /// Pins the newest generation and reads it.
-    func pin(_ number: Int) {
-        guard case .success(let pin) = run({ try $0.pinCurrentGeneration() }),
-            let reading = readWhole(pin)
-        else { return }
-        pins[number] = (pin, reading, machine.clock.monotonicMilliseconds)
-        observe { .pinned(node: $0, pin: number, reading: reading) }
-    }
-
-    /// Reads a pinned generation again, and lets it go.
-    func unpin(_ number: Int) {
-        guard isAlive, let (pin, first, since) = pins[number] else { return }
-        let result = run { coordinator in
-            try coordinator.read(pin) { try Reading.whole($0, coordinator.model) }
-        }
-        guard isAlive else { return }
-        pins[number] = nil
-        switch result {
-        case .success(let reading):
-            if state.vector != first.token.versionVector { met(.pinReadAfterMerge) }
-            observe { .pinRead(node: $0, pin: number, reading: reading) }
-        case .failure(let error as CoordinatorError) where error.code == .queryGenerationExpired:
-            met(.pinExpired)
-            let settings = machine.settings
-            // A log of the usual limit is never that long here.
-            let isDue =
-                machine.clock.monotonicMilliseconds - since > settings.pinLimitMilliseconds
-                || settings.walLimit < MachineSettings().walLimit
-            observe { .pinExpired(node: $0, pin: number, isDue: isDue) }
-        case .failure: noteReadFailure(result)
-        }
-    }
-
-    private func tendPins() {
-        run { $0.maintain() }
     }
 
     // MARK: Figures
