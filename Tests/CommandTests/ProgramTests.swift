@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import GRDB
 import Merge
 import Testing
 
@@ -191,6 +192,20 @@ struct ProgramTests {
         #expect(node.requests.count == 3)
     }
 
+    /// SQL shows what is staged, which nothing else does; so it says so.
+    private func expectStagedNote(_ path: String) async throws {
+        func mark(_ sql: String) throws {
+            let file = try DatabaseQueue(path: path)
+            try file.write { try $0.execute(sql: sql) }
+            try file.close()
+        }
+        try mark("INSERT INTO _staged (id) VALUES (1)")
+        let noted = try await program.run(["sql", "SELECT 1 AS one", "--store", path])
+        #expect(noted.exitCode == 0 && noted.output == "one\n1\n")
+        #expect(noted.errors.contains("part by part"))
+        try mark("DELETE FROM _staged")
+    }
+
     @Test("A store's file is read as a node is, and what writes is refused")
     func store() async throws {
         let folder = FileManager.default.temporaryDirectory
@@ -211,7 +226,8 @@ struct ProgramTests {
         #expect(count.output == "2\n")
         let sql = try await program.run(
             ["sql", "SELECT name FROM Person ORDER BY name", "--store", path])
-        #expect(sql.output == "name\nAda\nBob\n")
+        #expect(sql.output == "name\nAda\nBob\n" && sql.errors == "")
+        try await expectStagedNote(path)
         let write = try await program.run(["sql", "DELETE FROM Person", "--store", path])
         #expect(write.exitCode == 2)
         let export = try await program.run(

@@ -5,8 +5,9 @@ import Synchronization
 extension GroupCommit {
     /// Does a part of what is staged, or begins with what waits to be.
     ///
-    /// Where a disk is full the rest is tried again after the next group, and what is large is
-    /// written in one piece meanwhile, which says so.
+    /// Where a disk is full the rest is tried again after the next group. Meanwhile what is large is
+    /// written in one piece, which says so; of another node's it is said at once, as long as something
+    /// is to be discarded.
     func advanceStaged() {
         guard waiting.withLock({ $0.stopped == nil }) else { return endStaged() }
         guard let (transaction, job) = staged else { return beginStaged() }
@@ -81,10 +82,14 @@ extension GroupCommit {
 
     private func fail(_ transaction: StagedTransaction, _ job: Job, _ error: any Error) {
         guard !transaction.isAnswered else {
+            let mapped = CoordinatorError(mapping: error)
             setStaging(false)
-            stopIfNeeded(CoordinatorError(mapping: error))
-            if let next = waiting.withLock({ $0.takeDeferred() }) { commit([next]) }
-            return
+            stopIfNeeded(mapped)
+            guard let next = waiting.withLock({ $0.takeDeferred() }) else { return }
+            // What is still to be discarded may be of the same transaction, come again: its rows would
+            // be taken for another's.
+            if next.isApply, transaction.phase == .discarding { return next.fail(mapped) }
+            return commit([next])
         }
         let isRefused = error is NotStageable || error is ApplyRejection
         if isRefused, !transaction.isGivenUp {

@@ -1,0 +1,67 @@
+import Simulation
+import Testing
+
+/// A run that once broke a law, with what it taught.
+struct RegressionCase: Sendable, CustomTestStringConvertible {
+    /// What plans drew by then: each of these with all before it.
+    enum Plans: Int, Comparable {
+        case first
+        /// Unique keys.
+        case uniqueKeys
+        /// Nodes that come and go, and come to have the next model.
+        case changes
+        /// Nodes that commit every save by itself.
+        case groupsOfOne
+        /// Stores that are joined by their rows where logs would have done.
+        case joins
+        /// Something that comes between the parts of large updates.
+        case largeChanges
+        /// Least and greatest counts of to-manys.
+        case counts
+        /// Consumers of history, added constraints, crowds of joiners, partial meshes, short journals
+        /// and backups by the running node.
+        case consumersToBackups
+        /// Nodes that come back with less and go on at once.
+        case returns
+        /// To-ones that must lead to something.
+        case demanded
+        /// Large saves that insert and change at once.
+        case mixedChanges
+        /// Large saves that make links.
+        case largeLinks
+        /// Saves that take the unique keys of what a large one deletes.
+        case freedKeys
+
+        static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
+    }
+
+    var seed: UInt64
+    var plans = Plans.first
+    var lesson: String
+
+    var testDescription: String { "\(seed): \(lesson)" }
+
+    /// Has the plan drawn as it was when the run failed.
+    var options: SimulationOptions {
+        var options = SimulationOptions()
+        options.hasUniqueKeys = plans >= .uniqueKeys
+        options.hasMembershipChanges = plans >= .changes
+        options.hasModelChanges = plans >= .changes
+        options.hasGroupsOfOne = plans >= .groupsOfOne
+        options.hasJoins = plans >= .joins
+        options.hasLargeChanges = plans >= .largeChanges
+        options.hasCounts = plans >= .counts
+        options.hasConsumers = plans >= .consumersToBackups
+        options.hasAddedConstraints = plans >= .consumersToBackups
+        options.hasCrowds = plans >= .consumersToBackups
+        options.hasPartialMeshes = plans >= .consumersToBackups
+        options.hasShortJournals = plans >= .consumersToBackups
+        options.hasBackups = plans >= .consumersToBackups
+        options.hasReturns = plans >= .returns
+        options.hasDemanded = plans >= .demanded
+        options.hasMixedChanges = plans >= .mixedChanges
+        options.hasLargeLinks = plans >= .largeLinks
+        options.hasFreedKeys = plans >= .freedKeys
+        return options
+    }
+}
