@@ -33,6 +33,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let historyTokenExpired = Code(rawValue: "historyTokenExpired")
         /// There is no consumer of history of that name.
         public static let consumerUnknown = Code(rawValue: "consumerUnknown")
+        /// No orphan of that name is kept.
+        public static let orphanUnknown = Code(rawValue: "orphanUnknown")
         /// A token's vector was not covered in time.
         public static let generationTimeout = Code(rawValue: "generationTimeout")
         /// Saved here, but not yet at enough other nodes.

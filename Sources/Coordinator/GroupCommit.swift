@@ -53,8 +53,9 @@ final class GroupCommit: @unchecked Sendable {
         case apply(
             [EncodedTransaction], completion: @Sendable (Result<ApplyResult, any Error>) -> Void)
         case makeDurable(completion: @Sendable (Result<Void, any Error>) -> Void)
+        /// Where it is to be alone in its group, no other job fails with it.
         case maintain(
-            @Sendable (StoreEngine) throws -> Void,
+            @Sendable (StoreEngine) throws -> Void, isAlone: Bool,
             completion: @Sendable (Result<Void, any Error>) -> Void)
 
         var size: Int {
@@ -62,7 +63,8 @@ final class GroupCommit: @unchecked Sendable {
             case .save(_, let size, _): size
             case .apply(let transactions, _):
                 transactions.reduce(0) { $0 + $1.transaction.changes.count }
-            case .makeDurable, .maintain: 1
+            case .makeDurable: 1
+            case .maintain(_, let isAlone, _): isAlone ? Limits.operationsInGroup + 1 : 1
             }
         }
 
@@ -73,7 +75,7 @@ final class GroupCommit: @unchecked Sendable {
             case .save(_, _, let completion): completion(.failure(error))
             case .apply(_, let completion): completion(.failure(error))
             case .makeDurable(let completion): completion(.failure(error))
-            case .maintain(_, let completion): completion(.failure(error))
+            case .maintain(_, _, let completion): completion(.failure(error))
             }
         }
     }
@@ -85,6 +87,7 @@ final class GroupCommit: @unchecked Sendable {
         var membership: Membership
         var log: LogStanding
         var tombstones: Int
+        var orphans: [Dot]
         var durable: VersionVector
         /// The generation whose vector ``durable`` is.
         var durableGeneration: UInt64
@@ -165,7 +168,7 @@ final class GroupCommit: @unchecked Sendable {
             Published(
                 token: engine.token, digest: engine.state.digest,
                 membership: engine.state.membership, log: engine.state.log,
-                tombstones: engine.state.tombstones,
+                tombstones: engine.state.tombstones, orphans: engine.state.orphans,
                 durable: engine.state.versionVector,
                 durableGeneration: engine.state.generation))
     }
@@ -367,7 +370,7 @@ final class GroupCommit: @unchecked Sendable {
                 switch job {
                 case .save: continue
                 case .makeDurable(let completion): durable.append(completion)
-                case .maintain(let work, let completion):
+                case .maintain(let work, _, let completion):
                     try work(engine)
                     maintained.append(completion)
                 case .apply(let transactions, let completion):
@@ -429,6 +432,7 @@ final class GroupCommit: @unchecked Sendable {
             published.membership = engine.state.membership
             published.log = engine.state.log
             published.tombstones = engine.state.tombstones
+            published.orphans = engine.state.orphans
             if isDurable {
                 published.durable = engine.committed.versionVector
                 published.durableGeneration = engine.committed.generation

@@ -349,29 +349,33 @@ public final class PersistentStoreCoordinator: Sendable {
     }
 
     /// Runs work of upkeep in a group, on the writer queue; the completion is called there too.
+    ///
+    /// - Parameter isAlone: whether nothing else is to be in that group, so that nothing else fails
+    ///   with the work.
     func maintain<Value: Sendable>(
-        _ work: @escaping @Sendable (StoreEngine) throws -> Value,
+        isAlone: Bool = false, _ work: @escaping @Sendable (StoreEngine) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
         do {
-            try writableWriter().run(Self.upkeep(work, completion))
+            try writableWriter().run(Self.upkeep(isAlone, work, completion))
         } catch { completion(.failure(error)) }
     }
 
     /// The same, blocking the calling thread.
     func maintainBlocking<Value: Sendable>(
-        _ work: @escaping @Sendable (StoreEngine) throws -> Value
+        isAlone: Bool = false, _ work: @escaping @Sendable (StoreEngine) throws -> Value
     ) throws -> Value {
         let writer = try writableWriter()
-        return try waitForOutcome { writer.runBlocking(Self.upkeep(work, $0)) }
+        return try waitForOutcome { writer.runBlocking(Self.upkeep(isAlone, work, $0)) }
     }
 
     private static func upkeep<Value: Sendable>(
-        _ work: @escaping @Sendable (StoreEngine) throws -> Value,
+        _ isAlone: Bool, _ work: @escaping @Sendable (StoreEngine) throws -> Value,
         _ completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) -> GroupCommit.Job {
         let value = OutcomeBox<Value>()
-        return .maintain({ engine in value.complete(.success(try work(engine))) }) { result in
+        return .maintain({ engine in value.complete(.success(try work(engine))) }, isAlone: isAlone)
+        { result in
             completion(result.flatMap { Result { try value.wait() } })
         }
     }

@@ -256,13 +256,15 @@ extension StoreEngine {
                 of: node, after: former, wallMilliseconds: wall, random: environment.random),
             tombstones: Int(unsigned("tombstones")), eclipsed: Int(unsigned("eclipsed")),
             recovery: recovery, membership: try StoreLayout.readMembership(in: database),
-            log: try StoreLayout.readLogStanding(in: database))
+            log: try StoreLayout.readLogStanding(in: database),
+            orphans: try StoreLayout.readOrphans(in: database))
         let engine = StoreEngine(
             database: database, model: model,
             history: try StoreModels.history(of: model, in: database, path: beginning.path),
             names: names, cluster: cluster,
             store: unsigned("store"), actor: actor, state: state, environment: environment)
         try engine.intern(actor)
+        try engine.forgetAppliedOrphans()
         try database.execute(
             sql: "UPDATE _state SET incarnation = ?, block = ?, recovery = ? WHERE id = 1",
             arguments: [

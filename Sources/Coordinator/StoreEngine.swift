@@ -47,6 +47,8 @@ final class StoreEngine {
         var recovery: StoreRecovery
         var membership: Membership
         var log: LogStanding
+        /// What is kept as orphans, sorted: few, and nearly always none.
+        var orphans: [Dot]
     }
 
     enum Limits {
@@ -315,6 +317,7 @@ final class StoreEngine {
         state.clock.observe(transaction.timestamp)
         group.actors.insert(transaction.dot.actor)
         group.transactions.append(encoded)
+        try forgetOrphan(transaction.dot)
         try rebuildAnswer(to: transaction, at: state.position)
     }
 }

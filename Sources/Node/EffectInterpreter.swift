@@ -18,6 +18,7 @@ struct EffectInterpreter {
     /// Reads of the log are made here, so that the loop never waits for the disk.
     let readQueue: DispatchQueue
     let transfers: StoreTransfers
+    let orphans: OrphanKeeper
     /// When parts of this store's copies are given.
     var pace: TransferPace
 
@@ -34,10 +35,12 @@ struct EffectInterpreter {
     init(
         transport: any Transport, coordinator: PersistentStoreCoordinator,
         handover: HandoverQueue, counters: NodeCounters, logger: Logger, readQueue: DispatchQueue,
-        transfers: StoreTransfers, pace: TransferPace, plan: MeshPlan, double: DoubleWatch
+        transfers: StoreTransfers, orphans: OrphanKeeper, pace: TransferPace, plan: MeshPlan,
+        double: DoubleWatch
     ) {
         self.double = double
         self.transfers = transfers
+        self.orphans = orphans
         self.pace = pace
         self.transport = transport
         self.coordinator = coordinator
@@ -77,6 +80,7 @@ struct EffectInterpreter {
             case .vouched(let founders): record(.none, founders: founders)
             case .connect(let nodes): connect(to: nodes)
             case .remember(let actor): remember(actor)
+            case .keepOrphans(let transactions): orphans.take(transactions, logger: logger)
             case .learnModels(let models): learn(models)
             case .compareModel(let model, let node): compare(model, of: node)
             case .reopen(let incarnation):

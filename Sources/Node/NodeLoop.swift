@@ -28,9 +28,11 @@ final class LoopShared: Sendable {
     let counters: NodeCounters
     let report = Mutex(LoopReport())
     let history: HistoryKeeper
+    let orphans: OrphanKeeper
 
     init(history limits: HistoryLimits, counters: NodeCounters) {
         self.counters = counters
+        orphans = OrphanKeeper(counters: counters)
         history = HistoryKeeper(limits: limits, counters: counters)
     }
 }
@@ -115,7 +117,7 @@ final class NodeLoop {
         interpreter = EffectInterpreter(
             transport: transport, coordinator: coordinator, handover: shared.handover,
             counters: shared.counters, logger: logger, readQueue: queues.reading,
-            transfers: transfers,
+            transfers: transfers, orphans: shared.orphans,
             pace: TransferPace(bytesPerSecond: limits.transferBytesPerSecond),
             plan: MeshPlan(node: coordinator.node, configured: peers, withdrawn: withdrawn),
             double: DoubleWatch(beganAt: beganAt, isStoreOwn: coordinator.recovery == .none))
@@ -416,7 +418,7 @@ final class NodeLoop {
             replicator.status.peers.filter(\.isAgreed).map { ($0.node, $0.durable) })
     }
 
-    /// Tells once of each save that was heard of and cannot be applied any more.
+    /// Tells once of each save that was heard of and cannot be applied any more; the store keeps it.
     private func tellOrphans(_ orphaned: [Dot]) {
         let news = Set(orphaned).subtracting(toldOrphans).sorted()
         toldOrphans = Set(orphaned)
@@ -424,7 +426,7 @@ final class NodeLoop {
         shared.counters.raise(
             AlarmLine(
                 "orphaned", .error,
-                "Saves that were heard of are lost: an earlier one of their node went with it",
+                "Saves that can be applied no more are kept: an earlier one of their node is lost",
                 [LogKeys.transaction: "\(first)", LogKeys.count: "\(news.count)"]), logger)
     }
 
@@ -440,6 +442,8 @@ final class NodeLoop {
             stability: stabilityReport,
             startedAt: startedAt, isRunning: isRunning)
         shared.report.withLock { $0 = report }
-        if isRunning { shared.history.tend(coordinator, status, now: now, logger: logger) }
+        guard isRunning else { return }
+        shared.history.tend(coordinator, status, now: now, logger: logger)
+        shared.orphans.tend(coordinator, now: now, logger: logger)
     }
 }

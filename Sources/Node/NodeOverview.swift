@@ -40,6 +40,8 @@ public struct NodeOverview: Sendable {
     public var peers: [PeerStatus]
     /// Transactions that are held, and why.
     public var held: [HeldTransaction]
+    /// How many saves of others are kept that can be applied no more.
+    public var orphans: Int
     /// The copy of a member's store that is being taken in, if one is.
     public var transfer: TransferStatus?
     /// The protocol's queues; nil before the start.
@@ -102,7 +104,7 @@ extension NodeService {
             node: coordinator.node, actor: actor, cluster: coordinator.cluster, token: token,
             digest: digest, durable: durable, modelHash: coordinator.model.versionHashText,
             members: members, peers: report.replicator?.peers ?? [],
-            held: report.replicator?.held ?? [],
+            held: report.replicator?.held ?? [], orphans: try coordinator.orphanedDots.count,
             transfer: report.replicator?.transfer, gauges: report.replicator?.gauges,
             transport: report.transport, conflicts: conflicts, pins: coordinator.pinStatus,
             store: coordinator.storeSizes(), history: try coordinator.historyStatus(),

@@ -8,6 +8,7 @@ internal import Synchronization
 extension NodeService: NodeBackend {
     private static let orphaned =
         "It cannot be applied any more: an earlier save of its node is lost with that node."
+    private static let keptOrphan = orphaned + " What it wrote is kept: see `tributary orphans`."
 
     /// What replication knows of itself and its peers, at most a tick (50 ms) old.
     public func status() async -> NodeStatus {
@@ -28,10 +29,7 @@ extension NodeService: NodeBackend {
             },
             held: (replicator?.held ?? []).map {
                 NodeStatus.Held(transaction: $0.dot, reason: $0.reason.text)
-            }
-                + (replicator?.orphaned ?? []).map {
-                    NodeStatus.Held(transaction: $0, reason: Self.orphaned)
-                })
+            } + orphans(replicator))
         status.transfer = replicator?.transfer
         status.alarms = counters.values.lastAlarms.reversed()
         status.keys = keys
@@ -46,6 +44,18 @@ extension NodeService: NodeBackend {
             status.peers[index].publicKey = known?.publicKey
         }
         return status
+    }
+
+    /// What can be applied no more, by dot: what the store keeps, also of earlier runs, and what it
+    /// does not. What was kept and is no more was discarded, or applied after all.
+    private func orphans(_ replicator: ReplicatorStatus?) -> [NodeStatus.Held] {
+        let kept = Set((try? coordinator.orphanedDots) ?? [])
+        let given = Set(replicator?.givenOrphans ?? [])
+        let names = (replicator?.orphaned ?? []).filter { !given.contains($0) }
+        return kept.union(names).union(shared.orphans.notKept).sorted().map {
+            NodeStatus.Held(
+                transaction: $0, reason: kept.contains($0) ? Self.keptOrphan : Self.orphaned)
+        }
     }
 
     /// Reads keys, tokens and certificates anew, and lifts quarantines; see ``NodeProcess``.

@@ -223,8 +223,10 @@ struct CausalQueue: Sendable {
     /// have none of them.
     ///
     /// - Parameter vector: what the store has applied.
-    /// - Returns: the dots, by actor and sequence.
-    mutating func drop(to vector: VersionVector, where isClosed: (ActorID) -> Bool) -> [Dot] {
+    /// - Returns: what was taken out, by actor and sequence.
+    mutating func drop(
+        to vector: VersionVector, where isClosed: (ActorID) -> Bool
+    ) -> [EncodedTransaction] {
         let isAnyReady = (0..<ready.count).contains { isClosed(ready[$0].dot.actor) }
         guard isAnyReady || lanes.contains(where: { isClosed($0.actor) }) else { return [] }
         delivered = vector
@@ -234,12 +236,12 @@ struct CausalQueue: Sendable {
             deliveredCount -= 1
             _ = put(next)
         }
-        var dots: [Dot] = []
+        var dropped: [EncodedTransaction] = []
         for index in lanes.indices where isClosed(lanes[index].actor) {
             while let next = lanes[index].entries.popFirst() {
                 waitingCount -= 1
                 waitingBytes -= next.bytes.count
-                dots.append(next.dot)
+                dropped.append(next)
             }
         }
         lanes.removeAll { $0.entries.isEmpty }
@@ -247,7 +249,7 @@ struct CausalQueue: Sendable {
         removeCovered()
         drain()
         enforceBounds()
-        return dots
+        return dropped
     }
 
     /// Whether something waits for its model to be known.

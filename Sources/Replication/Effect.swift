@@ -100,6 +100,12 @@ public enum Effect: Hashable, Sendable {
     /// Remove what there is of a member's copy: nothing is missing any more.
     case discardTransfer
 
+    /// Keep these for people, by dot: they were saved and acknowledged elsewhere, and can be neither
+    /// applied nor pulled any more, for an earlier save of their node is lost with it
+    /// (``ReplicatorStatus/orphaned``). Together at most ``Limits/orphanBytes``. Each is given once in
+    /// a run, and is not here any more then; nothing answers.
+    case keepOrphans([EncodedTransaction])
+
     /// Something a person should know; each is raised once.
     case alarm(Alarm)
 }

@@ -47,6 +47,10 @@ public struct Limits: Hashable, Sendable {
     public var peers = 1_024
     /// The most transactions remembered by name that were dropped as their actor was closed.
     public var orphans = 1_000
+    /// The most bytes of them that are kept until it is known whether somebody has what they wait for;
+    /// what is over is remembered by name only. As much as can wait, so that all that a node which is
+    /// lost has left waiting fits: it goes over from the queue, and takes no more memory than there.
+    public var orphanBytes = 32 * 1024 * 1024
 
     /// How often heads are published, on average; each interval is between 0.8 and 1.2 of it.
     public var headsMilliseconds: UInt64 = 1_000

@@ -64,16 +64,27 @@ extension Replicator {
     /// Drops what waits of closed actors; see ``settleMeetings()``.
     mutating func dropWhatIsClosed() {
         let incarnations = incarnations
-        let dots = queue.drop(to: state.vector) { incarnations.isClosed($0) }
-        guard !dots.isEmpty else { return }
-        dropped.removeAll { state.vector.contains($0) }
-        for dot in dots where dropped.count < limits.orphans {
-            let place = dropped.firstIndex { $0 >= dot } ?? dropped.endIndex
-            if place == dropped.endIndex || dropped[place] != dot {
-                dropped.insert(dot, at: place)
-            }
-        }
+        let transactions = queue.drop(to: state.vector) { incarnations.isClosed($0) }
+        guard !transactions.isEmpty else { return }
+        dropped.forget(coveredBy: state.vector)
+        for transaction in transactions { dropped.add(transaction, limits) }
         noteGap(isCertain: true)
+    }
+
+    /// Gives out to be kept what was dropped and is found to be lost to all.
+    mutating func keepOrphans() {
+        guard dropped.bytes > 0 else { return }
+        let orphans = dropped.giveOut(where: isLost)
+        if !orphans.isEmpty { effects.append(.keepOrphans(orphans)) }
+    }
+
+    /// Tells whether what was dropped of an actor can be neither applied nor pulled: no member has
+    /// what is to come next of it.
+    var isLost: (ActorID) -> Bool {
+        let (stability, view, vector) = (stability, stabilityView, state.vector)
+        return { actor in
+            stability.isNowhere(Dot(actor: actor, sequence: vector[actor] + 1), view)
+        }
     }
 
     private var isAnyMeetingOpen: Bool {

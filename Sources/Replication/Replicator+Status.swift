@@ -12,27 +12,19 @@ extension Replicator {
         gauges.pullsOutstanding = peers.count { $0.pulling != nil }
         gauges.readsOutstanding = peers.count { $0.answering != nil }
         gauges.piecesBytes = (assembly?.bytes.count ?? 0) + (outgoing?.bytes.count ?? 0)
+        gauges.orphanBytes = dropped.bytes
         gauges.droppedCount += queue.droppedCount
         gauges.deliveredCount = queue.deliveredCount
+        let orphaned = dropped.dots(beyond: state.vector, where: isLost)
         return ReplicatorStatus(
             peers: peers.map(status(of:)),
             held: queue.holds.map { HeldTransaction(dot: $0.dot, reason: $0.reason) },
             stable: stability.vector, members: stability.statuses(stabilityView),
-            recovery: recovery, isSaving: isSaving && !isClockOff, orphaned: orphaned,
+            recovery: recovery, isSaving: isSaving && !isClockOff,
+            orphaned: orphaned.all, givenOrphans: orphaned.given,
             transfer: transfer.map {
                 TransferStatus(donor: $0.donor, offset: $0.offset, total: $0.copy?.total)
             }, gauges: gauges)
-    }
-
-    /// What was dropped as its actor was closed and cannot be pulled, for a transaction before it
-    /// is lost.
-    private var orphaned: [Dot] {
-        let view = stabilityView
-        return dropped.filter { dot in
-            guard !state.vector.contains(dot) else { return false }
-            let first = Dot(actor: dot.actor, sequence: state.vector[dot.actor] + 1)
-            return stability.isNowhere(first, view)
-        }
     }
 
     private func status(of peer: PeerProgress) -> PeerStatus {

@@ -100,8 +100,8 @@ public struct Replicator: Sendable {
     /// Those of other nodes that the store remembers, so that they are known after a restart.
     var remembered = Incarnations()
     var stability = Stability()
-    /// What was dropped from the queue since its actor was closed, sorted.
-    var dropped: [Dot] = []
+    /// What was dropped from the queue since its actor was closed.
+    var dropped = DroppedTransactions()
     var recovery: Recovery
     /// The incarnations that this node, when its store was new and was vouched for, had met, and
     /// those that others told to have been vouched for with; empty where a transaction had told of
@@ -307,6 +307,7 @@ public struct Replicator: Sendable {
             }
         }
         noteGap(isCertain: false)
+        keepOrphans()
         tendTransfer()
         judgeClock()
         askForModels()
@@ -341,6 +342,7 @@ public struct Replicator: Sendable {
         take(state)
         let isForward = queue.finishBatch(
             vector: self.state.vector.joined(state.vector), rejected: rejected, now: now)
+        dropped.forget(coveredBy: self.state.vector)
         // A store that applies nothing and rejects nothing is in trouble (a full disk): it is
         // not asked again at once.
         if !isForward, rejected.isEmpty { applyAllowedAt = now + limits.headsMilliseconds }

@@ -18,6 +18,8 @@ public struct ReplicatorStatus: Hashable, Sendable {
     /// Transactions that came here once and wait for one that no member has, sorted; at most
     /// ``Limits/orphans`` are listed.
     public var orphaned: [Dot]
+    /// Those of them that were given out to be kept (``Effect/keepOrphans(_:)``), sorted.
+    public var givenOrphans: [Dot]
     /// The copy of a member's store that is being taken in, if one is.
     public var transfer: TransferStatus?
     /// The queues.
@@ -156,6 +158,9 @@ public struct ReplicatorGauges: Hashable, Sendable {
     public var readsOutstanding = 0
     /// Bytes kept of transactions that come or go in pieces.
     public var piecesBytes = 0
+    /// Bytes of transactions that were dropped as their actor was closed, until it is known whether
+    /// somebody has what they wait for.
+    public var orphanBytes = 0
     /// Transactions that were dropped from memory because the queue was full, since the start.
     public var droppedCount: UInt64 = 0
     /// Transactions that came although they were here already, since the start.

@@ -69,6 +69,8 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case clockDriftRefused
     /// What waits on a gap that nobody can fill was found.
     case orphanFound
+    /// A store kept what waits on such a gap, for people.
+    case orphanKept
     /// History was purged for its size, though a member was not known to have it.
     case historyPurged
     /// Closed conflicts were forgotten, for there were too many.

@@ -24,7 +24,7 @@ struct TributaryCommand: AsyncParsableCommand {
             ServeCommand.self, SaveCommand.self, FetchCommand.self, CountCommand.self,
             ImportCommand.self, ExportCommand.self, StatusCommand.self, HistoryCommand.self,
             ConsumersCommand.self, GenerationsCommand.self, ConflictsCommand.self,
-            VerifyCommand.self,
+            OrphansCommand.self, VerifyCommand.self,
             ModelCommand.self, SQLCommand.self, BackupCommand.self, RestoreCommand.self,
             RebuildCommand.self, KeygenCommand.self, KeysCommand.self, MemberCommand.self,
             DemoCommand.self, SimulateCommand.self,

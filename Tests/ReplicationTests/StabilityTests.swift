@@ -476,6 +476,86 @@ struct StabilityTests {
         #expect(node.replicator.status.orphaned.count == 3)
     }
 
+    /// A save of node 2 that has an earlier one before it which did not come here.
+    private static func late(_ sequence: UInt64, bytes: Int = 20) -> EncodedTransaction {
+        var seen = VersionVector()
+        seen.advance(second, to: sequence - 1)
+        return makeTransaction(
+            Dot(actor: second, sequence: sequence), seen: seen, bytes: bytes)
+    }
+
+    private static let restarted = ActorID(node: World.id(2), incarnation: 21)
+
+    /// Two saves of node 2 came here without the first, and it was restarted with a lost store.
+    private static func lost(
+        _ transactions: [EncodedTransaction], _ limits: Limits = Limits()
+    ) -> Reporter {
+        var node = Reporter(limits: limits)
+        node.heads(Self.second)
+        node.heads(Self.third)
+        for transaction in transactions {
+            node.tell(.notification([transaction.bytes]), from: 2, over: .publish)
+        }
+        node.heads(Self.restarted)
+        return node
+    }
+
+    private static func kept(_ node: Reporter) -> [[EncodedTransaction]] {
+        node.effects.compactMap { if case .keepOrphans(let orphans) = $0 { orphans } else { nil } }
+    }
+
+    @Test("Orphans are given out to be kept once it is certain, once, by dot, and let go of")
+    func orphansGiven() {
+        let (second, third) = (Self.late(2), Self.late(3))
+        var node = Self.lost([third, second])
+        node.tick()
+        #expect(Self.kept(node).isEmpty)
+        let bytes = second.bytes.count + third.bytes.count
+        #expect(node.replicator.status.gauges.orphanBytes == bytes)
+        node.heads(Self.third, met: [Self.own, Self.restarted])
+        node.tick()
+        #expect(Self.kept(node) == [[second, third]])
+        #expect(node.replicator.status.gauges.orphanBytes == 0)
+        #expect(node.replicator.status.orphaned == [second.dot, third.dot])
+        #expect(node.replicator.status.givenOrphans == [second.dot, third.dot])
+        // Not again, though it is not certain for a while.
+        node.heads(Self.third, [dot(Self.second, 1)], met: [Self.own, Self.restarted])
+        node.tick()
+        node.heads(Self.third, met: [Self.own, Self.restarted])
+        node.tick()
+        #expect(Self.kept(node).count == 1)
+    }
+
+    @Test("What was dropped and is applied after all is no orphan")
+    func gapFilled() {
+        let first = makeTransaction(dot(Self.second, 1), seen: VersionVector())
+        let second = Self.late(2)
+        var node = Self.lost([second])
+        let all = [first.dot, second.dot]
+        node.heads(Self.third, [second.dot], met: [Self.own, Self.restarted])
+        node.page([first, second], from: 3, vector: all)
+        #expect(node.store.state.vector.contains(second.dot))
+        #expect(node.replicator.status.gauges.orphanBytes == 0)
+        node.heads(Self.third, [second.dot], met: [Self.own, Self.restarted])
+        node.tick()
+        #expect(Self.kept(node).isEmpty && node.replicator.status.orphaned.isEmpty)
+    }
+
+    @Test("Of orphans no more are kept than their bounds allow; the others are named alone")
+    func orphansBounds() {
+        let orphans = (2...6).map { Self.late($0, bytes: 100) }
+        var limits = Limits()
+        limits.orphans = 4
+        limits.orphanBytes = 3 * orphans[0].bytes.count
+        var node = Self.lost(orphans, limits)
+        #expect(node.replicator.status.gauges.orphanBytes <= limits.orphanBytes)
+        node.heads(Self.third, met: [Self.own, Self.restarted])
+        node.tick()
+        #expect(Self.kept(node) == [Array(orphans[0..<3])])
+        #expect(node.replicator.status.orphaned == orphans[0..<4].map(\.dot))
+        #expect(node.replicator.status.givenOrphans == orphans[0..<3].map(\.dot))
+    }
+
     @Test("Heads do not say that a run was met while a closed actor's save is being applied")
     func meetingWaits() {
         var node = Reporter()

@@ -143,7 +143,8 @@ extension StoreReader {
         return RowDigest.hash(loaded)
     }
 
-    /// Tombstones and entries of the conflict journal that cannot be read: they are in no digest.
+    /// Tombstones, entries of the conflict journal and orphans that cannot be read: they are in no
+    /// digest.
     func damagesOfWhatIsHidden(limit: Int) throws -> [String] {
         var damages: [String] = []
         func note(_ what: String, _ read: () throws -> Void) throws {
@@ -171,6 +172,13 @@ extension StoreReader {
             "SELECT id, closed, opened, record FROM _conflict ORDER BY position")
         while try journal.step() {
             try note("the journal") { _ = try ConflictCoding.entry(journal) }
+        }
+        for dot in try orphanedDots() {
+            try note("the orphan \(dot)") {
+                guard try orphan(dot)?.encoded != nil else {
+                    throw CoordinatorError(.storeDamaged, "its bytes are not those kept.")
+                }
+            }
         }
         return damages
     }

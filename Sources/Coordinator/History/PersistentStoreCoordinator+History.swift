@@ -40,7 +40,7 @@ extension PersistentStoreCoordinator {
 
     /// Keeps a refusal apart from a failure: upkeep that throws takes its whole group along, and
     /// other nodes' transactions may be in it.
-    private static func kept<Value: Sendable>(
+    static func kept<Value: Sendable>(
         _ work: () throws -> Value
     ) throws -> Result<Value, CoordinatorError> {
         do {

@@ -9,13 +9,13 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 10
+    static let version: Int32 = 11
 
     /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
     /// members, without consumers of history, without staged rows, of a program that recorded
     /// stores as new though it took them for vouched for, whose journal tells nothing of the
-    /// model's validation, or without founders.
-    static func canUpgrade(_ version: Int32) -> Bool { (3...9).contains(version) }
+    /// model's validation, without founders, or without orphans.
+    static func canUpgrade(_ version: Int32) -> Bool { (3...10).contains(version) }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
     /// the model is adopted.
@@ -32,6 +32,7 @@ enum StoreLayout {
                 \(historyTables)
                 \(stagedTable)
                 \(founderTable)
+                \(orphanTable)
                 \(version < 8 ? vouching : "")
                 """)
         return true
@@ -39,7 +40,7 @@ enum StoreLayout {
 
     /// What describing a copy and marking it as one needs, and a former layout may lack. The copy
     /// stays of its layout, and is brought up to date when it is opened.
-    static let laterTables = memberTable + founderTable
+    static let laterTables = memberTable + founderTable + orphanTable
 
     /// What layouts before 8 recorded as new was taken for vouched for.
     private static let vouching = """
@@ -90,6 +91,15 @@ enum StoreLayout {
     private static let founderTable = """
         CREATE TABLE IF NOT EXISTS _founder (
             node INTEGER PRIMARY KEY, incarnation INTEGER NOT NULL) STRICT;
+        """
+
+    /// Transactions that can be applied no more, as they came, in the order in which they were kept; by
+    /// the names of their actors, of whom the vector may know nothing. `kept` is wall milliseconds.
+    static let orphanTable = """
+        CREATE TABLE IF NOT EXISTS _orphan (
+            position INTEGER PRIMARY KEY, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
+            sequence INTEGER NOT NULL, kept INTEGER NOT NULL, checksum INTEGER NOT NULL,
+            bytes BLOB NOT NULL, UNIQUE (node, incarnation, sequence)) STRICT;
         """
 
     /// The position of the newest transaction; 0 where there was none yet. Where all that a store has had
@@ -144,6 +154,7 @@ enum StoreLayout {
         \(historyTables)
         \(stagedTable)
         \(founderTable)
+        \(orphanTable)
         """
 
     /// Makes or extends the tables of a model's entities.
@@ -285,6 +296,22 @@ enum StoreLayout {
                 ActorID(node: node, incarnation: UInt64(bitPattern: statement.integer(1))))
         }
         return incarnations
+    }
+
+    /// The names of the transactions that are kept as orphans, sorted.
+    static func readOrphans(in database: Database) throws -> [Dot] {
+        let statement = try database.prepared("SELECT node, incarnation, sequence FROM _orphan")
+        var dots: [Dot] = []
+        while try statement.step() {
+            // A row of nobody's is damage that a verification tells of.
+            guard let node = NodeID(statement.integer(0)) else { continue }
+            dots.append(
+                Dot(
+                    actor: ActorID(
+                        node: node, incarnation: UInt64(bitPattern: statement.integer(1))),
+                    sequence: UInt64(bitPattern: statement.integer(2))))
+        }
+        return dots.sorted()
     }
 
     /// How much past the store holds, counted by looking at all of it.

@@ -24,7 +24,8 @@ public struct TransferInstallation: Hashable, Sendable {
 /// - outcomes of saves with an ID, and saves' conflicts, which only their node has, are carried
 ///   over, and so are consumers of history. The donor's own outcomes are left out, for another's
 ///   clients may have given other saves the same IDs; those of saves that this node has lost, and the
-///   copy's log brings back, are made anew.
+///   copy's log brings back, are made anew;
+/// - orphans, which are acknowledged saves, are kept of both.
 ///
 /// The former store is kept as `STORE-before-transfer`, the latest only: its journal may tell of
 /// what the donor never witnessed. Tokens of the former store are of another store from then on,
@@ -291,6 +292,7 @@ struct StoreIdentity {
                     Int64(bitPattern: incarnation), block, recovery, clock, generation,
                 ])
             try database.execute(sql: Self.whatOnlyItsNodeKnows)
+            try takeOrphans(database)
             try database.execute(
                 sql: "DELETE FROM main._incarnation WHERE node = ?",
                 arguments: [Int64(node.rawValue)])
@@ -328,6 +330,35 @@ struct StoreIdentity {
         INSERT INTO main._consumer (name, position, token, told)
             SELECT name, -1, token, told FROM former._consumer;
         """
+
+    /// Adds the former store's orphans to those of the copy: each may be the last that there is of a
+    /// save. Where both have more than is kept, the donor's go that it kept last, for it has them.
+    private func takeOrphans(_ database: Database) throws {
+        // A donor's or a former store's of a former layout has none.
+        try database.execute(sql: StoreLayout.orphanTable)
+        let look = "SELECT count(*) FROM former.sqlite_master WHERE name = '_orphan'"
+        guard try Int.fetchOne(database, sql: look) == 1 else { return }
+        let bounds = OrphanedTransaction.Bounds()
+        let columns = "node, incarnation, sequence"
+        try database.execute(
+            sql: """
+                INSERT OR IGNORE INTO main._orphan (\(columns), kept, checksum, bytes)
+                    SELECT \(columns), kept, checksum, bytes FROM former._orphan
+                    ORDER BY position;
+                DELETE FROM main._orphan WHERE position IN (
+                    SELECT position FROM (
+                        SELECT position, row_number() OVER own AS place,
+                            sum(length(bytes)) OVER own AS size
+                        FROM main._orphan AS all_ WINDOW own AS (
+                            ORDER BY NOT EXISTS (
+                                SELECT 1 FROM former._orphan AS mine
+                                WHERE mine.node = all_.node AND mine.sequence = all_.sequence
+                                    AND mine.incarnation = all_.incarnation), position
+                            ROWS UNBOUNDED PRECEDING))
+                    WHERE place > ? OR size > ?)
+                """,
+            arguments: [bounds.count, bounds.bytes])
+    }
 
     /// The next transactions of the log that a vector does not cover, in the order applied there.
     ///

@@ -60,6 +60,7 @@ struct StoreJoining {
         try joinMembers()
         try joinLogs()
         engine.state.versionVector.join(formerSeen)
+        try engine.forgetAppliedOrphans()
         engine.group.actors.formUnion(formerSeen.entries.map(\.actor))
         let later = engine.journalLater ?? JournalLater()
         engine.journalLater = nil

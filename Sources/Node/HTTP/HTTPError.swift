@@ -88,7 +88,9 @@ struct HTTPError: Error {
     static func status(of code: CoordinatorError.Code) -> Int {
         switch code {
         case .malformed, .invalidPredicate: 400
-        case .objectNotFound, .conflictNotFound, .memberUnknown, .consumerUnknown: 404
+        case .objectNotFound, .conflictNotFound, .memberUnknown, .consumerUnknown,
+            .orphanUnknown:
+            404
         case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
             .sidesChanged, .fileExists, .memberDeparted, .memberConnected:
             409

@@ -25,6 +25,7 @@ struct HTTPRouter: Sendable {
     private let history: HistoryResource
     private let changes: ChangesResource
     private let consumers: ConsumersResource
+    private let orphans: OrphansResource
     private let conflicts: ConflictsResource
     private let verification: VerifyResource
     private let status: StatusResource
@@ -43,6 +44,7 @@ struct HTTPRouter: Sendable {
         history = HistoryResource(services: services)
         changes = ChangesResource(services: services)
         consumers = ConsumersResource(services: services)
+        orphans = OrphansResource(services: services)
         conflicts = ConflictsResource(services: services)
         verification = VerifyResource(services: services)
         status = StatusResource(services: services)
@@ -124,6 +126,7 @@ struct HTTPRouter: Sendable {
             ]
         case "changes": return [Endpoint("GET", .read) { try await changes.get($0) }]
         case "consumers": return [Endpoint("GET", .read) { _ in try await consumers.list() }]
+        case "orphans": return [Endpoint("GET", .read) { try await orphans.list($0) }]
         case "conflicts": return [Endpoint("GET", .read) { try await conflicts.list($0) }]
         case "verify": return [Endpoint("POST", .read) { try await verification.post($0) }]
         case "reload": return [Endpoint("POST", .admin) { try await reloading.post($0) }]
@@ -148,6 +151,11 @@ struct HTTPRouter: Sendable {
                 Endpoint("GET", .read) { _ in try await consumers.get(key) },
                 Endpoint("PUT", .write) { try await consumers.put(key, $0) },
                 Endpoint("DELETE", .write) { _ in try await consumers.delete(key) },
+            ]
+        case "orphans":
+            return [
+                Endpoint("GET", .read) { _ in try await orphans.get(key) },
+                Endpoint("DELETE", .admin) { _ in try await orphans.delete(key) },
             ]
         default: return []
         }

@@ -53,6 +53,8 @@ public final class NodeCounters: Sendable {
         var transfersInstalled: UInt64 = 0
         /// Copies that were whole and could not.
         var transfersFailed: UInt64 = 0
+        /// Saves that can be applied no more and that there was no room to keep.
+        var orphansLeftOut: UInt64 = 0
         /// Saves that were not acknowledged by enough nodes in time.
         var unacknowledged: UInt64 = 0
         /// Answered requests by HTTP status.
@@ -120,6 +122,10 @@ public final class NodeCounters: Sendable {
             $0.collapsed += UInt64(result.siblingsCollapsed)
             $0.collected += UInt64(result.tombstonesCollected + result.linksCollected)
         }
+    }
+
+    func countOrphansLeftOut(_ count: Int) {
+        state.withLock { $0.orphansLeftOut += UInt64(count) }
     }
 
     func countApplied(_ count: Int) { state.withLock { $0.applied += UInt64(count) } }

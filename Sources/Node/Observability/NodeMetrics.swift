@@ -118,6 +118,10 @@ struct NodeMetrics {
             ),
             ("tributary_held_transactions", "Transactions that are held.", status.held.count),
             (
+                "tributary_orphans",
+                "Saves of others that can be applied no more, kept for people.", status.orphans
+            ),
+            (
                 "tributary_waiting_for_model_transactions",
                 "Transactions of peers that wait until this node has their model.",
                 Int(clamping: gauges?.waitingForModelCount ?? 0)
@@ -140,6 +144,11 @@ struct NodeMetrics {
                 "tributary_causal_queue_dropped_total",
                 "Transactions dropped for want of room, to be pulled again.",
                 gauges?.droppedCount ?? 0
+            ),
+            (
+                "tributary_orphans_left_out_total",
+                "Saves that can be applied no more and that there was no room to keep.",
+                counters.orphansLeftOut
             ),
             ("tributary_pulls_total", "Pulls sent.", gauges?.pullCount ?? 0),
             (

@@ -99,6 +99,7 @@ struct BoundsChecker: Checker {
             ("applyingBytes", found.applyingBytes, applyingBytes),
             ("pullsOutstanding", found.pullsOutstanding, limits.peers),
             ("readsOutstanding", found.readsOutstanding, limits.peers),
+            ("orphanBytes", found.orphanBytes, limits.orphanBytes),
             // One that comes and one that goes.
             ("piecesBytes", found.piecesBytes, 2 * limits.transactionBytes),
             // One an actor, for what follows waits behind it.

@@ -34,6 +34,8 @@ struct StoreInterface: ClientInterface {
             case ("GET", "history", 1): return InterfaceAnswer(try history(target))
             case ("GET", "conflicts", 1): return InterfaceAnswer(try conflicts(target))
             case ("GET", "conflicts", 2): return InterfaceAnswer(try conflict(target.segments[1]))
+            case ("GET", "orphans", 1): return InterfaceAnswer(try orphans(target))
+            case ("GET", "orphans", 2): return InterfaceAnswer(try orphan(target.segments[1]))
             case ("POST", "verify", 1): return InterfaceAnswer(try verify())
             case ("POST", "backup", 1):
                 let path = body?.object?["path"]?.string ?? ""

@@ -28,7 +28,8 @@ extension StoreInterface {
                     "count": .integer(0), "oldestGeneration": .null,
                     "oldestAgeMilliseconds": .integer(0), "leases": .integer(0),
                 ],
-                "store": Self.sizes(coordinator.storeSizes()), "held": .array([]),
+                "store": Self.sizes(coordinator.storeSizes()),
+                "held": .array(try reader.orphanedDots().map(Self.held)),
                 "transfer": .null, "savesRefused": .null, "alarms": .array([]), "keys": .null,
                 "stability": .null, "history": Self.past(history),
             ]
@@ -48,6 +49,16 @@ extension StoreInterface {
             result[state.rawValue] = .object(kinds)
         }
         return .object(result)
+    }
+
+    /// Of what a node holds its store keeps what can be applied no more.
+    private static func held(_ orphan: Dot) -> JSONValue {
+        [
+            "transaction": .string(orphan.description),
+            "reason": .string(
+                "It cannot be applied any more: an earlier save of its node is lost with that node. "
+                    + "What it wrote is kept: see `tributary orphans`."),
+        ]
     }
 
     private static func sizes(_ sizes: StoreSizes) -> JSONValue {

@@ -53,13 +53,11 @@ struct HistoryCommand: AsyncParsableCommand {
         return table
     }
 
-    private static func detailed(_ transaction: JSONObject, _ style: Style) -> [String] {
+    static func detailed(_ transaction: JSONObject, _ style: Style) -> [String] {
         let author = transaction["author"]?.string.map { "  by \($0)" } ?? ""
         let time = JSONRendering.time(transaction["timestamp"])
-        var lines = [
-            style.paint(transaction["dot"]?.string ?? "", .cyan) + "  \(time)"
-                + DisplayText.line(author)
-        ]
+        let name = (transaction["dot"] ?? transaction["transaction"])?.string ?? ""
+        var lines = [style.paint(name, .cyan) + "  \(time)" + DisplayText.line(author)]
         for change in (transaction["changes"]?.array ?? []).compactMap(\.object) {
             let kind = change["kind"]?.string ?? ""
             let colour: Colour = kind == "insert" ? .green : kind == "delete" ? .red : .yellow

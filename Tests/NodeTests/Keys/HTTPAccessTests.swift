@@ -23,6 +23,8 @@ import Testing
         ("POST", "/v1/verify", .read), ("GET", "/v1/members", .read),
         ("GET", "/v1/consumers", .read), ("GET", "/v1/consumers/x", .read),
         ("PUT", "/v1/consumers/x", .write), ("DELETE", "/v1/consumers/x", .write),
+        ("GET", "/v1/orphans", .read), ("GET", "/v1/orphans/x", .read),
+        ("DELETE", "/v1/orphans/x", .admin),
         ("POST", "/v1/save", .write), ("POST", "/v1/conflicts/x/resolution", .write),
         ("POST", "/v1/conflicts/x/undo", .write), ("DELETE", "/v1/history?before=x", .admin),
         ("POST", "/v1/backup", .admin), ("POST", "/v1/members", .admin),

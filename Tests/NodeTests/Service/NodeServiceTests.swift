@@ -137,6 +137,7 @@ struct NodeServiceTests {
         service.shared.report.withLock { $0.replicator?.orphaned = [orphan] }
         let held = await service.status().held
         #expect(held.map(\.transaction) == [orphan] && held[0].reason.contains("is lost with"))
+        #expect(!held[0].reason.contains("is kept"))
         await service.waitUntilClosed()
         await #expect(throws: CoordinatorError.self) { try await service.insertNotes(1) }
     }

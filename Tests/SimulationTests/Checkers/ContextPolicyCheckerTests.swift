@@ -238,6 +238,7 @@ struct ContextPolicyCheckerTests {
         #expect(found { $0.replicator.applyingBytes = 1 << 40 }.count == 1)
         #expect(found { $0.replicator.pullsOutstanding = $0.limits.peers + 1 }.count == 1)
         #expect(found { $0.replicator.piecesBytes = 1 << 40 }.count == 1)
+        #expect(found { $0.replicator.orphanBytes = $0.limits.orphanBytes + 1 }.count == 1)
         #expect(found { $0.held = $0.limits.actors + 1 }.count == 1)
         #expect(found { $0.pins = 65 }.count == 1)
         #expect(found { $0.writeAheadLogBytes = 1 << 30 }.count == 1)

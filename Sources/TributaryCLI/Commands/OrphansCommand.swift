@@ -1,0 +1,132 @@
+import ArgumentParser
+import Coordinator
+import Merge
+
+/// `tributary orphans`.
+struct OrphansCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "orphans",
+        abstract: "Look at saves that can be applied no more, and see to them.",
+        discussion: """
+            A node that is lost may leave saves behind that others have heard of, without an earlier \
+            one of its that nobody has. They can be applied no more; each node keeps those that it \
+            has. Save anew what is wanted of them, at any node, and discard them.
+            """,
+        subcommands: [
+            OrphansListCommand.self, OrphansShowCommand.self, OrphansDiscardCommand.self,
+        ])
+
+    static func lines(_ answer: JSONObject, _ terminal: Terminal) -> [String] {
+        let orphans = (answer["orphans"]?.array ?? []).compactMap(\.object)
+        var table = Table([
+            "TRANSACTION", "SAVED", "AUTHOR", "CONTEXT", Table.Column("CHANGES", isNumeric: true),
+            "KEPT",
+        ])
+        for orphan in orphans {
+            let isDamaged = orphan["damaged"]?.boolean ?? false
+            table.add([
+                Table.Cell(orphan["transaction"]?.string ?? "", .cyan),
+                isDamaged
+                    ? Table.Cell("damaged", .red)
+                    : Table.Cell(JSONRendering.time(orphan["timestamp"])),
+                Table.Cell(orphan["author"]?.string ?? ""),
+                Table.Cell(orphan["context"]?.string ?? ""),
+                Table.Cell(String(orphan["changes"]?.array?.count ?? 0)),
+                Table.Cell(JSONRendering.time(orphan["keptAt"])),
+            ])
+        }
+        if orphans.isEmpty { return ["There are none."] }
+        let next = answer["next"]?.string.map { ["next: --after \($0)"] } ?? []
+        return table.lines(terminal) + next.map { terminal.style.paint($0, .dim) }
+    }
+
+    static func details(_ orphan: JSONObject, _ style: Style) -> [String] {
+        if orphan["damaged"]?.boolean ?? false {
+            return ["What is kept of it is damaged: nothing of it can be read."]
+        }
+        let seen = JSONRendering.vector(orphan["seen"])
+        return HistoryCommand.detailed(orphan, style)
+            + [
+                "had seen \(seen.isEmpty ? "nothing" : seen)",
+                "kept     \(JSONRendering.time(orphan["keptAt"]))",
+            ]
+    }
+}
+
+/// `tributary orphans list`.
+struct OrphansListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Show the saves that are kept, a line each.")
+
+    @Option(help: "Begin after this one; the last line of an earlier answer names it.")
+    var after: String?
+
+    @Option(help: "At most so many.")
+    var limit = 100
+
+    @OptionGroup var source: SourceOptions
+
+    func validate() throws {
+        if limit < 1 { throw ValidationError("--limit is at least 1.") }
+        if let after { try OrphansShowCommand.check(after) }
+    }
+
+    func run() async throws {
+        let interface = try source.open()
+        let path = RequestPath("orphans").adding("after", after).adding("limit", String(limit))
+        let answer = try await interface.get(path.description)
+        interface.show(answer, asJSON: source.json) { OrphansCommand.lines($0, $1) }
+        await interface.close()
+    }
+}
+
+/// `tributary orphans show`.
+struct OrphansShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Show what one of them would have written.")
+
+    @Argument(help: "Its name, as `tributary orphans list` shows it.")
+    var transaction: String
+
+    @OptionGroup var source: SourceOptions
+
+    static func check(_ text: String) throws {
+        if Dot(text) == nil { throw ValidationError("\(CommandFailure.noDot(text).message)") }
+    }
+
+    func validate() throws { try Self.check(transaction) }
+
+    func run() async throws {
+        let interface = try source.open()
+        let answer = try await interface.get(RequestPath("orphans", transaction).description)
+        interface.show(answer, asJSON: source.json) {
+            OrphansCommand.details($0, $1.style)
+        }
+        await interface.close()
+    }
+}
+
+/// `tributary orphans discard`.
+struct OrphansDiscardCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "discard",
+        abstract: "Keep one of them no more, for good.",
+        discussion: "Only at this node: others that have it keep it.")
+
+    @Argument(help: "Its name, as `tributary orphans list` shows it.")
+    var transaction: String
+
+    @OptionGroup var options: NodeOptions
+
+    func validate() throws { try OrphansShowCommand.check(transaction) }
+
+    func run() async throws {
+        let interface = try options.open()
+        let answer = try await interface.request(
+            "DELETE", RequestPath("orphans", transaction).description, nil)
+        interface.show(answer, asJSON: options.json) { _, _ in
+            ["\(transaction) is kept no more."]
+        }
+        await interface.close()
+    }
+}
