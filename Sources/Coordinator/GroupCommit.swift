@@ -433,6 +433,10 @@ final class GroupCommit: @unchecked Sendable {
             published.log = engine.state.log
             published.tombstones = engine.state.tombstones
             published.orphans = engine.state.orphans
+            // What is shown is a group of its own.
+            if engine.showing != nil, engine.committed.actors.staged != nil {
+                published.stagedCount += 1
+            }
             if isDurable {
                 published.durable = engine.committed.versionVector
                 published.durableGeneration = engine.committed.generation

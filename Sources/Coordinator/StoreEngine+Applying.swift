@@ -334,11 +334,11 @@ extension StoreEngine {
     }
 
     /// Whether inserts of these shapes depend on no other rows than those that they refer to, and
-    /// those that have their keys.
+    /// those that have their keys or claim what they claim.
     static func isStageable(_ shapes: [ResolvedShape]) -> Bool {
         shapes.allSatisfy { shape in
             guard case .rows(let table, _) = shape else { return false }
-            return table.exclusive.isEmpty && !table.isCounted
+            return !table.isCounted
         }
     }
 

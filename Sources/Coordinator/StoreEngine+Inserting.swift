@@ -24,8 +24,8 @@ extension StoreEngine {
     ///
     /// References are taken only where the objects have been named before.
     ///
-    /// - Parameter areStaged: whether the caller sees to it that no row has another one's unique key, and
-    ///   to their links.
+    /// - Parameter areStaged: whether the caller sees to it that no row has another one's unique key or
+    ///   claims what another one does, and to their links.
     func prepare(
         _ operations: ArraySlice<SaveOperation>, into inserts: inout PlainInserts,
         areStaged: Bool = false
@@ -38,7 +38,8 @@ extension StoreEngine {
             else { return false }
             if operation.entity !== current?.entity {
                 let table = table(operation.entity.name)
-                guard isPlain(table), areStaged || table.constraints.isEmpty,
+                guard !table.entity.isAbstract, !table.isCounted,
+                    areStaged || table.constraints.isEmpty && table.exclusive.isEmpty,
                     table.references.isEmpty || inserts.areNamed
                 else {
                     return false
@@ -64,10 +65,6 @@ extension StoreEngine {
         }
         state.allocator = allocator
         return true
-    }
-
-    private func isPlain(_ table: EntityTable) -> Bool {
-        !table.entity.isAbstract && table.exclusive.isEmpty && !table.isCounted
     }
 
     /// Whether entities of some operations have to-ones.

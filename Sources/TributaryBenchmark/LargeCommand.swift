@@ -18,7 +18,7 @@ struct LargeCommand: AsyncParsableCommand {
     @Option(
         help: """
             What they are: plain, references, keys, updates, moves, deletes, cleared, links, \
-            linked, mixed, eclipsed, renamed, withdrawn or unlinked; without, all.
+            linked, mixed, eclipsed, claims, released, renamed, withdrawn or unlinked; without, all.
             """)
     var kind: Kind?
 
@@ -56,6 +56,10 @@ struct LargeCommand: AsyncParsableCommand {
         case mixed
         /// Each has a unique key, while of two others that share one a row is eclipsed.
         case eclipsed
+        /// Each claims one that is there in a one-to-one.
+        case claims
+        /// They are there, each claims another one in a one-to-one, and they are deleted.
+        case released
         /// They are there with a unique key each, and get another.
         case renamed
         /// They are there with a unique key each, and are deleted.
@@ -77,6 +81,8 @@ struct LargeCommand: AsyncParsableCommand {
             case .linked: "of which a fifth are new and the others link these "
             case .mixed: "of which half are new and half get another value "
             case .eclipsed: "with unique keys while a row is eclipsed "
+            case .claims: "that claim one each that is there in a one-to-one "
+            case .released: "that claim one each in a one-to-one and are deleted "
             case .renamed: "that are there and get other unique keys "
             case .withdrawn: "that are there with unique keys and are deleted "
             case .unlinked: "links that are taken away "
@@ -91,8 +97,8 @@ struct LargeCommand: AsyncParsableCommand {
     /// How many of them each of those others is linked to.
     private static let topicsOfNote = 10
 
-    /// Orders of nine lines each, of products that are there, notes that are linked to topics, and
-    /// articles with codes of their own; items are what others save.
+    /// Orders of nine lines each, of products that are there, notes that are linked to topics,
+    /// articles with codes of their own, and badges of a person each; items are what others save.
     private static func model() throws -> ManagedObjectModel {
         func toMany(
             _ name: String, to entity: String, inverse: String
@@ -129,6 +135,12 @@ struct LargeCommand: AsyncParsableCommand {
                     AttributeDescription("code", .string), AttributeDescription("name", .string),
                     AttributeDescription("state", .string, defaultValue: .string("new")),
                 ], uniquenessConstraints: [["code"]]),
+            EntityDescription(
+                "Badge", attributes: [AttributeDescription("name", .string)],
+                relationships: [RelationshipDescription("person", to: "Person", inverse: "badge")]),
+            EntityDescription(
+                "Person", attributes: [AttributeDescription("name", .string)],
+                relationships: [RelationshipDescription("badge", to: "Badge", inverse: "person")]),
         ])
     }
 
@@ -165,6 +177,8 @@ struct LargeCommand: AsyncParsableCommand {
         case .moves, .cleared: try lines(store, areDeleted: kind == .cleared)
         case .mixed: try mixed(store)
         case .references: try lines(store)
+        case .claims: try badges(store)
+        case .released: try badgesDeleted(store)
         case .links, .unlinked: try links(store, areTakenAway: kind == .unlinked)
         case .linked: try linked(store)
         }
@@ -216,6 +230,31 @@ struct LargeCommand: AsyncParsableCommand {
                 SaveOperation(
                     kind: areDeleted ? .delete : .update, entity: article, row: inserted.row,
                     values: areDeleted ? [] : [(code, .string("other code \(number)"))])
+            })
+    }
+
+    /// Saves persons; gives the save of a badge for each.
+    private func badges(_ store: SampleData.Store) throws -> SaveRequest {
+        let saved: SaveResult = try store.coordinator.save(
+            SaveRequest(
+                operations: try (0..<objects).map {
+                    try insertion(store, "Person", $0, ["name": .string("person \($0)")])
+                }))
+        return SaveRequest(
+            operations: try saved.insertedRows.enumerated().map { number, person in
+                try insertion(
+                    store, "Badge", number,
+                    ["name": .string("badge \(number)"), "person": .reference(person.row)])
+            })
+    }
+
+    /// Saves persons with a badge each; gives the save that deletes the badges.
+    private func badgesDeleted(_ store: SampleData.Store) throws -> SaveRequest {
+        let badge = try entity(store, "Badge")
+        let saved: SaveResult = try store.coordinator.save(try badges(store))
+        return SaveRequest(
+            operations: saved.insertedRows.map {
+                SaveOperation(kind: .delete, entity: badge, row: $0.row)
             })
     }
 

@@ -75,9 +75,7 @@ extension GroupCommit {
         engine.showing = transaction
         commit([job])
         engine.showing = nil
-        let isShown = engine.committed.actors.staged != nil
-        if isShown { published.withLock { $0.stagedCount += 1 } }
-        transaction.proceed(isShown: isShown)
+        transaction.proceed(isShown: engine.committed.actors.staged != nil)
     }
 
     private func fail(_ transaction: StagedTransaction, _ job: Job, _ error: any Error) {

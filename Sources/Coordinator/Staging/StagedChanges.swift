@@ -4,15 +4,17 @@ import Merge
 ///
 /// What it leaves of each row is written beside the row, see ``SuccessorTable``. That is known early of
 /// rows whose outcome hangs on little but themselves: updates of what no unique key, no one-to-one and
-/// no count is of, which overwrite all that the row has, and deletes of rows that stand for no others
-/// and to which nothing refers but what is deleted with them, or led elsewhere. What else the
+/// no count is of, which overwrite all that the row has, and deletes of rows that stand for no others,
+/// claim nothing that others claim as well, and to which nothing refers but what is deleted with them,
+/// or led elsewhere. What else the
 /// transaction changes, a few things, is applied by the commit that shows it, as if it were alone.
 ///
 /// Invariants
 /// 1. A row with a successor is as it was when that was written, a row that is to be deleted is referred
-///    to by no other that stays, and what a successor is led to is shown. Where something writes the row
-///    in between, comes to refer to it, or takes away what it is led to, the part of the transaction
-///    that changes it is written anew; where that happens again and again it is given up.
+///    to by no other that stays, what it claims is claimed by no other, and what a successor is led to is
+///    shown. Where something writes the row in between, comes to refer to it or to what it claims, or takes
+///    away what it is led to, the part of the transaction that changes it is written anew; where that
+///    happens again and again it is given up.
 /// 2. Unique keys of a successor that stays are those of its row, and so are its claims to one-to-ones,
 ///    their age and whose count it belongs to, so that nothing else changes with it: no other row's
 ///    projection, no group, no claim, no count. One that is deleted gives its keys up when it is shown.
@@ -83,6 +85,8 @@ final class StagedChanges: StagedWrites {
     private var dead: Set<RowID> = []
     /// The parts whose successors are led to each row.
     private var leading: [RowID: Set<Int>] = [:]
+    /// The parts that delete rows which claim each row.
+    private var released: [RowID: Set<Int>] = [:]
     /// Parts of which something was written in between, and those of them that have no successors any
     /// more.
     private var overtaken: Set<Int> = []
@@ -175,7 +179,9 @@ final class StagedChanges: StagedWrites {
     func noteKeyTaken() {}
 
     func noteReferred(_ row: RowID) {
-        if dead.contains(row) { noteWritten(row, isShown: true) }
+        guard !isShowing else { return }
+        if dead.contains(row), let part = owners[row] { overtake(part) }
+        for part in released[row] ?? [] { overtake(part) }
     }
 
     func noteLinked(_ link: LinkKey) {}
@@ -340,7 +346,8 @@ final class StagedChanges: StagedWrites {
         for case .reference(let target) in change.values {
             leading[target, default: []].insert(place)
         }
-        guard let (old, new) = try successor(change, of: shapes, seen, engine, known) else {
+        guard let (old, new) = try successor(change, of: shapes, seen, at: place, engine, known)
+        else {
             // What the delete rules of a save's deletes say hangs on what refers to their rows.
             if change.kind == .delete, !isForeign { throw NotStageable() }
             // No save inserts a row and changes it as well.
@@ -374,8 +381,8 @@ final class StagedChanges: StagedWrites {
 
     /// A row before and after a change, where nothing else changes with it.
     private func successor(
-        _ change: Change, of shapes: [ChangeShape], _ seen: VersionVector, _ engine: StoreEngine,
-        _ known: LoadedRow?
+        _ change: Change, of shapes: [ChangeShape], _ seen: VersionVector, at place: Int,
+        _ engine: StoreEngine, _ known: LoadedRow?
     ) throws -> (old: LoadedRow, new: LoadedRow)? {
         guard change.kind == .update || change.kind == .delete,
             case .rows(let table, let positions) = resolved[change.shape],
@@ -389,7 +396,7 @@ final class StagedChanges: StagedWrites {
         let bound = Set(table.references.map(\.position)).union(table.constrained)
         guard bound.allSatisfy({ shows(old, $0) == old.columns[$0] }) else { return nil }
         let isDelete = change.kind == .delete
-        if isDelete, try !isFree(old, engine) { return nil }
+        if isDelete, try !isFree(old, at: place, engine) { return nil }
         var state = old.state
         let write = engine.rowWrite(
             isDelete ? .delete : .update, table, positions, change.values,
@@ -433,15 +440,18 @@ final class StagedChanges: StagedWrites {
         return try engine.shownRow(target, root: root) == target
     }
 
-    /// Whether nothing hangs on a row's being there: it has no claim, is not counted, no link of it is
-    /// in conflict, has a say in its delete or is made by the same transaction, and
+    /// Whether nothing hangs on a row's being there: nobody else claims what it claims, it is not counted,
+    /// no link of it is in conflict, has a say in its delete or is made by the same transaction, and
     /// nothing refers to it, be it unheard, but what is deleted with it or has a successor that is led
     /// elsewhere. Successors are those of rows as they are: others are taken away first.
-    private func isFree(_ row: LoadedRow, _ engine: StoreEngine) throws -> Bool {
+    private func isFree(_ row: LoadedRow, at place: Int, _ engine: StoreEngine) throws -> Bool {
         guard !row.table.hasCounts,
-            row.table.countedReferences.allSatisfy({ row.columns[$0.position].isNull }),
-            row.table.exclusive.allSatisfy({ row.columns[$0.position].isNull })
+            row.table.countedReferences.allSatisfy({ row.columns[$0.position].isNull })
         else { return false }
+        for claim in try engine.claims(row) {
+            guard try engine.claimants(claim, besides: row.row).isEmpty else { return false }
+            released[claim.target, default: []].insert(place)
+        }
         if links?.leads(to: row.row) ?? false { return false }
         for lookup in lookups(row.table.entity.root, engine) {
             let statement = try engine.database.prepared(lookup.sql)

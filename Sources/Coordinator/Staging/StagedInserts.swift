@@ -6,14 +6,17 @@ import Merge
 /// them out until `_staged` says whose they are.
 ///
 /// Invariants
-/// 1. Hidden rows are of identities that nobody knows yet, of entities without one-to-ones and counts
-///    of members, and are no such members: no save that comes between can depend on them.
+/// 1. Hidden rows are of identities that nobody knows yet, of entities without counts of members, and are
+///    no such members: no save that comes between can depend on them.
 /// 2. They depend on others by references and unique keys. What they refer to was shown when they were
 ///    written, and no other row had their keys: the unique index is theirs too. Where what they refer to
 ///    is not shown any more when all are, or a save that came between took one of their keys (the row
 ///    that had it made way), they are removed, and the transaction is written in one piece. Eclipsed
 ///    rows are in no such index: where one had a key of theirs, nothing is staged, and where one comes
 ///    to have it, whoever looks for its group finds the hidden row.
+/// 3. The target of a one-to-one that one of them claims is claimed by no other row, visible or not, and
+///    by one of them only. Where another one comes to refer to it, they are removed as well: its claim is
+///    made as if theirs were not there, for a hidden row is no claimant.
 final class StagedInserts: StagedWrites {
     private let origin: StagedTransaction.Origin
     /// The operations or changes that insert.
@@ -38,6 +41,10 @@ final class StagedInserts: StagedWrites {
     private var entities: [RowID: ManagedObjectModel.Entity] = [:]
     /// The rows of others that they refer to.
     private var targets: Set<RowID> = []
+    /// What they claim for themselves alone, and the rows of others among that.
+    private var claims: Set<Claim> = []
+    private var claimedOthers: Set<RowID> = []
+    private var isWriting = false
 
     var hasBegun: Bool { !written.isEmpty }
 
@@ -129,6 +136,8 @@ final class StagedInserts: StagedWrites {
             engine.avoidIdentities(part, of: transaction.dot.actor)
         }
         let before = written.count
+        isWriting = true
+        defer { isWriting = false }
         do {
             try engine.unseen {
                 if position == 0 { try engine.beginStaging() }
@@ -163,15 +172,33 @@ final class StagedInserts: StagedWrites {
             else { continue }
             for (place, position) in positions.enumerated() {
                 guard case .reference(let target) = change.values[place],
-                    let root = table.references.first(where: { $0.position == position })?.root,
-                    entities[target]?.root != root, !targets.contains(target)
+                    let root = table.references.first(where: { $0.position == position })?.root
                 else { continue }
-                guard try engine.shownRow(target, root: root) == target else {
-                    throw NotStageable()
+                let isNew = entities[target]?.root == root
+                if !isNew, !targets.contains(target) {
+                    guard try engine.shownRow(target, root: root) == target else {
+                        throw NotStageable()
+                    }
+                    targets.insert(target)
                 }
-                targets.insert(target)
+                if let exclusive = table.exclusive.first(where: { $0.position == position }) {
+                    try claim(target, isNew: isNew, by: change.row, exclusive, engine)
+                }
             }
         }
+    }
+
+    /// Notes what a row claims for itself alone, and sees that nobody else does.
+    private func claim(
+        _ target: RowID, isNew: Bool, by row: RowID, _ exclusive: ExclusiveReference,
+        _ engine: StoreEngine
+    ) throws {
+        let claim = Claim(owner: exclusive.owner, property: exclusive.property, target: target)
+        guard claims.insert(claim).inserted else { throw NotStageable() }
+        // What is new nobody else can know.
+        if isNew { return }
+        guard try engine.claimants(claim, besides: row).isEmpty else { throw NotStageable() }
+        claimedOthers.insert(target)
     }
 
     /// Sees that no eclipsed row has a key of theirs.
@@ -194,7 +221,9 @@ final class StagedInserts: StagedWrites {
 
     func isOvertaken(_ engine: StoreEngine) -> Bool { isOvertaken }
 
-    func noteReferred(_ row: RowID) {}
+    func noteReferred(_ row: RowID) {
+        if !isWriting, claimedOthers.contains(row) { isOvertaken = true }
+    }
 
     func noteKeyTaken() { isOvertaken = true }
 
