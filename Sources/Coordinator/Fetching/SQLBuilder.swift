@@ -201,8 +201,8 @@ struct SQLBuilder {
         case .link(let name, let isFirst):
             let link = alias("l")
             let (near, far) = isFirst ? ("source", "target") : ("target", "source")
-            // What is staged is neither yes nor no until it is shown.
-            let isAlive = "\(link)._alive" + (hiddenVersion == nil ? "" : " = 1")
+            let isAlive = LinkCoding.isSeenInSQL(
+                "\(link)._alive", isHidden: hiddenVersion != nil)
             return [
                 Table(
                     name: Self.quote(name), alias: link,

@@ -90,10 +90,11 @@ extension StoreReader {
             while try statement.step() {
                 let source = RowID(statement.integer(0))
                 let target = RowID(statement.integer(1))
-                let isStaged = statement.integer(3) == LinkCoding.stagedAlive
-                if isStaged, actors.staged == nil { continue }
+                let alive = statement.integer(3)
+                if alive == LinkCoding.stagedMade, actors.staged == nil { continue }
                 do {
-                    let register = try LinkCoding.decode(statement.bytes(2), actors: actors)
+                    let register = try LinkCoding.decode(
+                        statement.bytes(2), alive: alive, actors: actors)
                     let link = catalog.history.settling(link, register)
                     let hash = StoreEngine.hash(
                         link, source, target, register, hasLivingEnds: statement.integer(4) != 0)
@@ -101,7 +102,8 @@ extension StoreReader {
                     let isAlive =
                         LinkCoding.isAlive(register, policy: link.policy)
                         || united[source]?.contains(target) ?? false
-                    if (statement.integer(3) != 0) != isAlive, damages.count < 100 {
+                    let isSeen = LinkCoding.isSeen(alive, isShown: actors.staged != nil)
+                    if isSeen != isAlive, damages.count < 100 {
                         damages.append(
                             "\(link.name) \(source) \(target) is \(isAlive ? "not " : "")shown, "
                                 + "against its siblings")

@@ -1,19 +1,21 @@
 import Merge
 
-/// The links that a staged transaction makes.
+/// The links that a staged transaction makes, and those that it takes away.
 ///
-/// They are in their own tables, with ``LinkCoding/staged`` for a register, which is empty until
-/// `_staged` says whose it is. A link of which something is there already, and of another node's also one
-/// that is counted or of a row that is not shown, are kept for later: the commit that shows the
-/// transaction applies them, as if they were alone.
+/// They are in their own tables, and `_alive` tells that they are staged: the register of one that is made
+/// is empty until `_staged` says whose it is, and that of one that is taken away is the one it had. A link of
+/// which something else is there, and of another node's also one that is counted or of a row that is
+/// not shown, are kept for later: the commit that shows the transaction applies them, as if they were
+/// alone.
 ///
 /// Invariants
-/// 1. Nothing was there of a link that is staged, and no side of its relationship is counted.
+/// 1. Nothing was there of a link that is made, and of one that is taken away nothing but that one
+///    transaction had made it, which this one has seen; no side of its relationship is counted.
 /// 2. Both its ends were shown when it was written, and eclipsed no others, or are inserted by the same
 ///    transaction. Where one is not shown any more, or has come to eclipse others, all is removed, and
 ///    the transaction is written in one piece.
 /// 3. What writes the same link in between writes over it. It is applied later then; and a link that was
-///    there, and is not to be made, is looked at again.
+///    as a save wants it is looked at again.
 final class StagedLinks: StagedWrites {
     private struct Ends: Hashable {
         let source: RowID
@@ -25,27 +27,36 @@ final class StagedLinks: StagedWrites {
         let link: Int
         let ends: Ends
         let shape: Int
+        let isMade: Bool
 
         var change: Change {
-            Change(kind: .link, shape: shape, row: ends.source, target: ends.target)
+            Change(
+                kind: isMade ? .link : .unlink, shape: shape, row: ends.source, target: ends.target)
         }
     }
 
-    /// A link that a save makes and finds there; with its change, should it be gone.
+    /// What a link does to the digest.
+    private enum Difference {
+        /// All it adds, but for the dot.
+        case added(RowHasher)
+        case removed((UInt64, UInt64))
+    }
+
+    /// A link that is as a save wants it; with its change, should it come to be otherwise.
     private typealias Found = (link: ManagedObjectModel.Link, ends: Ends, change: Change)
 
     /// What has become of a link that was met. There are very many: it is small.
     private enum Outcome {
         /// Its place among those that are written.
         case written(Int)
-        /// Its place among those that are there.
+        /// Its place among those that are as they are wanted.
         case found(Int)
-        /// It is kept for later.
-        case later
+        /// Its place among those that are kept for later.
+        case later(Int)
     }
 
     private let origin: StagedTransaction.Origin
-    /// The operations or changes that make links.
+    /// The operations or changes that make links or take them away.
     private let places: [Int]
     /// The inserts of the same transaction, which are written before.
     private let inserts: StagedInserts?
@@ -61,8 +72,7 @@ final class StagedLinks: StagedWrites {
     /// The kinds of link that are written.
     private var links: [ManagedObjectModel.Link] = []
     private var written: [Written] = []
-    /// What they add to the digest, but for the dot.
-    private var hashers: [RowHasher] = []
+    private var differences: [Difference] = []
     /// The links that were met, by name and ends.
     private var met: [String: [Ends: Outcome]] = [:]
     /// Those that were written over, by their places, as far as the groups that did it were committed.
@@ -71,8 +81,6 @@ final class StagedLinks: StagedWrites {
     /// Those of these that were written since.
     private var doubtfulLinks: [Found] = []
     private var rechecks = 0
-    /// The links that a foreign transaction takes away.
-    private let unmade: Set<LinkKey>
     /// What is to be applied when all is shown.
     private var rest: [Change] = []
     /// Objects of the save that others have named as their members.
@@ -111,14 +119,7 @@ final class StagedLinks: StagedWrites {
                     })
                 else { return nil }
             }
-            unmade = []
-        case .foreign(let transaction):
-            unmade = Set(
-                transaction.changes.lazy.filter { $0.kind == .unlink }.map { change in
-                    LinkKey(
-                        link: transaction.shapes[change.shape].entity, source: change.row,
-                        target: change.target ?? change.row)
-                })
+        case .foreign: break
         }
         self.origin = origin
         self.places = places
@@ -127,14 +128,14 @@ final class StagedLinks: StagedWrites {
         resolved = []
     }
 
-    /// Whether all that is asked for is that links are made.
+    /// Whether all that is asked for is that links are made or taken away, whatever others there are.
     private static func isStageable(
         _ told: RelationshipOperation, of operation: SaveOperation, _ engine: StoreEngine
     ) -> Bool {
         guard let relationship = operation.entity.relationship(named: told.name),
             case .link(let link, _) = relationship.storage, !engine.countedLinks.contains(link)
         else { return false }
-        return told.kind == .add || told.kind == .replace && operation.kind == .insert
+        return told.kind != .replace || operation.kind == .insert
     }
 
     func advance(_ engine: StoreEngine, atMost count: Int) throws {
@@ -143,8 +144,8 @@ final class StagedLinks: StagedWrites {
         try engine.unseen {
             if !hasBegun { try begin(engine) }
             switch origin {
-            case .save(let request): try make(atMost: count, of: request, engine)
-            case .foreign(let transaction): try make(atMost: count, of: transaction, engine)
+            case .save(let request): try write(atMost: count, of: request, engine)
+            case .foreign(let transaction): try write(atMost: count, of: transaction, engine)
             }
         }
         hasBegun = true
@@ -162,7 +163,7 @@ final class StagedLinks: StagedWrites {
 
     // MARK: What a save asks for
 
-    private func make(atMost count: Int, of request: SaveRequest, _ engine: StoreEngine) throws {
+    private func write(atMost count: Int, of request: SaveRequest, _ engine: StoreEngine) throws {
         var left = count
         while left > 0, position < places.count {
             let operation = request.operations[places[position]]
@@ -174,7 +175,7 @@ final class StagedLinks: StagedWrites {
             let told = operation.relationships[relationship]
             if member == 0 { try checkReplacement(told, of: operation) }
             let end = min(member + left, told.members.count)
-            try make(told, told.members[member..<end], of: operation, engine)
+            try write(told, told.members[member..<end], of: operation, engine)
             left -= max(1, end - member)
             member = end
             if end == told.members.count { (relationship, member) = (relationship + 1, 0) }
@@ -193,7 +194,7 @@ final class StagedLinks: StagedWrites {
         }
     }
 
-    private func make(
+    private func write(
         _ told: RelationshipOperation, _ members: ArraySlice<RowID>,
         of operation: SaveOperation, _ engine: StoreEngine
     ) throws {
@@ -204,13 +205,15 @@ final class StagedLinks: StagedWrites {
         let shape = shapeTable.position(of: ChangeShape(entity: name, assigned: []))
         resolved += try shapeTable.shapes[resolved.count...].map(engine.resolve)
         let row = try row(operation.row, of: operation.entity.name, engine)
+        let isMade = told.kind != .remove
         for member in members {
             if member.rawValue < 0 { named.insert(member) }
             let other = try self.row(member, of: relationship.destination, engine)
             let ends = Ends(source: isFirst ? row : other, target: isFirst ? other : row)
-            try make(link, ends, shape, engine)
+            try write(link, ends, shape, isMade: isMade, seen: nil, engine)
             if engine.model.isOwnInverse(relationship) {
-                try make(link, Ends(source: ends.target, target: ends.source), shape, engine)
+                let back = Ends(source: ends.target, target: ends.source)
+                try write(link, back, shape, isMade: isMade, seen: nil, engine)
             }
         }
     }
@@ -229,64 +232,109 @@ final class StagedLinks: StagedWrites {
 
     // MARK: What another node's transaction has
 
-    private func make(
+    private func write(
         atMost count: Int, of transaction: Transaction, _ engine: StoreEngine
     ) throws {
         let range = position..<min(position + count, places.count)
         let part = places[range].map { transaction.changes[$0] }
         try engine.checkForeign(part[...], of: transaction, resolved)
         for change in part {
-            guard case .link(let link) = resolved[change.shape], let target = change.target,
-                !unmade.contains(LinkKey(link: link.name, source: change.row, target: target))
-            else { throw NotStageable() }
-            try make(link, Ends(source: change.row, target: target), change.shape, engine)
+            guard case .link(let link) = resolved[change.shape], let target = change.target else {
+                throw NotStageable()
+            }
+            try write(
+                link, Ends(source: change.row, target: target), change.shape,
+                isMade: change.kind == .link, seen: transaction.seen, engine)
         }
         position = range.upperBound
     }
 
     // MARK: Writing
 
-    private func make(
-        _ link: ManagedObjectModel.Link, _ ends: Ends, _ shape: Int, _ engine: StoreEngine
+    /// Writes a link, or keeps it for later.
+    ///
+    /// - Parameters:
+    ///   - isMade: whether it is made, or taken away.
+    ///   - seen: what a foreign transaction has seen; a save has seen all.
+    private func write(
+        _ link: ManagedObjectModel.Link, _ ends: Ends, _ shape: Int, isMade: Bool,
+        seen: VersionVector?, _ engine: StoreEngine
     ) throws {
-        if met[link.name]?[ends] != nil {
-            // No save makes a link twice.
-            if isForeign { throw NotStageable() }
+        if let outcome = met[link.name]?[ends] {
+            // No save does the same to a link twice; one that makes it and takes it away is rare.
+            if isForeign || change(of: outcome).kind != (isMade ? .link : .unlink) {
+                throw NotStageable()
+            }
             return
         }
-        let change = Change(kind: .link, shape: shape, row: ends.source, target: ends.target)
         let areShown =
             try note(ends.source, link.source, engine) && note(ends.target, link.target, engine)
         guard areShown || isForeign else { throw NotStageable() }
+        let new = Written(link: links.count, ends: ends, shape: shape, isMade: isMade)
         guard areShown, !engine.countedLinks.contains(link.name),
-            try engine.insertStaged(link, source: ends.source, target: ends.target)
-        else { return try keep(change, link, ends, engine) }
+            let difference = try stage(link, ends, isMade: isMade, seen: seen, engine)
+        else { return try keep(new.change, link, ends, engine) }
+        met[link.name, default: [:]][ends] = .written(written.count)
+        if links.last?.name != link.name { links.append(link) }
+        written.append(
+            Written(link: links.count - 1, ends: ends, shape: shape, isMade: isMade))
+        differences.append(difference)
+        add(new.change, link, ends)
+    }
+
+    private func change(of outcome: Outcome) -> Change {
+        switch outcome {
+        case .written(let place): written[place].change
+        case .found(let place): found[place].change
+        case .later(let place): rest[place]
+        }
+    }
+
+    /// Writes a link where nobody sees it; nil where something else is there of it than it takes.
+    private func stage(
+        _ link: ManagedObjectModel.Link, _ ends: Ends, isMade: Bool, seen: VersionVector?,
+        _ engine: StoreEngine
+    ) throws -> Difference? {
+        guard isMade else {
+            return try engine.removeStaged(
+                link, source: ends.source, target: ends.target, seen: seen
+            ).map { .removed($0) }
+        }
+        guard try engine.insertStaged(link, source: ends.source, target: ends.target) else {
+            return nil
+        }
         let name = DigestNames(entity: link.name, properties: []).entity
         var hasher = RowHasher(entity: name, row: ends.source, insertion: nil)
         hasher.combine(property: name, value: .reference(ends.target), dot: nil)
-        met[link.name, default: [:]][ends] = .written(written.count)
-        if links.last?.name != link.name { links.append(link) }
-        written.append(Written(link: links.count - 1, ends: ends, shape: shape))
-        hashers.append(hasher)
-        add(change, link, ends)
+        return .added(hasher)
     }
 
-    /// Keeps a link of which something is there for later, unless it is as a save wants it.
+    /// Keeps a link of which something else is there for later, unless it is as a save wants it.
     private func keep(
         _ change: Change, _ link: ManagedObjectModel.Link, _ ends: Ends, _ engine: StoreEngine
     ) throws {
-        if !isForeign, try engine.isShown(link, source: ends.source, target: ends.target) {
-            met[link.name, default: [:]][ends] = .found(found.count)
-            found.append((link, ends, change))
-            return
+        if !isForeign {
+            // What is in conflict is decided in one piece, or refused.
+            if change.kind == .unlink,
+                try engine.loadLink(link, source: ends.source, target: ends.target)
+                    .siblings.count > 1
+            {
+                throw NotStageable()
+            }
+            let isShown = try engine.isShown(link, source: ends.source, target: ends.target)
+            if isShown == (change.kind == .link) {
+                met[link.name, default: [:]][ends] = .found(found.count)
+                found.append((link, ends, change))
+                return
+            }
         }
-        met[link.name, default: [:]][ends] = .later
+        met[link.name, default: [:]][ends] = .later(rest.count)
         rest.append(change)
         guard laterCount <= StagedChanges.Limits.rest else { throw NotStageable() }
         add(change, link, ends)
     }
 
-    /// Looks again at links that were there.
+    /// Looks again at links that were as a save wants them.
     private func recheckLinks(_ engine: StoreEngine) throws {
         let links = doubtfulLinks
         doubtfulLinks = []
@@ -343,7 +391,7 @@ final class StagedLinks: StagedWrites {
         }
     }
 
-    /// Whether it links a row.
+    /// Whether something is done to a link of a row.
     func leads(to row: RowID) -> Bool {
         roots[row] != nil || rest.contains { $0.row == row || $0.target == row }
     }
@@ -353,14 +401,24 @@ final class StagedLinks: StagedWrites {
     func show(_ engine: StoreEngine, as stamp: Stamp) throws -> [Change] {
         isShowing = true
         var digest = ProjectionDigest()
-        for hasher in hashers { digest.add(hasher.finalize(insertion: stamp.dot)) }
         var later = rest
+        var isOverwritten = Set<Int>()
         for place in overwritten.sorted() {
             let (link, ends) = (links[written[place].link], written[place].ends)
             // What has written over it may have come to nothing.
-            if try engine.isStaged(link, source: ends.source, target: ends.target) { continue }
-            digest.subtract(hashers[place].finalize(insertion: stamp.dot))
+            if try engine.isStaged(
+                link, source: ends.source, target: ends.target, isMade: written[place].isMade)
+            {
+                continue
+            }
+            isOverwritten.insert(place)
             later.append(written[place].change)
+        }
+        for (place, difference) in differences.enumerated() where !isOverwritten.contains(place) {
+            switch difference {
+            case .added(let hasher): digest.add(hasher.finalize(insertion: stamp.dot))
+            case .removed(let hash): digest.subtract(hash)
+            }
         }
         engine.state.digest.add(digest)
         engine.group.updated.append(contentsOf: touched)
@@ -380,7 +438,8 @@ final class StagedLinks: StagedWrites {
     func finish(_ range: Range<Int>, _ engine: StoreEngine) throws {
         for link in written[range] {
             try engine.finishStaged(
-                links[link.link], source: link.ends.source, target: link.ends.target)
+                links[link.link], source: link.ends.source, target: link.ends.target,
+                isMade: link.isMade)
         }
     }
 
@@ -396,7 +455,7 @@ extension StoreEngine {
     ) throws -> Bool {
         let statement = try database.prepared(
             "INSERT INTO \(EntityTable.quote(link.name)) (source, target, _alive, _siblings) "
-                + "VALUES (?1, ?2, \(LinkCoding.stagedAlive), ?3)")
+                + "VALUES (?1, ?2, \(LinkCoding.stagedMade), ?3)")
         statement.bind(1, source.rawValue)
         statement.bind(2, target.rawValue)
         statement.bind(3, LinkCoding.staged)
@@ -408,39 +467,61 @@ extension StoreEngine {
         return true
     }
 
+    /// Takes a link away without anybody's seeing it yet.
+    ///
+    /// - Parameter seen: what the transaction has seen; nil where that is all.
+    /// - Returns: what it was in the digest; nil where it is not there, or in conflict, or made by what
+    ///   was not seen. Nothing is written then.
+    fileprivate func removeStaged(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID, seen: VersionVector?
+    ) throws -> (UInt64, UInt64)? {
+        let register = try loadLink(link, source: source, target: target)
+        guard let made = register.siblings.first, register.siblings.count == 1,
+            seen?.contains(made.dot) ?? true,
+            try isShown(link, source: source, target: target),
+            let hash = Self.hash(
+                history.settling(link, register), source, target, register, hasLivingEnds: true)
+        else { return nil }
+        let statement = try database.prepared(
+            "UPDATE \(EntityTable.quote(link.name)) SET _alive = \(LinkCoding.stagedUnmade) "
+                + "WHERE source = ?1 AND target = ?2")
+        statement.bind(1, source.rawValue)
+        statement.bind(2, target.rawValue)
+        try statement.run()
+        return hash
+    }
+
     /// Whether a link is still as a staged transaction has written it.
     fileprivate func isStaged(
-        _ link: ManagedObjectModel.Link, source: RowID, target: RowID
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID, isMade: Bool
     ) throws -> Bool {
         let statement = try database.prepared(
             "SELECT 1 FROM \(EntityTable.quote(link.name)) "
-                + "WHERE source = ?1 AND target = ?2 AND _siblings = ?3")
+                + "WHERE source = ?1 AND target = ?2 AND _alive = ?3")
         statement.bind(1, source.rawValue)
         statement.bind(2, target.rawValue)
-        statement.bind(3, LinkCoding.staged)
+        statement.bind(3, isMade ? LinkCoding.stagedMade : LinkCoding.stagedUnmade)
         defer { statement.reset() }
         return try statement.step()
     }
 
-    /// Gives a shown link its own register, and takes one away that was never shown; unless something
-    /// else has written it.
+    /// Gives a shown link its own register, or one that was never shown what it had before; unless
+    /// something else has written it.
     fileprivate func finishStaged(
-        _ link: ManagedObjectModel.Link, source: RowID, target: RowID
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID, isMade: Bool
     ) throws {
-        let table = EntityTable.quote(link.name)
-        let own = "source = ?1 AND target = ?2 AND _siblings = ?3"
-        let shown = state.actors.staged
+        guard try isStaged(link, source: source, target: target, isMade: isMade) else { return }
+        if let shown = state.actors.staged {
+            let register = Register(Sibling(stamp: shown, value: isMade))
+            try writeLink(link, source: source, target: target, register)
+            return try noteUncollected(link, source: source, target: target, register)
+        }
+        if isMade { return try removeLink(link, source: source, target: target) }
         let statement = try database.prepared(
-            shown == nil
-                ? "DELETE FROM \(table) WHERE \(own)"
-                : "UPDATE \(table) SET _alive = 1, _siblings = ?4 WHERE \(own)")
+            "UPDATE \(EntityTable.quote(link.name)) SET _alive = 1 "
+                + "WHERE source = ?1 AND target = ?2")
         statement.bind(1, source.rawValue)
         statement.bind(2, target.rawValue)
-        statement.bind(3, LinkCoding.staged)
-        if let shown {
-            let version = state.actors.integer(shown.dot)
-            statement.bind(4, LinkCoding.encode(madeBy: version, shown.timestamp.rawValue))
-        }
         try statement.run()
     }
 }

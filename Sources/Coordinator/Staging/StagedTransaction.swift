@@ -21,8 +21,8 @@ import Merge
 ///    depends on has had that part written anew, or all of it given up.
 /// 4. An opening finds what a crash has left, by `_staged`: it folds or removes it.
 ///
-/// Its inserts are staged by ``StagedInserts``, the links that it makes by ``StagedLinks``, its updates and
-/// deletes by ``StagedChanges``, in this order: what these find in the tables are also the hidden rows
+/// Its inserts are staged by ``StagedInserts``, the links that it makes or takes away by ``StagedLinks``, its
+/// updates and deletes by ``StagedChanges``, in this order: what these find in the tables are also the hidden rows
 /// and links. Other kinds of transaction, and those of another model, are written in one piece, however
 /// large.
 final class StagedTransaction {
@@ -49,8 +49,8 @@ final class StagedTransaction {
         }
     }
 
-    /// Which of its operations or changes insert, make links, and do what else; of a save one may be of
-    /// two kinds.
+    /// Which of its operations or changes insert, make links or take them away, and do what else; of a
+    /// save one may be of two kinds.
     private struct Division {
         var inserts: [Int] = []
         var links: [Int] = []
@@ -71,8 +71,8 @@ final class StagedTransaction {
                 for place in transaction.changes.indices {
                     switch transaction.changes[place].kind {
                     case .insert: inserts.append(place)
-                    case .link: links.append(place)
-                    case .update, .delete, .revival, .unlink: others.append(place)
+                    case .link, .unlink: links.append(place)
+                    case .update, .delete, .revival: others.append(place)
                     }
                 }
             }

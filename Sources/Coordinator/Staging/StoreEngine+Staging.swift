@@ -153,17 +153,25 @@ extension StoreEngine {
                 SELECT t.name FROM sqlite_master t JOIN pragma_table_info(t.name) c
                 WHERE t.type = 'table' AND c.name = '_siblings' ORDER BY t.name
                 """)
-        for table in links.map(EntityTable.quote) {
-            let own = "WHERE _alive = \(LinkCoding.stagedAlive) AND _siblings = ?"
+        for link in links {
+            let table = EntityTable.quote(link)
+            let made = "WHERE _alive = \(LinkCoding.stagedMade)"
+            let unmade = "WHERE _alive = \(LinkCoding.stagedUnmade)"
             if case .shown(let dot, let timestamp) = staged {
-                let register = LinkCoding.encode(
-                    madeBy: dot, UInt64(bitPattern: timestamp))
                 try database.execute(
-                    sql: "UPDATE \(table) SET _alive = 1, _siblings = ? \(own)",
-                    arguments: [Data(register), Data(LinkCoding.staged)])
+                    sql: "INSERT OR IGNORE INTO _uncollected (row, target, name, waitsFor) "
+                        + "SELECT source, target, ?, ? FROM \(table) \(unmade)",
+                    arguments: [link, dot])
+                for (own, isAlive) in [(made, true), (unmade, false)] {
+                    let register = LinkCoding.encode(
+                        madeBy: dot, UInt64(bitPattern: timestamp), isAlive: isAlive)
+                    try database.execute(
+                        sql: "UPDATE \(table) SET _alive = ?, _siblings = ? \(own)",
+                        arguments: [isAlive, Data(register)])
+                }
             } else {
-                try database.execute(
-                    sql: "DELETE FROM \(table) \(own)", arguments: [Data(LinkCoding.staged)])
+                try database.execute(sql: "DELETE FROM \(table) \(made)")
+                try database.execute(sql: "UPDATE \(table) SET _alive = 1 \(unmade)")
             }
         }
         try database.execute(sql: "DELETE FROM _staged")

@@ -9,13 +9,14 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 11
+    static let version: Int32 = 12
 
     /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
     /// members, without consumers of history, without staged rows, of a program that recorded
     /// stores as new though it took them for vouched for, whose journal tells nothing of the
-    /// model's validation, without founders, or without orphans.
-    static func canUpgrade(_ version: Int32) -> Bool { (3...10).contains(version) }
+    /// model's validation, without founders, without orphans, or of a program that knows no links which a
+    /// staged transaction takes away.
+    static func canUpgrade(_ version: Int32) -> Bool { (3...11).contains(version) }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
     /// the model is adopted.

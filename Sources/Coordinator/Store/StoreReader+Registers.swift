@@ -171,7 +171,7 @@ extension StoreReader {
     ) throws -> [(source: RowID, target: RowID, register: Register<Bool>)] {
         let actors = try actors()
         let statement = try database.prepared(
-            "SELECT source, target, _siblings FROM \(EntityTable.quote(link.name)) "
+            "SELECT source, target, _siblings, _alive FROM \(EntityTable.quote(link.name)) "
                 + "WHERE (source, target) > (?1, ?2) ORDER BY source, target LIMIT ?3")
         statement.bind(1, last?.source.rawValue ?? .min)
         statement.bind(2, last?.target.rawValue ?? .min)
@@ -182,7 +182,8 @@ extension StoreReader {
             found.append(
                 (
                     RowID(statement.integer(0)), RowID(statement.integer(1)),
-                    try LinkCoding.decode(statement.bytes(2), actors: actors)
+                    try LinkCoding.decode(
+                        statement.bytes(2), alive: statement.integer(3), actors: actors)
                 ))
         }
         return found

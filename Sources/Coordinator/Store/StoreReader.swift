@@ -211,19 +211,30 @@ public struct StoreReader {
         }
         let sharesTable = model.entity(named: relationship.destination)?.sharesTable ?? false
         let code = sharesTable ? "t._entity" : "NULL"
-        var isStagedLink = "0"
-        if case .link = relationship.storage {
-            isStagedLink = "l._alive = \(LinkCoding.stagedAlive)"
-        }
+        var alive = "1"
+        if case .link = relationship.storage { alive = "l._alive" }
         let sql =
-            "SELECT t._id, \(code), t._version, \(isStagedLink) FROM \(source) ORDER BY t._id"
+            "SELECT t._id, \(code), t._version, \(alive) FROM \(source) ORDER BY t._id"
         let statement = try database.prepared(sql)
         statement.bind(1, row.rawValue)
         var result: [(RowID, Int64?)] = []
+        // Looked up once something is staged, which is rare.
+        var isHidden: Bool?
         while try statement.step() {
-            let isStaged =
-                statement.integer(2) == ActorTable.stagedVersion || statement.integer(3) != 0
-            if isStaged, case .hidden = try StoreLayout.readStaged(in: database) { continue }
+            let isStaged = statement.integer(2) == ActorTable.stagedVersion
+            let alive = statement.integer(3)
+            if isStaged || alive > 1 {
+                if isHidden == nil {
+                    if case .hidden = try StoreLayout.readStaged(in: database) {
+                        isHidden = true
+                    }
+                }
+                let isShown = !(isHidden ?? false)
+                isHidden = !isShown
+                guard isShown || !isStaged, LinkCoding.isSeen(alive, isShown: isShown) else {
+                    continue
+                }
+            }
             result.append(
                 (RowID(statement.integer(0)), statement.isNull(1) ? nil : statement.integer(1)))
         }

@@ -116,8 +116,7 @@ extension StoreEngine {
         statement.bind(2, target.rawValue)
         guard try statement.step() else { return false }
         defer { statement.reset() }
-        let isAlive = statement.integer(0)
-        return isAlive == LinkCoding.stagedAlive ? state.actors.staged != nil : isAlive != 0
+        return LinkCoding.isSeen(statement.integer(0), isShown: state.actors.staged != nil)
     }
 
     /// A row that may be of a group as the save left it; nil where it is of none.

@@ -147,7 +147,7 @@ extension StoreEngine {
         let members = "SELECT row FROM _eclipsed WHERE survivor ="
         let statement = try database.prepared(
             """
-            SELECT source, target, _siblings FROM \(EntityTable.quote(link.name))
+            SELECT source, target, _siblings, _alive FROM \(EntityTable.quote(link.name))
             WHERE source IN (SELECT ?1 UNION ALL \(members) ?1)
                 AND target IN (SELECT ?2 UNION ALL \(members) ?2) ORDER BY source, target
             """)
@@ -155,7 +155,8 @@ extension StoreEngine {
         statement.bind(2, target.rawValue)
         var result: [(RowID, RowID, Register<Bool>, Bool)] = []
         while try statement.step() {
-            let register = try LinkCoding.decode(statement.bytes(2), actors: state.actors)
+            let register = try LinkCoding.decode(
+                statement.bytes(2), alive: statement.integer(3), actors: state.actors)
             if register.siblings.isEmpty { continue }
             result.append(
                 (

@@ -14,7 +14,7 @@ struct SQLCommand: AsyncParsableCommand {
     /// What everything else that reads a store leaves out, and SQLite does not.
     static let stagedNote = """
         Note: a large transaction is being written part by part, or was when the node ended. Rows whose \
-        _version is 4611686018427387905, links whose _alive is 2 and some tombstones are of it: nobody \
+        _version is 4611686018427387905, links whose _alive is 2 or 3 and some tombstones are of it: nobody \
         else sees them yet, and it may come to nothing.
 
         """

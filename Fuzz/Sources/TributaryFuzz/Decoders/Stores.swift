@@ -39,14 +39,15 @@ extension Decoder {
 
     private static func checkLink(_ record: [UInt8], _ actors: ActorTable) {
         let register = attempt(throwing: CoordinatorError.self) {
-            try LinkCoding.decode(record, actors: actors)
+            try LinkCoding.decode(record, alive: 1, actors: actors)
         }
         guard let register else { return }
         for policy in MergePolicy.allCases { _ = LinkCoding.isAlive(register, policy: policy) }
         let written = LinkCoding.encode(register, actors: actors)
         demand(
             attempt(
-                throwing: CoordinatorError.self, { try LinkCoding.decode(written, actors: actors) })
+                throwing: CoordinatorError.self,
+                { try LinkCoding.decode(written, alive: 1, actors: actors) })
                 == register, "a link reads otherwise")
     }
 
