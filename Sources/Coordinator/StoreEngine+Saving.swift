@@ -258,12 +258,6 @@ extension StoreEngine {
         case .write(let values): plan.add(row, planned(.update, values))
         case .delete: plan.add(row, planned(.delete, []))
         case .revive(let whole):
-            // Of a row of which nothing is kept the version must tell that it was here: a store that
-            // is made anew in the place of another may not bring back what only that one knew.
-            guard loaded != nil || hasHad(operation.version) else {
-                throw CoordinatorError(
-                    .objectNotFound, "There has never been a \(entity.name)/\(row) here.")
-            }
             plan.add(row, planned(.revival, whole.enumerated().map { ($0, $1) }))
         case .conflict, .drop: break
         }
@@ -281,18 +275,32 @@ extension StoreEngine {
         _ operation: SaveOperation, _ request: SaveRequest, _ loaded: LoadedRow?,
         _ table: EntityTable, _ row: RowID, _ plan: inout SavePlan
     ) throws -> Settlement {
+        // Of a row of which nothing is kept the version must tell that it was here. It may not have come
+        // yet, then nothing is to be given up for it; and a store that is made anew in the place of
+        // another may not bring back what only that one knew.
+        if loaded == nil, !request.mergePolicy.leavesUnresolved, !hasHad(operation.version) {
+            throw CoordinatorError(
+                .objectNotFound, "There has never been a \(table.entity.name)/\(row) here.")
+        }
         let known = try operation.snapshot == nil ? knownTo(operation.version) : VersionVector()
-        let changed =
+        func changedInStore(_ operation: SaveOperation) -> Set<Int> {
             loaded.map {
                 OptimisticLocking.changedInStore(
                     operation, store: $0, knownToCaller: known.contains)
             } ?? []
+        }
+        var changed = changedInStore(operation)
         var operation = operation
-        if let loaded, operation.snapshot == nil, loaded.isAlive,
-            request.mergePolicy == .overwrite || request.mergePolicy.leavesUnresolved
+        // A write of a row that is one register names all its properties, whatever it changes.
+        let isRowGrained = table.entity.policies.isRowGrained
+        if operation.snapshot == nil,
+            isRowGrained || request.mergePolicy == .overwrite
+                || request.mergePolicy.leavesUnresolved
         {
             operation.snapshot = try snapshot(
-                of: loaded, before: changed, within: known, &plan)
+                of: row, table, loaded, as: operation.version, before: changed, within: known,
+                &plan)
+            if isRowGrained, operation.snapshot != nil { changed = changedInStore(operation) }
         }
         let settlement = OptimisticLocking.settle(
             operation, store: loaded, changedInStore: changed, policy: request.mergePolicy)
@@ -319,19 +327,26 @@ extension StoreEngine {
     /// The object as whoever names a version has seen it, where the log still tells; nil where it
     /// does not.
     ///
-    /// - Parameter changed: the properties that have been written since, by whom that version's
-    ///   writer did not know.
+    /// - Parameters:
+    ///   - loaded: the object as the store has it; nil where nothing is kept of it.
+    ///   - version: that version.
+    ///   - changed: the properties that have been written since, by whom that version's writer did not
+    ///     know; of an object that is gone the log has to tell all.
     private func snapshot(
-        of loaded: LoadedRow, before changed: Set<Int>, within known: VersionVector,
-        _ plan: inout SavePlan
+        of row: RowID, _ table: EntityTable, _ loaded: LoadedRow?, as version: RowVersion?,
+        before changed: Set<Int>, within known: VersionVector, _ plan: inout SavePlan
     ) throws -> [PropertyValue]? {
         // What it showed of a group may have been another member's.
-        guard loaded.eclipsed.isEmpty else { return nil }
-        var columns = loaded.columns
-        for position in changed.sorted() {
-            let name = loaded.table.entity.properties[position].name
-            guard
-                let value = try plan.tail.value(of: name, of: loaded.row, within: known, self)
+        guard loaded?.eclipsed.isEmpty ?? true, version?.eclipsed.isEmpty ?? true else {
+            return nil
+        }
+        let properties = table.entity.properties
+        let isAlive = loaded?.isAlive ?? false
+        var columns =
+            loaded?.columns ?? [PropertyValue](repeating: .null, count: properties.count)
+        for position in isAlive ? changed.sorted() : Array(properties.indices) {
+            let name = properties[position].name
+            guard let value = try plan.tail.value(of: name, of: row, within: known, self)
             else { return nil }
             columns[position] = value
         }

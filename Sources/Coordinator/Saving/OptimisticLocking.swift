@@ -59,9 +59,13 @@ enum OptimisticLocking {
     private static func settleDeleted(
         _ operation: SaveOperation, store: LoadedRow?, policy: MergePolicy
     ) -> Settlement {
-        guard policy == .overwrite, operation.kind == .update,
-            var whole = operation.snapshot ?? store?.columns
-        else { return .drop }
+        guard policy == .overwrite, operation.kind == .update else { return .drop }
+        // A tombstone still has what each property was, unless the row is one register: then it has
+        // nothing but the delete. Nobody may give the object up, or others' values, for that.
+        let isWhole = !(store?.table.entity.policies.isRowGrained ?? true)
+        guard var whole = operation.snapshot ?? (isWhole ? store?.columns : nil) else {
+            return .conflict
+        }
         for (position, value) in operation.values { whole[position] = value }
         return .revive(whole)
     }
