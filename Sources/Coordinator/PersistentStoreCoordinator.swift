@@ -72,7 +72,7 @@ public final class PersistentStoreCoordinator: Sendable {
     public let cluster: String
     /// The node the store belongs to.
     public let node: NodeID
-    /// The path of the store's file.
+    /// The path of the store's file, without links.
     public let storePath: String
 
     let options: Options
@@ -104,6 +104,7 @@ public final class PersistentStoreCoordinator: Sendable {
         storeAt path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
         options: Options = Options()
     ) throws {
+        let path = options.files.resolved(path)
         storePath = path
         self.model = model
         self.cluster = cluster
@@ -141,6 +142,7 @@ public final class PersistentStoreCoordinator: Sendable {
     ///
     /// - Throws: ``CoordinatorError``: `storeLayout`, `storeDamaged` or `inputOutput`.
     public init(readingStoreAt path: String, options: Options = Options()) throws {
+        let path = options.files.resolved(path)
         storePath = path
         self.options = options
         guard options.files.size(of: path) != nil else {

@@ -60,6 +60,7 @@ extension PersistentStoreCoordinator {
         isReplacing: Bool = false
     ) throws -> StoreBackup {
         let files = SystemFiles()
+        let path = files.resolved(path)
         guard files.size(of: backup) != nil else {
             throw CoordinatorError(.inputOutput, "There is no file \(backup).")
         }

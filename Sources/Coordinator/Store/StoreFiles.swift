@@ -8,6 +8,13 @@ package protocol StoreFiles: Sendable {
     ///   the lock cannot be made.
     func lock(storePath: String) throws -> any StoreLock
 
+    /// The one name under which a file is known, whatever links lead to it; also of one that is not
+    /// there.
+    ///
+    /// SQLite follows links to a store and its log. Were the files beside the store named by what
+    /// somebody calls it, two processes could have it, each with a lock of its own.
+    func resolved(_ path: String) -> String
+
     /// The length of a file in bytes; nil where there is no such file.
     func size(of path: String) -> UInt64?
 
@@ -62,6 +69,9 @@ package protocol StoreLock: Sendable {
 }
 
 extension StoreFiles {
+    /// A disk without links.
+    package func resolved(_ path: String) -> String { path }
+
     /// What is left to the store's own saves when something large is written beside it.
     package static var reservedBytes: UInt64 { 64 * 1024 * 1024 }
 

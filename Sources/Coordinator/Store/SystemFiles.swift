@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 
 /// The files of the operating system.
@@ -5,8 +6,35 @@ package struct SystemFiles: StoreFiles {
     /// The one there is.
     package init() {}
 
+    /// How many links may lead to each other, as for the system.
+    private static let links = 40
+
     package func lock(storePath: String) throws -> any StoreLock {
         try StoreOwnership(storePath: storePath)
+    }
+
+    package func resolved(_ path: String) -> String {
+        var path = path
+        for _ in 0..<Self.links {
+            if let whole = Self.realPath(path) { return whole }
+            // It is not there, but may be named by a link to what is to be made.
+            let manager = FileManager.default
+            guard let target = try? manager.destinationOfSymbolicLink(atPath: path) else { break }
+            let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+            path = URL(fileURLWithPath: target, relativeTo: folder).path
+        }
+        let file = URL(fileURLWithPath: path)
+        guard let folder = Self.realPath(file.deletingLastPathComponent().path) else {
+            return path
+        }
+        return URL(fileURLWithPath: folder).appendingPathComponent(file.lastPathComponent).path
+    }
+
+    /// The path of something that is there, without links.
+    private static func realPath(_ path: String) -> String? {
+        guard let found = realpath(path, nil) else { return nil }
+        defer { free(found) }
+        return String(cString: found)
     }
 
     package func size(of path: String) -> UInt64? {

@@ -13,7 +13,7 @@ package final class IncomingTransfer: Sendable {
 
     /// Prepares; touches nothing.
     package init(storeAt path: String, files: any StoreFiles) {
-        storePath = path
+        storePath = files.resolved(path)
         self.files = files
     }
 

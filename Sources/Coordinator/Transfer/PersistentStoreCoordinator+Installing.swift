@@ -52,6 +52,7 @@ extension PersistentStoreCoordinator {
         options: Options = Options()
     ) throws -> TransferInstallation {
         let files = options.files
+        let path = files.resolved(path)
         let incoming = IncomingTransfer(storeAt: path, files: files)
         let offer = try incoming.whole()
         let lock = try files.lock(storePath: path)

@@ -65,7 +65,7 @@ struct StoreFolder {
     /// What SQLite keeps of one store, the database itself first.
     private static let suffixes = ["", "-wal", "-shm"]
 
-    init(store: String) { self.store = store }
+    init(store: String) { self.store = files.resolved(store) }
 
     /// Gives the database and its log other names in the same folder, durably, so that the next
     /// opening makes a store anew. Neither is read, however damaged they are.

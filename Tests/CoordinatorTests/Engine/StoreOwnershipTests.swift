@@ -19,6 +19,7 @@ struct StoreOwnershipTests {
         func lock(storePath: String) throws -> any StoreLock {
             try files.lock(storePath: storePath)
         }
+        func resolved(_ path: String) -> String { files.resolved(path) }
         func size(of path: String) -> UInt64? { files.size(of: path) }
         func room(beside path: String) -> UInt64? { files.room(beside: path) }
         func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
@@ -61,6 +62,43 @@ struct StoreOwnershipTests {
         }
         #expect(error?.code == .storeInUse)
         #expect(files.reads.withLock(\.self).isEmpty)
+    }
+
+    @Test("A store that a link leads to is the same store, there already or not")
+    func linked() throws {
+        let manager = FileManager.default
+        let folder = manager.temporaryDirectory
+            .appendingPathComponent("tributary-\(UUID().uuidString)")
+        defer { try? manager.removeItem(at: folder) }
+        let (data, service) = (folder.appendingPathComponent("data"), folder.path + "/service")
+        try manager.createDirectory(at: data, withIntermediateDirectories: true)
+        let path = data.appendingPathComponent("n1.sqlite").path
+        try manager.createSymbolicLink(atPath: service, withDestinationPath: "data")
+        try manager.createSymbolicLink(
+            atPath: folder.path + "/link.sqlite", withDestinationPath: "service/n1.sqlite")
+        let model = try EngineModel.everything()
+        let node = try #require(NodeID(1))
+        let names = [path, service + "/n1.sqlite", folder.path + "/link.sqlite"]
+        for first in names {
+            let coordinator = try PersistentStoreCoordinator(
+                storeAt: first, model: model, cluster: "test", node: node)
+            defer { coordinator.close() }
+            #expect(coordinator.storePath == path)
+            for second in names {
+                let error = #expect(throws: CoordinatorError.self) {
+                    try PersistentStoreCoordinator(
+                        storeAt: second, model: model, cluster: "test", node: node)
+                }
+                #expect(error?.code == .storeInUse)
+                let refusal = #expect(throws: CoordinatorError.self) {
+                    try PersistentStoreCoordinator.restore(
+                        path, to: second, cluster: "test", node: node, isReplacing: true)
+                }
+                #expect(refusal?.code == .storeInUse)
+            }
+        }
+        let found = try manager.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(found == ["data", "link.sqlite", "service"])
     }
 
     @Test("Another program's file is refused, and no lock is left beside it")
