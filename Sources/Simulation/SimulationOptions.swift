@@ -39,6 +39,9 @@ public struct SimulationOptions: Sendable {
     /// Whether at these nodes some saves take the unique keys of what a large one deletes; all else of
     /// a seed's plan is the same, though not what comes of it.
     public var hasFreedKeys = true
+    /// Whether at these nodes some large ones change unique keys, or take links away; all else of a
+    /// seed's plan is the same, though not what comes of it.
+    public var hasChangedKeys = true
     /// Whether in a quarter of the runs to-manys have least and greatest counts; all else of a seed's
     /// plan is the same, though not what comes of it.
     public var hasCounts = true

@@ -3,8 +3,8 @@ import Merge
 /// The updates and deletes of a staged transaction.
 ///
 /// What it leaves of each row is written beside the row, see ``SuccessorTable``. That is known early of
-/// rows whose outcome hangs on little but themselves: updates of what no unique key, no one-to-one and
-/// no count is of, which overwrite all that the row has, and deletes of rows that stand for no others,
+/// rows whose outcome hangs on little but themselves: updates of what no one-to-one and no count is of, with
+/// unique keys that nobody has, which overwrite all that the row has, and deletes of rows that stand for no others,
 /// claim nothing that others claim as well, and to which nothing refers but what is deleted with them,
 /// or led elsewhere. What else the
 /// transaction changes, a few things, is applied by the commit that shows it, as if it were alone.
@@ -15,9 +15,10 @@ import Merge
 ///    shown. Where something writes the row in between, comes to refer to it or to what it claims, or takes
 ///    away what it is led to, the part of the transaction that changes it is written anew; where that
 ///    happens again and again it is given up.
-/// 2. Unique keys of a successor that stays are those of its row, and so are its claims to one-to-ones,
-///    their age and whose count it belongs to, so that nothing else changes with it: no other row's
-///    projection, no group, no claim, no count. One that is deleted gives its keys up when it is shown.
+/// 2. A successor's claims to one-to-ones are those of its row, and so are their age and whose count it
+///    belongs to, so that nothing else changes with it: no other row's projection, no claim, no count. A
+///    unique key that is not its row's is nobody's else: where somebody looks for it in between, all is given
+///    up. Keys that a row loses, or had when it is deleted, are free when that is shown.
 /// 3. A successor has no siblings, and its row had none, so the journal stays as it is.
 final class StagedChanges: StagedWrites {
     enum Limits {
@@ -95,6 +96,10 @@ final class StagedChanges: StagedWrites {
     private var tables: [String: SuccessorTable] = [:]
     private var isBegun = false
     private var isShowing = false
+    /// Whether a successor has a unique key that its row has not, and whether somebody has looked for
+    /// one such.
+    private var changesKeys = false
+    private var isKeySought = false
     /// The statements that find what refers to a row of a hierarchy, as long as no table comes.
     private var lookupsByRoot: [String: [Lookup]] = [:]
     private(set) var shapeTable = ShapeTable()
@@ -174,9 +179,20 @@ final class StagedChanges: StagedWrites {
         overtaken.insert(part)
     }
 
-    func isOvertaken(_ engine: StoreEngine) -> Bool { false }
+    func isOvertaken(_ engine: StoreEngine) -> Bool { isKeySought }
 
     func noteKeyTaken() {}
+
+    func noteSought(
+        _ key: UniqueKey, of constraint: UniqueConstraint, shownBy rows: [RowID],
+        _ engine: StoreEngine
+    ) throws {
+        guard changesKeys, !isShowing,
+            let table = tables[engine.table(constraint.scope).entity.root]
+        else { return }
+        let found = try table.rows(with: key, of: constraint, in: engine.database)
+        if found.contains(where: { !rows.contains($0) }) { isKeySought = true }
+    }
 
     func noteReferred(_ row: RowID) {
         guard !isShowing else { return }
@@ -330,11 +346,10 @@ final class StagedChanges: StagedWrites {
         }
     }
 
-    /// Whether a property is nothing that other rows hang on: no unique key, no one-to-one, and no
+    /// Whether a property is nothing that other rows hang on but by unique keys: no one-to-one, and no
     /// to-one whose other side is counted.
     private func isPlain(_ position: Int, of table: EntityTable) -> Bool {
-        !table.constrained.contains(position)
-            && !table.exclusive.contains { $0.position == position }
+        !table.exclusive.contains { $0.position == position }
             && !table.countedReferences.contains { $0.position == position }
     }
 
@@ -410,10 +425,17 @@ final class StagedChanges: StagedWrites {
             table: table, row: change.row, state: state, isAlive: !isDelete, columns: [])
         if isDelete { return (old, new) }
         let columns = table.entity.properties.indices.map { shows(new, $0) }
-        for position in bound where columns[position] != old.columns[position] {
+        for position in table.references.map(\.position)
+        where columns[position] != old.columns[position] {
             guard isPlain(position, of: table),
                 try isShown(columns[position], at: position, of: table, engine)
             else { return nil }
+        }
+        let keys = (old: Set(old.keys), new: Set(table.keys(of: state)))
+        if keys.old != keys.new {
+            guard try areFree(keys.new.subtracting(keys.old), besides: keys.old, of: table, engine)
+            else { return nil }
+            changesKeys = true
         }
         // A claim is as old as the newest write of its reference; where the row is one register, of
         // anything.
@@ -423,6 +445,22 @@ final class StagedChanges: StagedWrites {
         }
         if !renewed.isEmpty { return nil }
         return (old, new.showing(columns))
+    }
+
+    /// Whether nobody has some unique keys, and in the shade of others nobody the row's own ones.
+    private func areFree(
+        _ keys: Set<UniqueKey>, besides own: Set<UniqueKey>, of table: EntityTable,
+        _ engine: StoreEngine
+    ) throws -> Bool {
+        for key in own.union(keys) where try !engine.eclipsedRows(with: key).isEmpty {
+            return false
+        }
+        for constraint in table.constraints {
+            for key in keys where key.constraint == constraint.identity {
+                guard try engine.rows(showing: key, of: constraint).isEmpty else { return false }
+            }
+        }
+        return true
     }
 
     /// Whether what a to-one is led to is shown, once the transaction is.

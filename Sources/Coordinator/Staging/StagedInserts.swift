@@ -227,6 +227,11 @@ final class StagedInserts: StagedWrites {
 
     func noteKeyTaken() { isOvertaken = true }
 
+    func noteSought(
+        _ key: UniqueKey, of constraint: UniqueConstraint, shownBy rows: [RowID],
+        _ engine: StoreEngine
+    ) {}
+
     func noteLinked(_ link: LinkKey) {}
 
     private func write(_ part: ArraySlice<Change>, _ engine: StoreEngine) throws {

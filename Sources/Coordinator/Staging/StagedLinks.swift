@@ -381,6 +381,11 @@ final class StagedLinks: StagedWrites {
 
     func noteKeyTaken() {}
 
+    func noteSought(
+        _ key: UniqueKey, of constraint: UniqueConstraint, shownBy rows: [RowID],
+        _ engine: StoreEngine
+    ) {}
+
     func noteLinked(_ key: LinkKey) {
         let ends = Ends(source: key.source, target: key.target)
         guard !isShowing, let outcome = met[key.link]?[ends] else { return }

@@ -276,6 +276,16 @@ final class StagedTransaction {
         for part in writes { part.noteKeyTaken() }
     }
 
+    /// Takes note that somebody looks for the rows that have a key, perhaps to take it.
+    func noteSought(
+        _ key: UniqueKey, of constraint: UniqueConstraint, shownBy rows: [RowID],
+        _ engine: StoreEngine
+    ) throws {
+        for part in writes {
+            try part.noteSought(key, of: constraint, shownBy: rows, engine)
+        }
+    }
+
     /// Takes note that a link is written, or taken away.
     func noteLinked(_ link: LinkKey) {
         for part in writes { part.noteLinked(link) }
@@ -327,6 +337,12 @@ protocol StagedWrites: AnyObject {
     func noteReferred(_ row: RowID)
     /// Takes note that a save takes a key of a row that nobody sees yet.
     func noteKeyTaken()
+    /// Takes note that somebody looks for the rows that have a key, perhaps to take it.
+    ///
+    /// - Parameter rows: those that readers see.
+    func noteSought(
+        _ key: UniqueKey, of constraint: UniqueConstraint, shownBy rows: [RowID],
+        _ engine: StoreEngine) throws
     /// Takes note that a link is written, or taken away.
     func noteLinked(_ link: LinkKey)
 }

@@ -12,8 +12,8 @@ import Merge
 ///
 /// A row that is deleted has a successor without a version, which is read as no row; its tombstone is
 /// there from the beginning, for a tombstone counts only where its row is in no table. Unique keys that
-/// it had are free once that is shown, though the indexes of the hierarchy's table still have them:
-/// the row makes way there for whoever takes one.
+/// it had, or that a successor has not, are free once that is shown, though the indexes of the hierarchy's
+/// table still have them: the row makes way there for whoever takes one, or gives it up.
 ///
 ///     hidden   "Product"                   "_successor.Product"
 ///     shown    "_former.Product"  ◄─ view "Product" ─►  "_successor.Product"
@@ -97,11 +97,24 @@ struct SuccessorTable {
         ).map { (EntityTable.quote($0[0]), $0[1]) }
     }
 
-    /// For each unique key the condition that a row has the one that `NEW` has, in SQL.
+    /// The rows whose successors have a key.
+    func rows(
+        with key: UniqueKey, of constraint: UniqueConstraint, in database: Database
+    ) throws -> [RowID] {
+        let statement = try database.prepared(
+            "SELECT _id FROM \(successors) WHERE \(constraint.condition) ORDER BY _id")
+        statement.bind(key)
+        var rows: [RowID] = []
+        while try statement.step() { rows.append(RowID(statement.integer(0))) }
+        return rows
+    }
+
+    /// For each unique key its columns, quoted, and the condition that a row has the one that `NEW` has,
+    /// in SQL.
     ///
     /// Of a key that not all entities of the hierarchy have, the condition is its index's as well:
     /// without it SQLite would read all rows.
-    func keys(in database: Database) throws -> [String] {
+    func keys(in database: Database) throws -> [(columns: [String], condition: String)] {
         try Row.fetchAll(
             database,
             sql: """
@@ -116,7 +129,7 @@ struct SuccessorTable {
             if index["partial"], let place = sql.range(of: " WHERE ", options: .backwards) {
                 terms.append(String(sql[place.upperBound...]))
             }
-            return terms.joined(separator: " AND ")
+            return (columns, terms.joined(separator: " AND "))
         }
     }
 
@@ -132,9 +145,16 @@ struct SuccessorTable {
         let values = columns.map { "NEW.\($0)" }.joined(separator: ", ")
         let assigned = columns.filter { $0 != "\"_id\"" }.map { "\($0) = NEW.\($0)" }
             .joined(separator: ", ")
-        let makeWay: String = try keys(in: database).map { key in
-            "DELETE FROM \(former) WHERE \(key) AND EXISTS (SELECT 1 FROM \(successors) AS s "
-                + "WHERE s._id = \(former)._id AND s._version IS NULL); "
+        let makeWay: String = try keys(in: database).map { columns, key in
+            let gone =
+                "EXISTS (SELECT 1 FROM \(successors) AS s "
+                + "WHERE s._id = \(former)._id AND s._version IS "
+            let freed = columns.map { "\($0) = NULL" }.joined(separator: ", ")
+            let differs = columns.map { "s.\($0) IS NOT \(former).\($0)" }
+                .joined(separator: " OR ")
+            return "DELETE FROM \(former) WHERE \(key) AND \(gone) NULL); "
+                + "UPDATE \(former) SET \(freed) WHERE \(key) AND \(gone) NOT NULL "
+                + "AND (\(differs))); "
         }.joined()
         func trigger(_ event: String, _ body: String) -> String {
             "CREATE TRIGGER \(EntityTable.quote(Self.prefix + root + "." + event)) "

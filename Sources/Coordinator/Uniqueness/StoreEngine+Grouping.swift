@@ -120,9 +120,7 @@ extension StoreEngine {
     /// of is not shown then, but written in one piece.
     func rows(showing key: UniqueKey, of constraint: UniqueConstraint) throws -> [RowID] {
         let statement = try database.prepared(constraint.lookupSQL)
-        for (index, value) in key.values.enumerated() {
-            statement.bind(Int32(truncatingIfNeeded: index) + 1, value)
-        }
+        statement.bind(key)
         var rows: [RowID] = []
         var hidden: [RowID] = []
         while try statement.step() {
@@ -137,6 +135,7 @@ extension StoreEngine {
             staging?.noteKeyTaken()
             try discard(ManagedObjectID(entityName: constraint.scope, row: row))
         }
+        try staging?.noteSought(key, of: constraint, shownBy: rows, self)
         return rows
     }
 
@@ -213,6 +212,15 @@ extension StoreEngine {
             result.append((entry.old, new))
         }
         return result
+    }
+}
+
+extension SQLStatement {
+    /// Binds a key's values, from the first parameter on.
+    func bind(_ key: UniqueKey) {
+        for (index, value) in key.values.enumerated() {
+            bind(Int32(truncatingIfNeeded: index) + 1, value)
+        }
     }
 }
 

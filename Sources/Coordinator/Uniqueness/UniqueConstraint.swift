@@ -9,7 +9,9 @@ struct UniqueConstraint: Sendable, Hashable {
     let names: [String]
     /// Their positions in the entity.
     let positions: [Int]
-    /// Finds the rows of the store that show a key, by its values, with their versions.
+    /// The condition that a row of the hierarchy's table shows a key, by its values, in SQL.
+    let condition: String
+    /// Finds the rows of the store that do, with their versions.
     let lookupSQL: String
 
     /// What tells it from all other constraints.
@@ -32,11 +34,13 @@ struct UniqueConstraint: Sendable, Hashable {
                 let codes = scope.familyNames.map { String(names.entities[$0] ?? 0) }
                 terms.append("_entity IN (\(codes.joined(separator: ", ")))")
             }
+            let condition = terms.joined(separator: " AND ")
             result.append(
                 UniqueConstraint(
                     scope: scope.name, names: properties, positions: positions,
+                    condition: condition,
                     lookupSQL: "SELECT _id, _version FROM \(EntityTable.quote(scope.root)) WHERE "
-                        + terms.joined(separator: " AND ") + " ORDER BY _id"))
+                        + condition + " ORDER BY _id"))
         }
         return result
     }

@@ -40,6 +40,8 @@ struct MachineSettings: Hashable, Sendable {
     var hasLargeLinks = false
     /// Whether others may take the unique keys of what they delete.
     var hasFreedKeys = false
+    /// Whether they may change unique keys, and take links away.
+    var hasChangedKeys = false
     /// Whether its store is joined by rows with a copy that takes its place, though its log would do.
     var joinsAlways = false
     /// How far the machine's clock is off from the start, in milliseconds.

@@ -120,6 +120,7 @@ struct RunPlan {
             machines[place].hasMixedChanges = options.hasMixedChanges
             machines[place].hasLargeLinks = options.hasLargeLinks
             machines[place].hasFreedKeys = options.hasFreedKeys
+            machines[place].hasChangedKeys = options.hasChangedKeys
         }
     }
 

@@ -2,8 +2,8 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// Large saves that make links, also of new objects, and saves behind them that make or break the
-/// same ones, delete or write what they link, or take a key of it.
+/// Large saves that make links, also of new objects, or take some away, and saves behind them that make or
+/// break the same ones, delete or write what they link, or take a key of it.
 extension LargeInCompany {
     static func links(
         _ link: ModelStructure.Many, _ session: WorkloadSession,
@@ -20,11 +20,14 @@ extension LargeInCompany {
                 name: link.relationship.name, kind: kind, members: members.map(\.objectID.row))
         }
         var large = SaveComposer(session)
+        let usual: RelationshipOperation.Kind =
+            session.hasChangedKeys && generator.chance(in: 3) ? .remove : .add
+        let other: RelationshipOperation.Kind = usual == .add ? .remove : .add
         for end in ends where !generator.chance(in: 4) {
             let isOnlyLinked = generator.chance(2, in: 3)
             large.update(
                 end, values: isOnlyLinked ? [] : plainValues(of: end, session, &generator),
-                relationships: [operation(generator.chance(in: 20) ? .remove : .add, &generator)],
+                relationships: [operation(generator.chance(in: 20) ? other : usual, &generator)],
                 basis: generator.chance(2, in: 3) ? .blind : nil, resolves: false, &generator)
         }
         if session.count(link.entity) < crowd {

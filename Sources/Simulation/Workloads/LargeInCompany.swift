@@ -27,6 +27,11 @@ enum LargeInCompany {
         {
             return freedKeys(of: entity, session, &generator)
         }
+        if session.hasChangedKeys, session.hasLargeChanges, generator.chance(in: 6),
+            let entity = generator.choice(keyed(session.model))
+        {
+            return changedKeys(of: entity, session, &generator)
+        }
         if session.hasLargeChanges, generator.chance(in: 3),
             let entity = generator.choice(keyed(session.model)), session.count(entity) < crowd
         {
@@ -141,6 +146,64 @@ enum LargeInCompany {
             requests.append(composer.request(&generator))
         }
         return requests
+    }
+
+    /// New unique keys for nearly all that has keys of its own, and saves behind them that take the old
+    /// ones or the new ones, or write the rows; inserts where there is too little for several parts.
+    private static func changedKeys(
+        of entity: ManagedObjectModel.Entity, _ session: WorkloadSession,
+        _ generator: inout SeededGenerator
+    ) -> [SaveRequest] {
+        let rows = session.rows(entity, &generator)
+        guard rows.count > few else { return keys(of: entity, session, &generator) }
+        var large = SaveComposer(session)
+        for (number, row) in rows.dropFirst().enumerated() {
+            let text = "c\(session.node)-\(session.memory.counter)-\(number)"
+            let values = keys(of: row, session).map { ($0.key, PropertyValue.string(text)) }
+                .sorted { $0.0 < $1.0 }
+            large.update(row, values: values, basis: .blind, resolves: false, &generator)
+        }
+        var requests = [large.request(&generator)]
+        for _ in 0..<2 * rows.count + generator.number(below: 2 * rows.count) {
+            var composer = SaveComposer(session)
+            switch generator.number(below: 4) {
+            case 0:
+                if let other = generator.choice(large.operations) {
+                    composer.insert(other.entity, set: keys(of: other), &generator)
+                }
+            case 1:
+                if let row = generator.choice(rows),
+                    let entity = session.model.entity(named: row.objectID.entityName)
+                {
+                    composer.insert(entity, set: keys(of: row, session), &generator)
+                }
+            case 2:
+                if let row = generator.choice(rows), let other = generator.choice(rows),
+                    row.objectID.entityName == other.objectID.entityName
+                {
+                    let values = keys(of: other, session).map { ($0.key, $0.value) }
+                        .sorted { $0.0 < $1.0 }
+                    composer.update(
+                        row, values: values, basis: .blind, resolves: true, &generator)
+                }
+            default:
+                if let row = generator.hot(rows) {
+                    composer.update(row, basis: .blind, resolves: true, &generator)
+                }
+            }
+            requests.append(composer.request(&generator))
+        }
+        return requests
+    }
+
+    /// What a row shows in the properties of unique keys.
+    private static func keys(
+        of row: RowSnapshot, _ session: WorkloadSession
+    ) -> [Int: PropertyValue] {
+        let entity = session.model.entity(named: row.objectID.entityName)
+        let positions = Set(entity?.uniquenessConstraints.flatMap { $0 } ?? [])
+        return Dictionary(
+            uniqueKeysWithValues: positions.map { ($0, row.values[$0]) })
     }
 
     /// Takes the unique keys of one of the rows that a large save deletes, for a new object or for one

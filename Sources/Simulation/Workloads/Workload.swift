@@ -74,6 +74,9 @@ final class WorkloadSession {
     /// Whether others may take the unique keys of what they delete.
     var hasFreedKeys: Bool { process.machine.settings.hasFreedKeys }
 
+    /// Whether large saves may change unique keys, and take links away.
+    var hasChangedKeys: Bool { process.machine.settings.hasChangedKeys }
+
     /// Counts a rare path.
     func met(_ beacon: Beacon) { process.met(beacon) }
 }

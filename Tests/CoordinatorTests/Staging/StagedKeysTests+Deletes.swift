@@ -240,7 +240,7 @@ extension StagedKeysTests {
                 try Row.fetchAll(
                     database,
                     sql: "EXPLAIN QUERY PLAN DELETE FROM \(root) WHERE "
-                        + key.replacing(/NEW\."[^"]*"/, with: "'a value'")
+                        + key.condition.replacing(/NEW\."[^"]*"/, with: "'a value'")
                 ).map { $0["detail"] as String }
             }
         }

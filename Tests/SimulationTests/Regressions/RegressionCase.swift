@@ -31,6 +31,8 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         case largeLinks
         /// Saves that take the unique keys of what a large one deletes.
         case freedKeys
+        /// Large saves that change unique keys, or take links away.
+        case changedKeys
 
         static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
     }
@@ -62,6 +64,7 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         options.hasMixedChanges = plans >= .mixedChanges
         options.hasLargeLinks = plans >= .largeLinks
         options.hasFreedKeys = plans >= .freedKeys
+        options.hasChangedKeys = plans >= .changedKeys
         return options
     }
 }
