@@ -17,8 +17,11 @@ extension StoreEngine {
     ) throws -> [RowID] {
         switch relationship.storage {
         case .column(let position):
-            if let value = plan.rows[row]?.value(at: position) {
-                guard case .reference(let target) = value else { return [] }
+            if let planned = plan.rows[row], let value = planned.value(at: position) {
+                guard case .reference(let target) = value,
+                    // Of what is deleted nobody checks whether its references lead anywhere.
+                    try planned.kind != .delete || isThere(target, relationship.destination, plan)
+                else { return [] }
                 return [target]
             }
             guard case .reference(let target)? = plan.rows[row]?.loaded?.columns[position] else {
@@ -47,12 +50,11 @@ extension StoreEngine {
         }
     }
 
-    /// Whether the plan leaves a row among the members of a to-many.
+    /// Whether a row is among the members of a to-many, but for its being deleted.
     private func isMember(
         _ member: RowID, of relationship: ManagedObjectModel.Relationship, row: RowID,
         _ plan: SavePlan
     ) throws -> Bool {
-        if plan.deletes(member) { return false }
         switch relationship.storage {
         case .column: return false
         case .inverseColumn(let entity, let property):
@@ -76,7 +78,9 @@ extension StoreEngine {
 
     /// Turns changes of members into what keeps them: columns of other rows, or links.
     func planRelationships(_ operation: SaveOperation, _ plan: inout SavePlan) throws {
-        guard let row = try addressed(operation, plan), plan.rows[row]?.kind != .delete,
+        // A delete tells links for its rules to go by.
+        guard let row = try addressed(operation, plan),
+            operation.kind == .delete || plan.rows[row]?.kind != .delete,
             !plan.droppedIDs.contains(where: { $0.row == row })
         else { return }
         let entity = plan.rows[row]?.table.entity ?? operation.entity
@@ -95,6 +99,12 @@ extension StoreEngine {
                     try isThere(member, relationship.destination, plan)
                         || (operation.resolves && change.kind == .remove)
                 else {
+                    // What the save, or this operation, deletes may be gone already.
+                    if operation.kind == .delete
+                        || plan.droppedIDs.contains(where: { $0.row == member })
+                    {
+                        continue
+                    }
                     plan.failures.append(
                         ValidationFailure(
                             object: "\(operation.row)", property: change.name,
@@ -138,7 +148,11 @@ extension StoreEngine {
         let isPartial = relationship.isToMany && kind != .replace
         let current = Set(
             isPartial
-                ? try members.filter { try isMember($0, of: relationship, row: row, plan) }
+                ? try members.filter { member in
+                    // A link that is taken away is gone for the rules of a deleted member, too.
+                    try (kind == .remove || !plan.deletes(member))
+                        && isMember(member, of: relationship, row: row, plan)
+                }
                 : try plannedMembers(of: relationship, row: row, &plan))
         let wanted: Set<RowID> =
             switch kind {

@@ -218,7 +218,9 @@ extension StoreEngine {
         let operation = try translated(operation, to: entity, loaded)
         let table = loaded?.table ?? table(entity.name)
         // Deciding over a link is no word on the row itself, and must not bring a dead one back.
-        let isOfLinks = operation.values.isEmpty && !operation.relationships.isEmpty
+        let isOfLinks =
+            operation.kind != .delete && operation.values.isEmpty
+            && !operation.relationships.isEmpty
         let resolves = operation.resolves && !isOfLinks
         let isAlive = loaded?.isAlive ?? false
         let isStale = operation.version.map { !isAlive || $0 != loaded?.version } ?? false
@@ -254,9 +256,9 @@ extension StoreEngine {
                 assignedCount: kind == .revival ? 0 : values.count, resolves: resolves,
                 name: operation.row, isSettled: true, isExact: operation.isExact)
         }
-        switch try settle(operation, request, loaded, table, row, &plan) {
+        switch try settle(operation.written, request, loaded, table, row, &plan) {
         case .write(let values): plan.add(row, planned(.update, values))
-        case .delete: plan.add(row, planned(.delete, []))
+        case .delete: plan.add(row, planned(.delete, operation.values))
         case .revive(let whole):
             plan.add(row, planned(.revival, whole.enumerated().map { ($0, $1) }))
         case .conflict, .drop: break

@@ -48,6 +48,8 @@ open class ManagedObject {
     var version: RowVersion?
     /// Positions that an inserted object was given values for: a default is no assignment.
     var assigned: Set<Int> = []
+    /// Positions of references that a delete rule made null, and that nobody assigned since.
+    var nullified: Set<Int> = []
     var transients: [String: PropertyValue] = [:]
     /// The members of to-manys and derived to-ones as the store had them, once read.
     var memberBases: [String: Set<ManagedObjectID>] = [:]

@@ -163,9 +163,13 @@ extension ManagedObjectContext {
         case .column: break
         case .inverseColumn(_, let property):
             let value: PropertyValue = member[property]
-            if value == .reference(object.objectID.row) { member[property] = .null }
+            guard value == .reference(object.objectID.row) else { return }
+            member[property] = .null
+            if let position = member.entity.position(of: property) {
+                member.nullified.insert(position)
+            }
         case .link:
-            setLink(of: object, relationship, to: member, isMember: false)
+            setLink(of: object, relationship, to: member, isMember: false, isNullified: true)
         }
     }
 }

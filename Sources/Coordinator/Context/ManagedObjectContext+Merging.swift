@@ -232,6 +232,7 @@ extension ManagedObjectContext {
                 let key = MemberKey(row: member.row, relationship: inverse)
                 linkDeltas[key]?.added.remove(object.objectID)
                 linkDeltas[key]?.removed.remove(object.objectID)
+                linkDeltas[key]?.nullified.remove(object.objectID)
                 if linkDeltas[key]?.isEmpty == true { linkDeltas[key] = nil }
             }
         }

@@ -11,6 +11,8 @@ struct MemberKey: Hashable {
 struct MemberDelta {
     var added: Set<ManagedObjectID> = []
     var removed: Set<ManagedObjectID> = []
+    /// Those of the removed that a delete rule took out.
+    var nullified: Set<ManagedObjectID> = []
     var isEmpty: Bool { added.isEmpty && removed.isEmpty }
 }
 
@@ -125,6 +127,7 @@ extension ManagedObjectContext {
             }
         }
         rebalance(object) { object.values[position] = value }
+        object.nullified.remove(position)
         if object.change == .inserted { object.assigned.insert(position) }
         noteChange(of: object)
         guard let column, old != value else { return }
@@ -139,20 +142,26 @@ extension ManagedObjectContext {
     // MARK: Links
 
     /// Makes or breaks a link of a many-to-many.
+    ///
+    /// - Parameter isNullified: whether a delete rule breaks it.
     func setLink(
         of object: ManagedObject, _ relationship: ManagedObjectModel.Relationship,
-        to member: ManagedObject, isMember: Bool
+        to member: ManagedObject, isMember: Bool, isNullified: Bool = false
     ) {
         fire(object)
         fire(member)
         guard !object.isFault, !member.isFault,
             members(of: object, relationship).contains(member.objectID) != isMember
         else { return }
-        alterLink(object.objectID, relationship.name, member.objectID, isMember: isMember)
+        alterLink(
+            object.objectID, relationship.name, member.objectID, isMember: isMember,
+            isNullified: isNullified)
         if let inverse = relationship.description.inverse,
             inverse != relationship.name || member !== object
         {
-            alterLink(member.objectID, inverse, object.objectID, isMember: isMember)
+            alterLink(
+                member.objectID, inverse, object.objectID, isMember: isMember,
+                isNullified: isNullified)
             noteChange(of: member)
         }
         noteChange(of: object)
@@ -160,7 +169,7 @@ extension ManagedObjectContext {
 
     private func alterLink(
         _ owner: ManagedObjectID, _ relationship: String, _ member: ManagedObjectID,
-        isMember: Bool
+        isMember: Bool, isNullified: Bool
     ) {
         let key = MemberKey(row: owner.row, relationship: relationship)
         var delta = linkDeltas[key] ?? MemberDelta()
@@ -169,6 +178,7 @@ extension ManagedObjectContext {
         } else {
             if delta.added.remove(member) == nil { delta.removed.insert(member) }
         }
+        delta.nullified.set(member, isNullified && delta.removed.contains(member))
         linkDeltas[key] = delta.isEmpty ? nil : delta
     }
 

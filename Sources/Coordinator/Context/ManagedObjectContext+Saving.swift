@@ -81,6 +81,7 @@ extension ManagedObjectContext {
         }
         for object in sorted(updated) + sorted(deleted) where object.version != nil {
             object.values = object.snapshot
+            object.nullified = []
             object.change = .none
             event.refreshed.insert(object)
         }
@@ -141,7 +142,12 @@ extension ManagedObjectContext {
                     values.isEmpty && links.isEmpty ? .check : .update, object, values: values,
                     relationships: links))
         }
-        for object in sorted(deleted) { operations.append(operation(.delete, object)) }
+        for object in sorted(deleted) {
+            operations.append(
+                operation(
+                    .delete, object, values: decidingReferences(of: object),
+                    relationships: linkOperations(of: object)))
+        }
         for object in sorted(checked) where object.change == .none {
             operations.append(operation(.check, object))
         }
@@ -166,9 +172,11 @@ extension ManagedObjectContext {
 
     /// Whether a reference is null because its target is deleted in the same save. Then it is
     /// not written: the coordinator carries the delete rules out, and knows where the
-    /// projection gives nil anyway (DESIGN, section 5.4).
+    /// projection gives nil anyway (DESIGN, section 5.4). One that was made null before is told,
+    /// for then the target's rules are not for this object.
     private func isNullified(_ position: Int, of object: ManagedObject) -> Bool {
-        guard object.values[position].isNull, case .reference(let row) = object.base(position),
+        guard object.nullified.contains(position), object.values[position].isNull,
+            case .reference(let row) = object.base(position),
             case .toOne(let destination) = object.entity.properties[position].content
         else { return false }
         return entityNamed(destination).familyNames.contains {
@@ -176,8 +184,27 @@ extension ManagedObjectContext {
         }
     }
 
+    /// Where the changed to-ones of a deleted object lead, for the coordinator's delete rules to
+    /// follow them as those in memory did.
+    private func decidingReferences(
+        of object: ManagedObject
+    ) -> [(position: Int, value: PropertyValue)] {
+        object.changedPositions().filter { !isNullified($0, of: object) }.compactMap { position in
+            guard case .toOne(let destination) = object.entity.properties[position].content else {
+                return nil
+            }
+            let value = object.values[position]
+            guard case .reference(let row) = value, row.rawValue < 0,
+                registered(row, entityNamed(destination)) == nil
+            else { return (position, value) }
+            // An insert that was dropped since.
+            return (position, .null)
+        }
+    }
+
     /// The links made and broken, told by the side the link is named after; a relationship that
-    /// is its own inverse has a link each way, told by both.
+    /// is its own inverse has a link each way, told by both. Those that a delete rule broke are
+    /// left out, as its nulls are.
     private func linkOperations(of object: ManagedObject) -> [RelationshipOperation] {
         if linkDeltas.isEmpty { return [] }
         var operations: [RelationshipOperation] = []
@@ -187,9 +214,10 @@ extension ManagedObjectContext {
                     MemberKey(row: object.objectID.row, relationship: relationship.name)]
             else { continue }
             for (kind, members) in [
-                (RelationshipOperation.Kind.add, delta.added), (.remove, delta.removed),
+                (RelationshipOperation.Kind.add, delta.added),
+                (.remove, delta.removed.subtracting(delta.nullified)),
             ] {
-                let rows = members.filter { deleted[$0] == nil }.map(\.row).sorted()
+                let rows = members.map(\.row).sorted()
                 if rows.isEmpty { continue }
                 operations.append(
                     RelationshipOperation(name: relationship.name, kind: kind, members: rows))
@@ -304,7 +332,7 @@ extension ManagedObjectContext {
     /// Takes back what the deletes of objects that are still there had taken out of another's
     /// references: the save did not write it, so the store has them as before.
     private func restoreReferences(in object: ManagedObject, to kept: Set<RowID>) {
-        for position in object.values.indices where object.values[position].isNull {
+        for position in object.nullified.sorted() where object.values[position].isNull {
             guard case .reference(let row) = object.base(position), kept.contains(row) else {
                 continue
             }
@@ -317,6 +345,7 @@ extension ManagedObjectContext {
     private func settle(_ object: ManagedObject, _ row: SaveResult.SavedRow?) {
         object.change = .none
         object.assigned = []
+        object.nullified = []
         if let row, row.version == nil {
             event.deleted.insert(object)
             return detach(object)

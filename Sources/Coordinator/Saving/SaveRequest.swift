@@ -58,9 +58,11 @@ public struct SaveOperation: Sendable {
     public var entity: ManagedObjectModel.Entity
     /// The object's row.
     public var row: RowID
-    /// The values assigned, by position in the entity's canonical order of properties.
+    /// The values assigned, by position in the entity's canonical order of properties. Of a
+    /// delete, where to-ones lead that its delete rules are to follow, instead of the store's.
     public var values: [(position: Int, value: PropertyValue)]
     /// Relationships kept elsewhere than in the row: to-manys, and derived sides of one-to-ones.
+    /// Of a delete, what its delete rules are to take for made or broken before.
     public var relationships: [RelationshipOperation]
     /// The version the caller fetched. Without it the operation is made against whatever the
     /// store holds: last write wins, by choice.
@@ -96,6 +98,17 @@ public struct SaveOperation: Sendable {
         self.snapshot = snapshot
         self.resolves = resolves
         self.name = name
+    }
+}
+
+extension SaveOperation {
+    /// The operation with what it writes, and no more: what a delete tells decides its rules alone.
+    var written: SaveOperation {
+        guard kind == .delete else { return self }
+        var result = self
+        result.values = []
+        result.relationships = []
+        return result
     }
 }
 

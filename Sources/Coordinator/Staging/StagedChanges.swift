@@ -127,7 +127,9 @@ final class StagedChanges: StagedWrites {
         case .save(let request):
             let isStageable = places.allSatisfy { place in
                 switch request.operations[place].kind {
-                case .update, .delete: true
+                case .update: true
+                // Links that decide its rules are known in one piece only.
+                case .delete: request.operations[place].relationships.isEmpty
                 case .insert, .check: false
                 }
             }

@@ -1,0 +1,269 @@
+import Coordinator
+import Merge
+import Testing
+
+/// CONFORMANCE.md, delete rules (CD-108, CD-109): a save carries them out on what the context shows,
+/// not on what the store had.
+@Suite struct DeleteConformanceTests {
+    /// Orders take their address along; accounts their profile, of which each has one. Crates are
+    /// not deleted while they have labels, and stay where labels go.
+    private static func model() throws -> ManagedObjectModel {
+        try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Order", attributes: [AttributeDescription("sum", .integer64)],
+                relationships: [
+                    RelationshipDescription("address", to: "Address", deleteRule: .cascade),
+                    RelationshipDescription("payment", to: "Address", deleteRule: .deny),
+                ]),
+            EntityDescription("Address", attributes: [AttributeDescription("street", .string)]),
+            EntityDescription(
+                "Account",
+                relationships: [
+                    RelationshipDescription(
+                        "profile", to: "Profile", inverse: "account", deleteRule: .cascade)
+                ]),
+            EntityDescription(
+                "Profile",
+                relationships: [
+                    RelationshipDescription("account", to: "Account", inverse: "profile")
+                ]),
+            EntityDescription(
+                "Crate",
+                relationships: [
+                    RelationshipDescription(
+                        "labels", to: "Label", inverse: "crates", isToMany: true, deleteRule: .deny)
+                ]),
+            EntityDescription(
+                "Label",
+                relationships: [
+                    RelationshipDescription(
+                        "crates", to: "Crate", inverse: "labels", isToMany: true,
+                        deleteRule: .noAction)
+                ]),
+        ])
+    }
+
+    private let store: TestStore
+    private let context: ManagedObjectContext
+
+    init() throws {
+        store = try TestStore()
+        context = store.context()
+    }
+
+    private func person(_ name: String) -> ManagedObject {
+        let person = context.insert("Person")
+        person["name"] = name
+        return person
+    }
+
+    // MARK: Taken out before the delete
+
+    @Test("CD-109: what was taken out of a to-many before the delete is not deleted with it")
+    func takenOutOfCascade() throws {
+        try context.performAndWait {
+            let (ada, book) = (person("Ada"), context.insert("Book"))
+            book.setRelatedObject(ada, forKey: "author")
+            try context.save()
+            book.setRelatedObject(nil, forKey: "author")
+            context.delete(ada)
+            try context.save()
+            #expect(book.managedObjectContext === context)
+            #expect(try !store.isStored(ada.objectID))
+            #expect(try store.isStored(book.objectID))
+        }
+    }
+
+    @Test("CD-109: what was taken out of a to-many before the delete stands in its way no more")
+    func takenOutOfDeny() throws {
+        try context.performAndWait {
+            let (ada, debt) = (person("Ada"), context.insert("Debt"))
+            debt.setRelatedObject(ada, forKey: "debtor")
+            try context.save()
+            debt.setRelatedObject(nil, forKey: "debtor")
+            context.delete(ada)
+            try context.save()
+            #expect(try !store.isStored(ada.objectID))
+            #expect(try store.isStored(debt.objectID))
+        }
+    }
+
+    @Test("CD-109: a link taken away before the delete does not deny it, one that is made does")
+    func linksOfDeny() throws {
+        let store = try TestStore(Self.model())
+        let context = store.context()
+        try context.performAndWait {
+            let crates = (0..<2).map { _ in context.insert("Crate") }
+            let label = context.insert("Label")
+            crates[0].add(label, toRelationship: "labels")
+            try context.save()
+            crates[0].remove(label, fromRelationship: "labels")
+            context.delete(crates[0])
+            try context.save()
+            #expect(try !store.isStored(crates[0].objectID))
+            crates[1].add(label, toRelationship: "labels")
+            context.delete(crates[1])
+            let error = #expect(throws: CoordinatorError.self) { try context.save() }
+            #expect(error?.code == .deleteDenied)
+            context.rollback()
+            #expect(try store.storedMembers(crates[1].objectID, "labels").isEmpty)
+        }
+    }
+
+    @Test("CD-109: a link taken away before the delete of the side it is not named after is told")
+    func linksOfSecondSide() throws {
+        let store = try TestStore(
+            try ManagedObjectModel(entities: [
+                EntityDescription(
+                    "Badge",
+                    relationships: [
+                        RelationshipDescription(
+                            "owners", to: "Owner", inverse: "badges", isToMany: true)
+                    ]),
+                EntityDescription(
+                    "Owner",
+                    relationships: [
+                        RelationshipDescription(
+                            "badges", to: "Badge", inverse: "owners", isToMany: true,
+                            deleteRule: .cascade)
+                    ]),
+            ]))
+        let context = store.context()
+        try context.performAndWait {
+            let (owner, kept) = (context.insert("Owner"), context.insert("Badge"))
+            let lost = context.insert("Badge")
+            for badge in [kept, lost] { owner.add(badge, toRelationship: "badges") }
+            try context.save()
+            owner.remove(kept, fromRelationship: "badges")
+            context.delete(owner)
+            try context.save()
+            #expect(try store.isStored(kept.objectID))
+            #expect(try !store.isStored(lost.objectID))
+            #expect(try store.storedMembers(kept.objectID, "owners").isEmpty)
+        }
+    }
+
+    @Test("CD-24: a link taken away from what somebody else has deleted is nothing to refuse")
+    func linkOfWhatIsGone() throws {
+        let (item, tag) = (try store.insert("Item"), try store.insert("Tag"))
+        try context.performAndWait {
+            context.mergePolicy = .overwrite
+            let (x, y) = (
+                try context.existingObject(with: item), try context.existingObject(with: tag)
+            )
+            x.add(y, toRelationship: "tags")
+            try context.save()
+            x.remove(y, fromRelationship: "tags")
+            context.delete(y)
+            try store.delete(tag)
+            try context.save()
+            #expect(!context.hasChanges)
+        }
+    }
+
+    // MARK: Deleted with its own references changed
+
+    @Test("CD-109: a to-one that was led nowhere before the delete takes nothing along")
+    func ownReferenceCleared() throws {
+        try context.performAndWait {
+            let books = (0..<2).map { _ in context.insert("Book") }
+            books[1].setRelatedObject(books[0], forKey: "prequel")
+            try context.save()
+            books[1].setRelatedObject(nil, forKey: "prequel")
+            context.delete(books[1])
+            try context.save()
+            #expect(books[0].managedObjectContext === context)
+            #expect(try store.isStored(books[0].objectID))
+            #expect(try !store.isStored(books[1].objectID))
+        }
+    }
+
+    @Test(
+        "CD-109: a to-one that was led elsewhere before the delete takes that along, not the former",
+        arguments: [false, true])
+    func ownReferenceChanged(isNew: Bool) throws {
+        let store = try TestStore(Self.model())
+        let context = store.context()
+        try context.performAndWait {
+            let (order, former) = (context.insert("Order"), context.insert("Address"))
+            let other = context.insert("Address")
+            order.setRelatedObject(former, forKey: "address")
+            try context.save()
+            let target = isNew ? context.insert("Address") : other
+            order.setRelatedObject(target, forKey: "address")
+            context.delete(order)
+            try context.save()
+            #expect(try store.isStored(former.objectID))
+            #expect(try store.isStored(other.objectID) == isNew)
+            #expect(try !store.isStored(order.objectID))
+            #expect(try store.context().storedCount(store.request("Address")) == (isNew ? 2 : 1))
+        }
+    }
+
+    @Test("CD-109: an object's own to-one denies its delete by where it leads now")
+    func ownReferenceOfDeny() throws {
+        let store = try TestStore(Self.model())
+        let context = store.context()
+        try context.performAndWait {
+            let (order, address) = (context.insert("Order"), context.insert("Address"))
+            try context.save()
+            order.setRelatedObject(address, forKey: "payment")
+            context.delete(order)
+            let error = #expect(throws: CoordinatorError.self) { try context.save() }
+            #expect(error?.code == .deleteDenied)
+            context.rollback()
+            order.setRelatedObject(address, forKey: "payment")
+            try context.save()
+            order.setRelatedObject(nil, forKey: "payment")
+            context.delete(order)
+            try context.save()
+            #expect(try store.isStored(address.objectID))
+            #expect(try !store.isStored(order.objectID))
+        }
+    }
+
+    @Test("CD-109: what was given to another in a one-to-one is not deleted with its former owner")
+    func ownReferenceGivenAway() throws {
+        let store = try TestStore(Self.model())
+        let context = store.context()
+        try context.performAndWait {
+            let accounts = (0..<2).map { _ in context.insert("Account") }
+            let profile = context.insert("Profile")
+            accounts[0].setRelatedObject(profile, forKey: "profile")
+            try context.save()
+            accounts[1].setRelatedObject(profile, forKey: "profile")
+            context.delete(accounts[0])
+            try context.save()
+            #expect(try store.isStored(profile.objectID))
+            let fresh = store.context()
+            try fresh.performAndWait {
+                let kept = try fresh.existingObject(with: accounts[1].objectID)
+                #expect(kept["profile"] == .reference(profile.objectID.row))
+            }
+        }
+    }
+
+    @Test("CD-109: a delete over an object that moved on goes by the context's references too")
+    func staleOwnReference() throws {
+        let store = try TestStore(Self.model())
+        let context = store.context(.mergeByPropertyObjectTrump)
+        let (order, address) = try context.performAndWait {
+            let (order, address) = (context.insert("Order"), context.insert("Address"))
+            order.setRelatedObject(address, forKey: "address")
+            try context.save()
+            return (order, address)
+        }
+        let other = store.context()
+        try other.performAndWait {
+            try other.existingObject(with: order.objectID)["sum"] = 1
+            try other.save()
+        }
+        try context.performAndWait {
+            order.setRelatedObject(nil, forKey: "address")
+            context.delete(order)
+            try context.save()
+        }
+        #expect(try !store.isStored(order.objectID))
+        #expect(try store.isStored(address.objectID))
+    }
+}
