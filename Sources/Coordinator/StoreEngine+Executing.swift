@@ -227,7 +227,8 @@ extension StoreEngine {
             result.append(.init(objectID: now.objectID, version: now.version, values: now.columns))
         }
         for (index, id) in plan.droppedIDs.enumerated() {
-            let store = plan.dropped[index]
+            // What it refers to may be deleted by the rest of the save.
+            let store = try plan.dropped[index].map { try load($0.table, $0.row) ?? $0 }
             // An eclipsed row is alive, and its object is shown no more.
             let isShown = store?.isVisible ?? false
             result.append(

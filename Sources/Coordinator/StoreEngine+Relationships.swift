@@ -272,6 +272,10 @@ extension StoreEngine {
                 case .cascade:
                     for member in try plannedMembers(of: relationship, row: row, &plan)
                     where !plan.deletes(member) {
+                        if plan.spared.contains(member) {
+                            nullified.append((row, relationship))
+                            continue
+                        }
                         try planCascade(
                             to: member, relationship, resolves: planned.resolves, &plan)
                         queue.append(member)

@@ -261,6 +261,7 @@ extension StoreEngine {
         case .delete: plan.add(row, planned(.delete, operation.values))
         case .revive(let whole):
             plan.add(row, planned(.revival, whole.enumerated().map { ($0, $1) }))
+        case .drop where operation.kind == .delete && isAlive: plan.spared.insert(row)
         case .conflict, .drop: break
         }
     }

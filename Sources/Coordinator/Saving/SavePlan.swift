@@ -79,6 +79,8 @@ struct SavePlan {
     /// Objects whose operation the policy dropped, as the store has them.
     var dropped: [LoadedRow?] = []
     var droppedIDs: [ManagedObjectID] = []
+    /// Rows whose delete the policy gave up, which no other delete takes along then.
+    var spared: Set<RowID> = []
     /// What stale objects were like.
     var tail = LogTail()
     /// What else the save does, where this is a part of it.

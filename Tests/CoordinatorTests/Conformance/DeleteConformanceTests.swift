@@ -266,4 +266,38 @@ import Testing
         #expect(try !store.isStored(order.objectID))
         #expect(try store.isStored(address.objectID))
     }
+
+    // MARK: A delete that the policy gives up
+
+    @Test("CD-23, CD-147: what rollback keeps is not deleted with what would take it along")
+    func keptFromCascade() throws {
+        let (ada, book) = (
+            try store.insert("Person", ["name": "Ada"]), try store.insert("Book", ["title": "One"])
+        )
+        let b = store.context(.rollback)
+        let (adaB, bookB) = try b.performAndWait {
+            let pair = (try b.existingObject(with: ada), try b.existingObject(with: book))
+            pair.1.setRelatedObject(pair.0, forKey: "author")
+            try b.save()
+            return pair
+        }
+        try store.update(book, "title", "Two")
+        try b.performAndWait {
+            b.delete(adaB)
+            b.processPendingChanges()
+            #expect(bookB.isDeleted)
+            try b.save()
+            #expect(bookB.managedObjectContext === b && !bookB.isDeleted)
+            #expect(bookB["title"] == "Two")
+            #expect(bookB["author"] == PropertyValue.null)
+            #expect(!b.hasChanges)
+        }
+        #expect(try !store.isStored(ada))
+        #expect(try store.stored(book, "title") == "Two")
+        let fresh = store.context()
+        try fresh.performAndWait { () throws in
+            #expect(try fresh.existingObject(with: book)["author"] == PropertyValue.null)
+        }
+        #expect(try store.coordinator.verify().isOK)
+    }
 }
