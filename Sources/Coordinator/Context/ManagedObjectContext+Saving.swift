@@ -242,13 +242,15 @@ extension ManagedObjectContext {
     }
 
     private func finish(_ saved: SavedChanges, result: SaveResult?) {
-        let permanent = Dictionary(
-            (result?.insertedRows ?? []).map { ($0.temporary, $0.row) },
-            uniquingKeysWith: { first, _ in first })
+        let identities = Dictionary(
+            (result?.insertedRows ?? []).map {
+                ($0.temporary, ManagedObjectID(entityName: $0.entityName, row: $0.row))
+            }, uniquingKeysWith: { first, _ in first })
+        let permanent = identities.mapValues(\.row)
         var rows = Dictionary(
             (result?.rows ?? []).map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })
 
-        rename(saved.inserted, permanent)
+        rename(saved.inserted, identities)
         var changes = ContextChanges()
         changes.inserted = Set(saved.inserted)
         changes.deleted = Set(saved.deleted)
@@ -296,13 +298,15 @@ extension ManagedObjectContext {
         for (_, handler) in observers.withLock({ $0.didSave }) { handler(changes, ids) }
     }
 
-    private func rename(_ objects: [ManagedObject], _ permanent: [RowID: RowID]) {
+    private func rename(_ objects: [ManagedObject], _ identities: [RowID: ManagedObjectID]) {
         for object in objects {
-            guard let row = permanent[object.objectID.row] else { continue }
+            guard let objectID = identities[object.objectID.row] else { continue }
             registry[object.objectID] = nil
-            let objectID = ManagedObjectID(entityName: object.entity.name, row: row)
-            if registered(row, rootEntity(of: object)) != nil {
-                // The save made it one with an object that is here already.
+            if objectID.entityName != object.entity.name
+                || registered(objectID.row, rootEntity(of: object)) != nil
+            {
+                // The save made it one with an object of another entity, which it cannot become,
+                // or with one that is here already.
                 object.change = .none
                 object.memberBases = [:]
                 object.managedObjectContext = nil

@@ -128,14 +128,17 @@ struct SavePlan {
     }
 
     /// Lets another row take the place of one that the save was going to insert.
-    mutating func merge(_ row: RowID, into other: RowID) {
+    ///
+    /// - Parameter entityName: the entity of that row; nil where it is the insert's.
+    mutating func merge(_ row: RowID, into other: RowID, of entityName: String?) {
         rows[row] = nil
         merged[row] = other
         order.removeAll { $0 == row }
         for index in inserted.indices where inserted[index].row == row {
             let known = inserted[index]
             inserted[index] = .init(
-                temporary: known.temporary, row: other, entityName: known.entityName,
+                temporary: known.temporary, row: other,
+                entityName: entityName ?? known.entityName,
                 name: known.name)
         }
         for referrer in order {

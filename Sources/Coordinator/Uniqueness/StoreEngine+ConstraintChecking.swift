@@ -191,10 +191,13 @@ extension StoreEngine {
         _ row: RowID, _ planned: SavePlan.Row, into target: RowID, _ dispute: Dispute,
         _ request: SaveRequest, _ plan: inout SavePlan, saveWins: Bool
     ) throws -> EntityTable? {
-        plan.merge(row, into: target)
+        let stored =
+            plan.rows[target] == nil ? try load(table(dispute.constraint.scope), target) : nil
+        let kept = plan.rows[target]?.table ?? stored?.table
+        plan.merge(row, into: target, of: kept?.entity.name)
         var into = plan.rows[target]
         if into == nil {
-            guard let loaded = try load(table(dispute.constraint.scope), target) else { return nil }
+            guard let loaded = stored else { return nil }
             guard saveWins else {
                 plan.dropped.append(loaded)
                 plan.droppedIDs.append(loaded.objectID)

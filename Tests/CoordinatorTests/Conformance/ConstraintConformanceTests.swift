@@ -244,6 +244,45 @@ import Testing
         }
     }
 
+    @Test(
+        "CD-37, CD-38, CD-88: an insert that becomes one with an object of another entity is given up",
+        arguments: [MergePolicy.mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump])
+    func mergedIntoAnotherEntity(policy: MergePolicy) throws {
+        let stored = try store.insert("Admin", ["mail": "a", "note": "old", "badge": "7"])
+        let context = store.context(policy)
+        try context.performAndWait {
+            let user = context.insert("User")
+            user["mail"] = "a"
+            user["note"] = "new"
+            let task = context.insert("Task")
+            task.setRelatedObject(user, forKey: "user")
+            try context.save()
+            #expect(user.managedObjectContext == nil)
+            let found = try context.fetch(FetchRequest("User"))
+            #expect(found.map(\.objectID) == [stored])
+            #expect(found.first?["note"] == (policy == .mergeByPropertyStoreTrump ? "old" : "new"))
+            #expect(task.relatedObject(forKey: "user") === found.first)
+            #expect(context.registeredObjects.count == 2)
+            #expect(!context.hasChanges)
+        }
+    }
+
+    @Test("The answer to a save names what an insert became one with as the store has it")
+    func answerOfAnotherEntity() throws {
+        let stored = try store.insert("Admin", ["mail": "a"])
+        let entity = try #require(store.coordinator.model.entity(named: "User"))
+        let answer = try store.coordinator.save(
+            SaveRequest(
+                operations: [
+                    SaveOperation(
+                        kind: .insert, entity: entity, row: RowID(-1),
+                        values: [(try #require(entity.position(of: "mail")), .string("a"))])
+                ], mergePolicy: .mergeByPropertyStoreTrump))
+        let inserted = try #require(answer.insertedRows.first)
+        #expect(inserted.entityName == "Admin")
+        #expect(inserted.row == stored.row)
+    }
+
     @Test("CD-35: under another policy two inserts of one key become one object")
     func twoInsertsMerged() throws {
         for (policy, note) in [
