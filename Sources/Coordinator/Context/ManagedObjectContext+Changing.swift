@@ -32,6 +32,9 @@ extension ManagedObjectContext {
         object.objectID = ManagedObjectID(
             entityName: object.entity.name, row: RowID(lastTemporaryRow))
         object.managedObjectContext = self
+        // It may have been of a context before, and of a row.
+        turnIntoFault(object)
+        object.assigned = []
         object.values = object.entity.properties.map(\.defaultValue)
         object.isFault = false
         object.change = .inserted

@@ -277,6 +277,29 @@ import Testing
         }
     }
 
+    @Test("CD-100: an object whose delete was saved is inserted anew, with all it is given")
+    func insertedAgain() throws {
+        try context.performAndWait {
+            let item = context.insert("Item")
+            item["p"] = "a"
+            try context.save()
+            context.delete(item)
+            try context.save()
+            context.insert(item)
+            #expect(item.committedValues(forKeys: ["p"]) == ["p": .null])
+            item["p"] = "a"
+            try context.save()
+            #expect(try store.stored(item.objectID, "p") == "a")
+            context.delete(item)
+            try context.save()
+            context.insert(item)
+            context.delete(item)
+            try context.save()
+            #expect(item.managedObjectContext == nil)
+            #expect(!context.hasChanges)
+        }
+    }
+
     @Test("CD-100: references between inserted objects lead to permanent IDs after the save")
     func temporaryReferences() throws {
         try context.performAndWait {
