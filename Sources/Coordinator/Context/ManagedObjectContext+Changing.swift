@@ -116,6 +116,8 @@ extension ManagedObjectContext {
         while index < undelivered.count {
             let object = undelivered[index]
             index += 1
+            // One that was deleted elsewhere meanwhile is none of this context's deletes.
+            guard object.change == .deleted else { continue }
             for relationship in object.entity.relationships {
                 propagate(relationship, of: object)
             }

@@ -300,4 +300,29 @@ import Testing
         }
         #expect(try store.coordinator.verify().isOK)
     }
+
+    // MARK: Deletes of what was never saved, or is gone
+
+    @Test(
+        "CD-94, CD-108: a delete here of what is found deleted elsewhere before its rules were run",
+        arguments: [true, false])
+    func deletedElsewhereFirst(isInEvent: Bool) throws {
+        let (book, sequel) = try context.performAndWait {
+            let books = (0..<2).map { _ in context.insert("Book") }
+            books[1].setRelatedObject(books[0], forKey: "prequel")
+            try context.save()
+            return (books[1], books[0])
+        }
+        context.propagatesDeletesAtEndOfEvent = isInEvent
+        try context.performAndWait {
+            context.delete(book)
+            try store.delete(book.objectID)
+            context.mergeChanges(
+                fromContextDidSave: ContextDidSave(deleted: [book.objectID, sequel.objectID]))
+            #expect(book.isDeleted)
+        }
+        try context.performAndWait { try context.save() }
+        context.performAndWait { #expect(!context.hasChanges) }
+        #expect(try !store.isStored(book.objectID))
+    }
 }
