@@ -121,7 +121,7 @@ extension ManagedObjectContext {
             for relationship in object.entity.relationships {
                 propagate(relationship, of: object)
             }
-            if object.snapshot.isEmpty, object.version == nil {
+            if wasNeverSaved(object) {
                 deleted[object.objectID] = nil
                 detach(object)
             }
@@ -132,7 +132,9 @@ extension ManagedObjectContext {
     private func propagate(
         _ relationship: ManagedObjectModel.Relationship, of object: ManagedObject
     ) {
-        let rule = relationship.description.deleteRule
+        var rule = relationship.description.deleteRule
+        // Of what was never saved nothing stays that others could lead to.
+        if wasNeverSaved(object), rule != .cascade { rule = .nullify }
         switch rule {
         case .noAction, .deny: return
         case .cascade, .nullify: break
@@ -144,6 +146,10 @@ extension ManagedObjectContext {
                 nullify(relationship, of: object, at: member)
             }
         }
+    }
+
+    private func wasNeverSaved(_ object: ManagedObject) -> Bool {
+        object.snapshot.isEmpty && object.version == nil
     }
 
     private func relatedForDeletion(

@@ -303,6 +303,29 @@ import Testing
 
     // MARK: Deletes of what was never saved, or is gone
 
+    @Test("CD-107, CD-109: an insert that is dropped is taken out of what denies, and of links")
+    func droppedInsert() throws {
+        let store = try TestStore(Self.model())
+        let context = store.context()
+        try context.performAndWait {
+            let label = context.insert("Label")
+            let saved = context.insert("Crate")
+            try context.save()
+            let crate = context.insert("Crate")
+            crate.add(label, toRelationship: "labels")
+            context.delete(crate)
+            context.processPendingChanges()
+            #expect(label.relatedObjects(forKey: "crates", as: ManagedObject.self).isEmpty)
+            let dropped = context.insert("Label")
+            saved.add(dropped, toRelationship: "labels")
+            context.delete(dropped)
+            context.processPendingChanges()
+            #expect(saved.relatedObjects(forKey: "labels", as: ManagedObject.self).isEmpty)
+            try context.save()
+            #expect(try store.storedMembers(label.objectID, "crates").isEmpty)
+        }
+    }
+
     @Test(
         "CD-94, CD-108: a delete here of what is found deleted elsewhere before its rules were run",
         arguments: [true, false])
