@@ -233,11 +233,14 @@ extension ManagedObjectContext {
         let inserted: [ManagedObject]
         let updated: [ManagedObject]
         let deleted: [ManagedObject]
+        /// The IDs of those that were only checked.
+        let checked: Set<ManagedObjectID>
 
         init(_ context: ManagedObjectContext) {
             inserted = context.sorted(context.inserted)
             updated = context.sorted(context.updated)
             deleted = context.sorted(context.deleted)
+            checked = Set(context.checked.keys)
         }
     }
 
@@ -270,6 +273,8 @@ extension ManagedObjectContext {
             if object.change == .updated { changes.updated.insert(object) }
             if let values = row?.values, values != object.values { isSurprising = true }
             settle(object, row)
+            // The policy dropped its changes, for it is gone.
+            if object.managedObjectContext == nil { changes.updated.remove(object) }
         }
         for object in saved.deleted {
             let row = rows.removeValue(forKey: object.objectID)
@@ -282,17 +287,31 @@ extension ManagedObjectContext {
                 detach(object)
             }
         }
+        settleMembers(permanent, isSurprising: isSurprising || !rows.isEmpty)
+        // Rows that the save touched besides, such as by delete rules on what was not at hand.
+        let isObserved = !observers.withLock { $0.didSave.isEmpty }
+        for (objectID, row) in rows.sorted(by: { $0.key < $1.key }) {
+            let known = registry[objectID]?.object
+            let isWritten = row.version.map { version in
+                result?.transaction.map { version.dots.contains($0) } ?? false
+            }
+            if isObserved, isWritten ?? !saved.checked.contains(objectID) {
+                let object = known ?? makeFault(objectID, entityNamed(objectID.entityName))
+                if row.version != nil {
+                    changes.updated.insert(object)
+                } else {
+                    if object.isFault { markInaccessible(object) }
+                    changes.deleted.insert(object)
+                }
+            }
+            guard let object = known, !object.isFault else { continue }
+            settle(object, row)
+            event.refreshed.insert(object)
+        }
         let ids = ContextDidSave(
             inserted: Set(changes.inserted.map(\.objectID)),
             updated: Set(changes.updated.map(\.objectID)),
             deleted: Set(changes.deleted.map(\.objectID)), token: result?.token)
-        settleMembers(permanent, isSurprising: isSurprising || !rows.isEmpty)
-        // Rows that the save touched besides, such as by delete rules on what was not at hand.
-        for (objectID, row) in rows.sorted(by: { $0.key < $1.key }) {
-            guard let object = registry[objectID]?.object, !object.isFault else { continue }
-            settle(object, row)
-            event.refreshed.insert(object)
-        }
         if result != nil { renewGeneration() }
         for object in saved.inserted + saved.updated + saved.deleted { object.didSave() }
         for (_, handler) in observers.withLock({ $0.didSave }) { handler(changes, ids) }

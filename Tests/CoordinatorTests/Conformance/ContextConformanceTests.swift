@@ -346,6 +346,43 @@ import Testing
         #expect(seen.withLock { $0.count } == 1)
     }
 
+    @Test("CD-101: didSave lists what delete rules took along, and nothing that was not saved")
+    func didSaveBesides() throws {
+        let ada = try store.insert("Person", ["name": "Ada"])
+        let gone = try store.insert("Item", ["p": "a"])
+        let seen = Mutex<[ContextDidSave]>([])
+        context.observeDidSave { changes, ids in
+            #expect(Set(changes.inserted.map(\.objectID)) == ids.inserted)
+            #expect(Set(changes.updated.map(\.objectID)) == ids.updated)
+            #expect(Set(changes.deleted.map(\.objectID)) == ids.deleted)
+            seen.withLock { $0.append(ids) }
+        }
+        context.mergePolicy = .mergeByPropertyObjectTrump
+        let item = try context.existing(gone)
+        let author = try context.existing(ada)
+        context.performAndWait {
+            // So it does not know of any.
+            #expect(author.relatedObjects(forKey: "books", as: ManagedObject.self).isEmpty)
+        }
+        let other = store.context()
+        let novel = try other.performAndWait {
+            let novel = other.insert("Book")
+            novel.setRelatedObject(other.object(with: ada), forKey: "author")
+            try other.save()
+            return novel.objectID
+        }
+        try store.delete(gone)
+        try context.performAndWait {
+            item["p"] = "b"
+            context.delete(author)
+            try context.save()
+        }
+        let ids = try #require(seen.withLock { $0.first })
+        #expect(ids.inserted == [])
+        #expect(ids.updated == [])
+        #expect(ids.deleted == [ada, novel])
+    }
+
     // MARK: Hooks
 
     private final class Hooked: ManagedObject {
