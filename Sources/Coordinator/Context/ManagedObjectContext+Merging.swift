@@ -153,23 +153,85 @@ extension ManagedObjectContext {
 
     private func merge(affected: Set<ManagedObjectID>, inserted: Set<ManagedObjectID>) {
         renewGeneration()
+        let isObserved = !observers.withLock { $0.didChange.isEmpty }
         var byEntity: [String: [ManagedObject]] = [:]
         for objectID in affected.sorted() {
-            guard let object = registry[objectID]?.object, object.change != .inserted else {
-                continue
-            }
-            byEntity[objectID.entityName, default: []].append(object)
+            // A link's end may be named by an entity that its own inherits from.
+            let object =
+                registry[objectID]?.object
+                ?? managedObjectModel.entity(named: objectID.entityName).flatMap {
+                    registered(objectID.row, $0)
+                }
+            guard let object, object.change != .inserted else { continue }
+            byEntity[object.objectID.entityName, default: []].append(object)
         }
         for name in byEntity.keys.sorted() {
             mergeRows(byEntity[name] ?? [], of: entityNamed(name))
         }
+        if isObserved { noteMembers(affected) }
         // Members are derived from rows of other objects, any of which may have changed.
         for object in registry.values.compactMap(\.object) { object.memberBases = [:] }
-        guard !observers.withLock({ $0.didChange.isEmpty }) else { return }
+        guard isObserved else { return }
         for objectID in inserted.sorted() where registry[objectID]?.object == nil {
             guard managedObjectModel.entity(named: objectID.entityName) != nil else { continue }
             event.inserted.insert(object(with: objectID))
         }
+    }
+
+    /// Tells observers of the objects that have other members than were read of them: their own
+    /// rows say nothing of it.
+    private func noteMembers(_ affected: Set<ManagedObjectID>) {
+        let holders = liveObjects().filter { !$0.memberBases.isEmpty }
+        if holders.isEmpty { return }
+        let touched = Set(affected.map(\.row))
+        do {
+            let (found, leading) = try rows(affected)
+            for holder in holders {
+                let isChanged = try holder.memberBases.contains { name, base in
+                    guard let relationship = holder.entity.relationship(named: name) else {
+                        return false
+                    }
+                    let members = Set(base.lazy.map(\.row).filter { touched.contains($0) })
+                    guard case .link = relationship.storage else {
+                        let key = MemberKey(row: holder.objectID.row, relationship: name)
+                        return members != leading[key] ?? []
+                    }
+                    if !members.isSubset(of: found) { return true }
+                    guard touched.contains(holder.objectID.row) else { return false }
+                    return try base
+                        != Set(
+                            read {
+                                try $0.members(
+                                    of: relationship, entity: holder.entity,
+                                    row: holder.objectID.row)
+                            })
+                }
+                if isChanged { event.refreshed.insert(holder) }
+            }
+        } catch { note(error) }
+    }
+
+    /// Which of some objects the store has, and what their references lead to: the members that
+    /// they are.
+    private func rows(
+        _ objectIDs: Set<ManagedObjectID>
+    ) throws -> (found: Set<RowID>, leading: [MemberKey: Set<RowID>]) {
+        var found = Set<RowID>()
+        var leading: [MemberKey: Set<RowID>] = [:]
+        for (name, objectIDs) in Dictionary(grouping: objectIDs, by: \.entityName) {
+            guard let entity = managedObjectModel.entity(named: name) else { continue }
+            for row in try read({ try $0.rows(entity, objectIDs.map(\.row)) }) {
+                found.insert(row.objectID.row)
+                for column in inverseColumns(of: entityNamed(row.objectID.entityName)) {
+                    guard case .reference(let target) = row.values[column.position] else {
+                        continue
+                    }
+                    leading[MemberKey(row: target, relationship: column.inverse), default: []]
+                        .insert(row.objectID.row)
+                }
+            }
+        }
+        return (found, leading)
     }
 
     private func mergeRows(_ objects: [ManagedObject], of entity: ManagedObjectModel.Entity) {

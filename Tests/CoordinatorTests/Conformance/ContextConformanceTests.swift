@@ -190,6 +190,119 @@ import Testing
         #expect(try pair.stored("p") == "pB")
     }
 
+    @Test("CD-94: merging tells observers of objects that have other members by what was saved")
+    func mergingMembers() throws {
+        let ids = try [
+            store.insert("Person", ["name": "Ada"]), store.insert("Person", ["name": "Bob"]),
+            store.insert("Item"), store.insert("Tag"), store.insert("Tag"),
+        ]
+        let objects = try ids.map { try context.existing($0) }
+        let refreshed = Mutex<[Set<ManagedObjectID>]>([])
+        context.observeObjectsDidChange { changes in
+            refreshed.withLock { $0.append(Set(changes.refreshed.map(\.objectID))) }
+        }
+        let other = store.context()
+        func merged(
+            reading keys: [(Int, String)], _ change: ([ManagedObject]) -> Void
+        ) throws -> Set<ManagedObjectID> {
+            refreshed.withLock { $0 = [] }
+            context.performAndWait {
+                for (index, key) in keys {
+                    _ = objects[index].relatedObjects(forKey: key, as: ManagedObject.self)
+                }
+            }
+            let saved = Mutex<ContextDidSave?>(nil)
+            let observation = other.observeDidSave { _, ids in saved.withLock { $0 = ids } }
+            defer { observation.cancel() }
+            try other.performAndWait {
+                change(try ids.map { try other.existingObject(with: $0) })
+                try other.save()
+            }
+            let ids = try #require(saved.withLock { $0 })
+            context.performAndWait { context.mergeChanges(fromContextDidSave: ids) }
+            return refreshed.withLock { $0.reduce(into: []) { $0.formUnion($1) } }
+        }
+        let items = [(0, "items"), (1, "items")]
+        let tags = [(2, "tags"), (3, "items"), (4, "items")]
+        #expect(
+            try merged(reading: items) { $0[2].setRelatedObject($0[0], forKey: "owner") }
+                == [ids[0], ids[2]])
+        #expect(
+            try merged(reading: items) { $0[2].setRelatedObject($0[1], forKey: "owner") }
+                == [ids[0], ids[1], ids[2]])
+        #expect(
+            try merged(reading: tags) { $0[2].add($0[3], toRelationship: "tags") }
+                == [ids[2], ids[3]])
+        #expect(
+            try merged(reading: tags) { $0[2].remove($0[3], fromRelationship: "tags") }
+                == [ids[2], ids[3]])
+        // One that is not at hand.
+        var inserted: ManagedObject?
+        #expect(
+            try merged(reading: items) {
+                inserted = other.insert("Item")
+                inserted?.setRelatedObject($0[0], forKey: "owner")
+            } == [ids[0]])
+        #expect(
+            try merged(reading: items) { _ in if let inserted { other.delete(inserted) } }
+                == [ids[0]])
+        // What a context merges of its own is known to it.
+        refreshed.withLock { $0 = [] }
+        try context.performAndWait {
+            objects[2].setRelatedObject(objects[0], forKey: "owner")
+            objects[2].add(objects[4], toRelationship: "tags")
+            try context.save()
+            context.mergeChanges(fromContextDidSave: ContextDidSave(updated: Set(ids)))
+        }
+        #expect(refreshed.withLock { $0.allSatisfy(\.isEmpty) })
+    }
+
+    @Test("CD-94, CD-149: a link of an heir's object that a commit tells of is merged, and told of")
+    func mergingLinksOfHeirs() async throws {
+        let store = try TestStore(
+            try ManagedObjectModel(entities: [
+                EntityDescription(
+                    "Place",
+                    relationships: [
+                        RelationshipDescription(
+                            "signs", to: "Sign", inverse: "places", isToMany: true)
+                    ]),
+                EntityDescription("Town", parent: "Place"),
+                EntityDescription(
+                    "Sign",
+                    relationships: [
+                        RelationshipDescription(
+                            "places", to: "Place", inverse: "signs", isToMany: true)
+                    ]),
+            ]))
+        let (town, sign) = (try store.insert("Town"), try store.insert("Sign"))
+        let context = store.context()
+        let object = try context.existing(town)
+        context.performAndWait {
+            #expect(object.relatedObjects(forKey: "signs", as: ManagedObject.self).isEmpty)
+        }
+        let refreshed = Mutex<Set<ManagedObjectID>>([])
+        context.observeObjectsDidChange { changes in
+            refreshed.withLock { $0.formUnion(changes.refreshed.map(\.objectID)) }
+        }
+        let (notices, continuation) = AsyncStream.makeStream(of: CommitNotice.self)
+        let observation = store.coordinator.observeCommits { continuation.yield($0) }
+        defer { observation.cancel() }
+        let other = store.context()
+        try other.performAndWait {
+            try other.existingObject(with: town)
+                .add(try other.existingObject(with: sign), toRelationship: "signs")
+            try other.save()
+        }
+        for await notice in notices {
+            context.performAndWait {
+                context.mergeChanges(fromContextDidSave: ContextDidSave(notice))
+            }
+            break
+        }
+        #expect(refreshed.withLock { $0 } == [town])
+    }
+
     @Test("CD-95: a sibling's save is merged by itself where asked for")
     func automaticMerge() async throws {
         let pair = try Siblings()
