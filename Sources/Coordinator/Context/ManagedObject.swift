@@ -96,25 +96,39 @@ open class ManagedObject {
             || context.hasLinkChanges(self)
     }
 
-    /// The stored properties that differ from what was last fetched or saved, with their
+    /// The attributes and to-ones that differ from what was last fetched or saved, with their
     /// values now. To-manys are not in it: they have no state of their own.
     public func changedValues() -> [String: PropertyValue] {
-        _ = usableContext()
-        return changedPositions().reduce(into: [:]) { result, position in
+        let context = usableContext()
+        var result = changedPositions().reduce(into: [:]) { result, position in
             result[entity.properties[position].name] = values[position]
         }
+        for relationship in entity.relationships {
+            guard relationship.isDerivedToOne, let context,
+                context.hasMemberChanges(self, relationship)
+            else { continue }
+            let value: PropertyValue = self[relationship.name]
+            result[relationship.name] = value
+        }
+        return result
     }
 
     /// The values as last fetched or saved; null where there was none.
     ///
-    /// - Parameter keys: Names of stored properties; nil means all.
+    /// - Parameter keys: Names of attributes and to-ones; nil means all that the object's own row
+    ///   has.
+    /// - Precondition: The entity has these, and no attribute of them is transient.
     public func committedValues(forKeys keys: [String]? = nil) -> [String: PropertyValue] {
         usableContext()?.fire(self)
         return (keys ?? entity.properties.map(\.name)).reduce(into: [:]) { result, key in
-            guard let position = entity.position(of: key) else {
-                preconditionFailure("\(entity.name) stores no property \(key).")
+            if let position = entity.position(of: key) {
+                result[key] = base(position)
+                return
             }
-            result[key] = base(position)
+            guard let relationship = entity.relationship(named: key), relationship.isDerivedToOne
+            else { preconditionFailure("\(entity.name) stores no property \(key).") }
+            let target = usableContext()?.memberBase(of: self, relationship).min()
+            result[key] = target.map { .reference($0.row) } ?? .null
         }
     }
 

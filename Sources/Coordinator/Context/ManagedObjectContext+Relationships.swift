@@ -93,7 +93,8 @@ extension ManagedObjectContext {
         return deleted.isEmpty ? members : members.filter { deleted[$0] == nil }
     }
 
-    private func memberBase(
+    /// The members of a to-many or derived to-one as the store has them.
+    func memberBase(
         of object: ManagedObject, _ relationship: ManagedObjectModel.Relationship
     ) -> Set<ManagedObjectID> {
         if let known = object.memberBases[relationship.name] { return known }
@@ -182,6 +183,13 @@ extension ManagedObjectContext {
         linkDeltas[key] = delta.isEmpty ? nil : delta
     }
 
+    /// Whether pending changes of the other side alter a derived to-one.
+    func hasMemberChanges(
+        _ object: ManagedObject, _ relationship: ManagedObjectModel.Relationship
+    ) -> Bool {
+        columnDeltas[MemberKey(row: object.objectID.row, relationship: relationship.name)] != nil
+    }
+
     func hasLinkChanges(_ object: ManagedObject) -> Bool {
         if linkDeltas.isEmpty { return false }
         return object.entity.relationships.contains {
@@ -194,5 +202,13 @@ extension Set {
     /// Makes an element a member or not.
     fileprivate mutating func set(_ element: Element, _ isMember: Bool) {
         if isMember { insert(element) } else { remove(element) }
+    }
+}
+
+extension ManagedObjectModel.Relationship {
+    /// Whether it is the side of a one-to-one whose state is at the other.
+    var isDerivedToOne: Bool {
+        if case .inverseColumn = storage { return !isToMany }
+        return false
     }
 }

@@ -374,6 +374,31 @@ import Testing
         }
     }
 
+    @Test("CD-8, CD-99: the side of a one-to-one that is kept at the other is a value as well")
+    func derivedToOne() throws {
+        try context.performAndWait {
+            let (ada, passport) = (context.insert("Person"), context.insert("Passport"))
+            ada["name"] = "Ada"
+            try context.save()
+            for (holder, key, target) in [
+                (ada, "passport", passport), (passport, "holder", ada),
+            ] {
+                let reference = PropertyValue.reference(target.objectID.row)
+                #expect(holder.changedValues().isEmpty)
+                holder.setRelatedObject(target, forKey: key)
+                #expect(holder.changedValues() == [key: reference])
+                #expect(holder.committedValues(forKeys: [key]) == [key: .null])
+                try context.save()
+                #expect(holder.changedValues().isEmpty)
+                #expect(holder.committedValues(forKeys: [key]) == [key: reference])
+                holder.setRelatedObject(nil, forKey: key)
+                #expect(holder.changedValues() == [key: .null])
+                #expect(holder.committedValues(forKeys: [key]) == [key: reference])
+                try context.save()
+            }
+        }
+    }
+
     @Test("CD-100: an inserted object has a temporary ID until it is saved")
     func temporaryID() throws {
         try context.performAndWait {
