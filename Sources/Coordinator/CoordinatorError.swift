@@ -82,7 +82,7 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         /// This node's clock is too far off.
         public static let clockDrift = Code(rawValue: "clockDrift")
 
-        /// Core Data's number for it, or 0.
+        /// Core Data's number for it, or 0; see also ``CoordinatorError/number``.
         public var number: Int {
             switch self {
             case .mergeConflict: 133_020
@@ -121,6 +121,13 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         self.message = message
         self.conflicts = conflicts
         self.failures = failures
+    }
+
+    /// Core Data's number for it, or 0: of one value that is not valid its own, of several
+    /// that of them together (NSValidationMultipleErrorsError).
+    public var number: Int {
+        code == .validationFailed && failures.count == 1
+            ? failures[0].code.rawValue : code.number
     }
 
     /// Code and message.

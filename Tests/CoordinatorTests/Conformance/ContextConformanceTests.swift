@@ -626,10 +626,24 @@ import Testing
         #expect(error.code.number == 1560)
         #expect(error.failures.map(\.code.rawValue) == [1570, 1570])
         #expect(error.failures.map(\.property) == ["name", "name"])
+        #expect(error.number == 1560)
         try context.performAndWait { () throws in
             #expect(context.insertedObjects.count == 3)
             #expect(try store.context().storedCount(store.request("Item")) == 0)
         }
+    }
+
+    @Test("CD-105: one missing mandatory value fails with 1570")
+    func oneMissingValue() throws {
+        let error = try #require(throws: CoordinatorError.self) {
+            try context.performAndWait {
+                context.insert("Person")
+                try context.save()
+            }
+        }
+        #expect(error.code == .validationFailed)
+        #expect(error.number == 1570)
+        #expect(try store.context().storedCount(store.request("Person")) == 0)
     }
 }
 
