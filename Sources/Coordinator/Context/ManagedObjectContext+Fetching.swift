@@ -135,10 +135,14 @@ extension ManagedObjectContext {
         var found: [(values: [PropertyValue], row: RowID, found: Found)] = []
         found.reserveCapacity(rows.count + pending.count)
         for row in rows {
-            // Objects are sorted by what the context shows of them.
-            let values =
-                request.sortDescriptors.isEmpty
-                ? [] : try order.values(of: GraphSubject(object: object(for: row)))
+            // Objects are sorted by what the context shows of them, once they are refreshed.
+            var values: [PropertyValue] = []
+            if !request.sortDescriptors.isEmpty {
+                let object =
+                    request.shouldRefreshRefetchedObjects
+                    ? object(for: row, request) : object(for: row)
+                values = try order.values(of: GraphSubject(object: object))
+            }
             found.append((values, row.objectID.row, .stored(row)))
         }
         for object in pending where object.change != .deleted {

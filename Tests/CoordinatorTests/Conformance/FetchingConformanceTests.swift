@@ -73,6 +73,22 @@ import Testing
         }
     }
 
+    @Test("CD-84, CD-86: what a fetch refreshes is sorted by the values that it has then")
+    func refreshedAndSorted() throws {
+        let pair = try Siblings()
+        let second = try pair.store.insert("Item", ["p": "p1"])
+        try pair.b.performAndWait {
+            let other = try pair.b.existingObject(with: second)
+            let pending = pair.b.insert("Item")
+            pending["p"] = "z"
+            try pair.aSaves(["p": "p2"])
+            var request = try pair.store.request("Item", sort: "p")
+            request.shouldRefreshRefetchedObjects = true
+            #expect(try pair.b.fetch(request) == [other, pair.xB, pending])
+            #expect(pair.xB["p"] == "p2")
+        }
+    }
+
     @Test("CD-121: dictionary results ignore pending changes")
     func dictionaries() throws {
         let object = try context.existing(try store.insert("Item", ["p": "stored"]))
