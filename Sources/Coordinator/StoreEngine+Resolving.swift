@@ -120,10 +120,12 @@ extension StoreEngine {
             if let transaction = try transaction(dot) { seen.join(transaction.transaction.seen) }
         }
         return try Set(writes(of: conflict, replacedBy: wanted)).subtracting(known).filter {
-            guard !seen.contains($0), state.actors.code(of: $0.actor) != nil else { return false }
+            guard !seen.contains($0), let integer = state.actors.knownInteger($0) else {
+                return false
+            }
             let statement = try database.prepared(
                 "SELECT generation FROM _transaction WHERE dot = ?1")
-            statement.bind(1, state.actors.integer($0))
+            statement.bind(1, integer)
             guard try statement.step() else { return false }
             defer { statement.reset() }
             return closing != nil || UInt64(bitPattern: statement.integer(0)) > closedAt

@@ -369,9 +369,9 @@ extension StoreEngine {
 
     /// A transaction of the log; nil where it is not there.
     func transaction(_ dot: Dot) throws -> EncodedTransaction? {
-        guard state.actors.code(of: dot.actor) != nil else { return nil }
+        guard let integer = state.actors.knownInteger(dot) else { return nil }
         let statement = try database.prepared("SELECT bytes FROM _transaction WHERE dot = ?1")
-        statement.bind(1, state.actors.integer(dot))
+        statement.bind(1, integer)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
         return try? EncodedTransaction(decoding: statement.bytes(0))

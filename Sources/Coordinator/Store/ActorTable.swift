@@ -12,7 +12,7 @@ struct ActorTable: Sendable {
     /// none, or where it is not there for readers yet.
     var staged: Stamp?
 
-    static let sequenceBits: Int64 = 40
+    static let sequenceBits = Int64(Dot.sequenceBits)
 
     /// What stands in the rows of a transaction that is written part by part, in the place of its
     /// dot, which it is given at the end: see ``StagedTransaction``. No actor ever has its number.
@@ -46,6 +46,12 @@ struct ActorTable: Sendable {
             preconditionFailure("Dot \(dot) is written before its actor was met.")
         }
         return Int64(code) << Self.sequenceBits | Int64(dot.sequence)
+    }
+
+    /// The integer of a dot that came from anywhere; nil where no transaction here can have it.
+    func knownInteger(_ dot: Dot) -> Int64? {
+        guard codes[dot.actor] != nil, dot.sequence >> Self.sequenceBits == 0 else { return nil }
+        return integer(dot)
     }
 
     /// The dot of an integer.

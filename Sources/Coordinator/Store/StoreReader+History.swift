@@ -128,10 +128,9 @@ extension StoreReader {
 
     /// The transaction of that name; nil where the log does not have it.
     public func transaction(_ dot: Dot) throws -> EncodedTransaction? {
-        let actors = try actors()
-        guard actors.code(of: dot.actor) != nil else { return nil }
+        guard let integer = try actors().knownInteger(dot) else { return nil }
         let statement = try database.prepared("SELECT bytes FROM _transaction WHERE dot = ?1")
-        statement.bind(1, actors.integer(dot))
+        statement.bind(1, integer)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
         return try? EncodedTransaction(decoding: statement.bytes(0))

@@ -8,6 +8,10 @@ public struct Dot: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The running number among the actor's transactions, from 1.
     public let sequence: UInt64
 
+    /// How many bits the sequence of any transaction has at the most: stores keep it in one integer
+    /// with the number of its actor. A thousand saves a second come to it in 35 years.
+    public static let sequenceBits = 40
+
     /// Names a transaction.
     public init(actor: ActorID, sequence: UInt64) {
         self.actor = actor

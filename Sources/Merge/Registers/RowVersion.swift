@@ -46,8 +46,8 @@ public struct RowVersion: Hashable, Sendable, CustomStringConvertible {
         dots.map(\.description).joined(separator: "+")
     }
 
-    /// Reads what ``description`` prints; nil where it is anything else, or has more than 1024
-    /// dots.
+    /// Reads what ``description`` prints; nil where it is anything else, has more than 1024 dots, or
+    /// one whose sequence no transaction can have.
     public init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "~", omittingEmptySubsequences: false)
         guard parts.count % 2 == 1, let own = parts.first.flatMap({ Self.dots($0) }) else {
@@ -70,7 +70,8 @@ public struct RowVersion: Hashable, Sendable, CustomStringConvertible {
     private static func dots(_ text: some StringProtocol) -> [Dot]? {
         var dots: [Dot] = []
         for part in text.split(separator: "+", omittingEmptySubsequences: false) {
-            guard let dot = Dot(part), dots.count < 1024 else { return nil }
+            guard let dot = Dot(part), dot.sequence >> Dot.sequenceBits == 0, dots.count < 1024
+            else { return nil }
             if let last = dots.last, last >= dot { return nil }
             dots.append(dot)
         }

@@ -54,6 +54,24 @@ import Testing
         #expect(result.token == before)
     }
 
+    @Test("A version whose sequence no actor can have is nobody's, and no other transaction's")
+    func impossibleVersion() throws {
+        let node = try EngineNode(try EngineModel.everything())
+        let id = try node.insert("Tag", ["name": .string("a")])
+        let actor = try #require(node.coordinator.actor)
+        for sequence: UInt64 in [1 << 40 | 1, 1 << 62 | 1, .max] {
+            let dot = Dot(actor: actor, sequence: sequence)
+            #expect(try node.coordinator.read { try $0.transaction(dot) } == nil)
+            let change = try node.change(
+                id, ["name": .string("b")], version: RowVersion(dots: [dot]))
+            for policy in [MergePolicy.error, .overwrite, .rollback] {
+                let request = SaveRequest(operations: [change], mergePolicy: policy)
+                let code = try node.code { _ = try node.coordinator.save(request) as SaveResult }
+                #expect(code == (policy == .error ? .mergeConflict : nil))
+            }
+        }
+    }
+
     @Test("Savers at the same time are all saved, or fail alone", .timeLimit(.minutes(2)))
     func concurrent() async throws {
         let node = try EngineNode(try EngineModel.everything())

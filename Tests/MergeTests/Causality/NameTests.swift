@@ -32,7 +32,8 @@ struct NameTests {
                 sequence: 1 + random.next() >> UInt64(1 + random.below(63)))
             #expect(ActorID("\(name.actor)") == name.actor)
             #expect(Dot("\(name)") == name)
-            let version = RowVersion(dots: [name, dot(1, 1), dot(2, 7)])
+            let given = Dot(actor: name.actor, sequence: 1 + name.sequence >> 24)
+            let version = RowVersion(dots: [given, dot(1, 1), dot(2, 7)])
             #expect(RowVersion("\(version)") == version)
             let row = RowID(Int64(random.next() >> 1) | 1)
             #expect(RowID("\(row)") == row)
@@ -84,7 +85,8 @@ struct NameTests {
         "What is no printed version is refused",
         arguments: [
             "", "+", "1.a-1+", "+1.a-1", "1.a-1++2.a-1", "1.a-1,2.a-1", "2.a-1+1.a-1",
-            "1.a-1+1.a-1",
+            "1.a-1+1.a-1", "1.a-1099511627776", "1.a-18446744073709551615",
+            "1.a-1~p7~2.a-1099511627776",
         ])
     func versionRefusals(_ text: String) { #expect(RowVersion(text) == nil) }
 

@@ -126,6 +126,11 @@ struct SaveContractTests {
                 #"{"operations": [{"delete": "x-tributary://demo/Person/p1", "version": "x"}]}"#,
                 "operations[0].version"
             ),
+            (
+                #"{"operations": [{"update": "x-tributary://demo/Person/p1","#
+                    + #" "version": "1.a-18446744073709551615"}]}"#,
+                "operations[0].version"
+            ),
             (#"{"operations": [], "mergePolicy": "never"}"#, "mergePolicy"),
             (#"{"operations": [], "acknowledgement": 0}"#, "acknowledgement"),
             (#"{"operations": [], "timeoutSeconds": -1}"#, "timeoutSeconds"),

@@ -98,6 +98,7 @@ enum SaveSamples {
         let group = world.uri(21, "Group")
         let note = world.uri(33, "Note")
         let key = world.uri(35, "Key")
+        let actor = SampleRows.strangers[0]
         return [
             "{\"operations\":[]}",
             "{\"operations\":[{\"insert\":\"Person\",\"id\":\"@p\",\"values\":{\"name\":\"Eve\","
@@ -113,7 +114,7 @@ enum SaveSamples {
             "{\"operations\":[{\"update\":\"\(contested)\",\"values\":{\"name\":\"x\"},"
                 + "\"resolves\":true}],\"mergePolicy\":\"mergeByPropertyObjectTrump\"}",
             "{\"operations\":[{\"update\":\"\(contested)\",\"values\":{\"name\":\"x\"},"
-                + "\"version\":\"1.6b49d20012345678:1\"}],\"mergePolicy\":\"rollback\"}",
+                + "\"version\":\"\(actor)-1\"}],\"mergePolicy\":\"rollback\"}",
             "{\"operations\":[{\"update\":\"\(note)\",\"values\":{\"text\":\"y\",\"next\":null}},"
                 + "{\"delete\":\"\(note)\"}]}",
             "{\"operations\":[{\"insert\":\"Note\",\"id\":\"@a\",\"values\":{\"previous\":\"@b\"}},"
@@ -129,6 +130,8 @@ enum SaveSamples {
             "{\"operations\":[{\"insert\":\"Employee\",\"id\":\"@e\",\"values\":{\"title\":\"t\","
                 + "\"desk\":null,\"reports\":[\"\(person)\"]}},{\"update\":\"@e\","
                 + "\"values\":{\"manager\":\"@e\"}}]}",
+            "{\"operations\":[{\"update\":\"\(person)\",\"values\":{\"name\":\"x\"},"
+                + "\"version\":\"\(actor)-18446744073709551615\"}]}",
         ]
     }
 
