@@ -18,6 +18,7 @@ struct MeshWatch {
 
     private var saidAt: [MeshKeyReport.Refusal: UInt64] = [:]
     private var handshakesSaidAt: [NodeID: [MeshKeyReport.Handshake: UInt64]] = [:]
+    private var failuresSaidAt: [NodeID: UInt64] = [:]
     private var unboundSince: UInt64?
     private var isUnboundSaid = false
 
@@ -28,6 +29,7 @@ struct MeshWatch {
         for peer in report.peers where isNews(peer, now: now) {
             Self.say(peer, hasKeys: hasKeys, logger)
         }
+        for peer in report.peers { noteFailure(of: peer, now: now, logger: logger) }
         noteBinding(report.isListening, now: now, logger: logger)
     }
 
@@ -95,6 +97,17 @@ struct MeshWatch {
             logger.warning(
                 "Who answers at a peer's address does not speak without keys", metadata: metadata)
         }
+    }
+
+    private mutating func noteFailure(
+        of peer: MeshKeyReport.Peer, now: UInt64, logger: Logger
+    ) {
+        guard let failure = peer.failure else { return }
+        if let last = failuresSaidAt[peer.node], now < last + Self.repetitionMilliseconds { return }
+        failuresSaidAt[peer.node] = now
+        logger.error(
+            "A peer cannot be connected to so far; it is tried on",
+            metadata: [LogKeys.peer: "\(peer.node)", LogKeys.error: "\(failure)"])
     }
 
     private mutating func noteBinding(_ isListening: Bool, now: UInt64, logger: Logger) {

@@ -85,6 +85,7 @@ public struct NodeProcess: Sendable {
     ///
     /// - Throws: ``NodeError`` or ``CoordinatorError``, whose exit code ``exitCode(of:)`` gives.
     public func run() async throws {
+        DescriptorLimit.raise()
         let group = ServiceGroup(
             configuration: .init(
                 services: [

@@ -51,6 +51,8 @@ public struct MeshKeyReport: Hashable, Sendable {
         public var handshake: Handshake
         /// The key it has proven on a connection that we made; nil where none stands.
         public var publicKey: CurvePublicKey?
+        /// Why sockets to it cannot be made so far, for people; nil where they are made.
+        public var failure: String?
     }
 
     /// This node's own key; nil for a mesh without CURVE.

@@ -32,6 +32,10 @@ public struct TransportLimits: Hashable, Sendable {
     /// How many nodes' ways back are remembered. Members are far fewer; without keys anyone may
     /// claim any number, and the one heard longest ago is forgotten first.
     public var rememberedRoutes = 1024
+    /// How many sockets the library may hold, 1...65535. A link has 6, with those that tell of its
+    /// handshakes, and 256 peers may have 4 keys each; twice that and more, for the library closes
+    /// sockets in its own time.
+    public var sockets: Int32 = 16_384
     /// How long a handshake may take, in milliseconds; it ties up a descriptor meanwhile.
     public var handshakeMilliseconds: Int32 = 3000
     /// How long a connection may be quiet before the system asks the other machine whether it still

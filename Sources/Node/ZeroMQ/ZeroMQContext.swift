@@ -15,13 +15,16 @@ public final class ZeroMQContext: @unchecked Sendable {
 
     /// Begins a context.
     ///
-    /// - Parameter threads: how many threads carry bytes, 1...16. One carries about a gigabyte
-    ///   a second, which is more than a node's disk takes.
+    /// - Parameters:
+    ///   - threads: how many threads carry bytes, 1...16. One carries about a gigabyte a second,
+    ///     which is more than a node's disk takes.
+    ///   - sockets: how many sockets it may hold, 1...65535; nil for the library's own bound.
     /// - Throws: ``ZeroMQError`` where the system has no more descriptors or threads to give.
-    public init(threads: Int32 = 1) throws(ZeroMQError) {
+    public init(threads: Int32 = 1, sockets: Int32? = nil) throws(ZeroMQError) {
         guard let pointer = zmq_ctx_new() else { throw .last("begin a context") }
         self.pointer = pointer
         zmq_ctx_set(pointer, ZMQ_IO_THREADS, max(1, min(16, threads)))
+        if let sockets { zmq_ctx_set(pointer, ZMQ_MAX_SOCKETS, max(1, min(65_535, sockets))) }
     }
 
     deinit {

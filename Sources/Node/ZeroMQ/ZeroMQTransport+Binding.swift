@@ -85,10 +85,20 @@ extension ZeroMQTransport {
     /// libzmq asks about a key when a connection begins and never again, and has no call to end one
     /// connection of a publisher: whoever was let in once would go on reading. Ending all of them
     /// costs the others some tens of milliseconds; what is published meanwhile they pull.
-    func endIncomingConnections() throws {
+    ///
+    /// Where there are no sockets for that, it is owed: a poll tries again at the next pause.
+    func endIncomingConnections() {
         let former = (publisher, router)
-        publisher = try Self.makePublisher(settings, in: context)
-        router = try Self.makeRouter(settings, in: context)
+        do {
+            (publisher, router) = (
+                try Self.makePublisher(settings, in: context),
+                try Self.makeRouter(settings, in: context)
+            )
+        } catch {
+            isEndingOwed = true
+            return
+        }
+        isEndingOwed = false
         unbound = [
             Unbound(socket: publisher, endpoint: publishEndpoint),
             Unbound(socket: router, endpoint: exchangeEndpoint),

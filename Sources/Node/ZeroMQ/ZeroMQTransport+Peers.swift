@@ -7,14 +7,16 @@ extension ZeroMQTransport {
     /// Connects to a peer, or to its new addresses; see ``Transport/connect(to:)``.
     public func connect(to peer: MeshPeer) throws {
         try checkKeys(of: peer)
-        if try join(peer, anew: false) { try endIncomingConnections() }
+        if join(peer, anew: false) { endIncomingConnections() }
+        makeLinks(to: peer.node)
         listItems()
+        if let failure = connections[peer.node]?.failure { throw failure }
     }
 
     /// Ends the connections to a peer; see ``Transport/disconnect(from:hearing:)``.
     public func disconnect(from node: NodeID, hearing keys: [CurvePublicKey]) throws {
         gatekeeper?.hear(keys, ofDeparted: node)
-        if leave(node) { try endIncomingConnections() }
+        if leave(node) { endIncomingConnections() }
         listItems()
     }
 
@@ -33,10 +35,11 @@ extension ZeroMQTransport {
         for node in connections.keys.sorted() where !named.contains(node) {
             if leave(node) { isWithdrawn = true }
         }
-        for peer in change.peers {
-            if try join(peer, anew: isNewKey) { isWithdrawn = true }
-        }
-        if isWithdrawn { try endIncomingConnections() }
+        for peer in change.peers where join(peer, anew: isNewKey) { isWithdrawn = true }
+        if isWithdrawn { endIncomingConnections() }
+        // Links that are given up are released before others are made in their place.
+        listItems()
+        for peer in change.peers { makeLinks(to: peer.node) }
         listItems()
     }
 
@@ -47,7 +50,7 @@ extension ZeroMQTransport {
     public var keyReport: MeshKeyReport {
         var report = MeshKeyReport()
         report.publicKey = settings.keys?.publicKey
-        report.isListening = unbound.isEmpty
+        report.isListening = unbound.isEmpty && !isEndingOwed
         report.refusals = refusals.refusals
         report.peers = polled.map { connection in
             let best =
@@ -56,7 +59,8 @@ extension ZeroMQTransport {
                 ?? connection.links.first { $0.state == .failed } ?? connection.links.first
             return MeshKeyReport.Peer(
                 node: connection.peer.node, handshake: best?.state ?? .none,
-                publicKey: best?.state == .succeeded ? best?.serverKey : nil)
+                publicKey: best?.state == .succeeded ? best?.serverKey : nil,
+                failure: connection.failure.map { "\($0)" })
         }
         return report
     }
@@ -69,24 +73,44 @@ extension ZeroMQTransport {
             context: ["node": "\(peer.node)"])
     }
 
-    /// Makes the links that a peer needs; those that it has already, and still needs, stay.
+    /// Takes a peer up, with the links that it has already and still needs; the others are to be
+    /// made.
     ///
     /// - Parameter anew: whether none can stay, for our own key is another one.
     /// - Returns: whether a key was withdrawn, so that what others opened under it must be ended.
-    private func join(_ peer: MeshPeer, anew: Bool) throws -> Bool {
+    private func join(_ peer: MeshPeer, anew: Bool) -> Bool {
         let former = connections[peer.node]
         guard former?.peer != peer || anew else { return false }
         let isMoved =
             former?.peer.publish != peer.publish || former?.peer.exchange != peer.exchange
         if isMoved || anew { routes.forget(peer.node) }
         let kept = isMoved || anew ? [] : former?.links ?? []
-        let isWithdrawn = gatekeeper?.admit(peer.publicKeys, as: peer.node) ?? false
-        let keys: [CurvePublicKey?] = settings.keys == nil ? [nil] : peer.publicKeys
-        let links = try keys.map { key in
-            try kept.first { $0.serverKey == key } ?? link(to: peer, key, isOnly: keys.count == 1)
-        }
-        connections[peer.node] = Connection(peer: peer, links: links)
-        return isWithdrawn
+        connections[peer.node] = Connection(
+            peer: peer,
+            links: keys(of: peer).compactMap { key in kept.first { $0.serverKey == key } })
+        return gatekeeper?.admit(peer.publicKeys, as: peer.node) ?? false
+    }
+
+    /// The keys for each of which a peer has a link.
+    private func keys(of peer: MeshPeer) -> [CurvePublicKey?] {
+        settings.keys == nil ? [nil] : peer.publicKeys
+    }
+
+    /// Makes the links that a peer lacks. What is refused is noted, and tried again at the next
+    /// pause: the process may have run out of descriptors for a while, and who cannot be connected
+    /// to is no reason to keep the others waiting.
+    private func makeLinks(to node: NodeID) {
+        guard var connection = connections[node] else { return }
+        let keys = keys(of: connection.peer)
+        connection.failure = nil
+        do {
+            for (place, key) in keys.enumerated()
+            where place >= connection.links.count || connection.links[place].serverKey != key {
+                connection.links.insert(
+                    try link(to: connection.peer, key, isOnly: keys.count == 1), at: place)
+            }
+        } catch { connection.failure = error }
+        connections[node] = connection
     }
 
     private func leave(_ node: NodeID) -> Bool {
@@ -98,33 +122,34 @@ extension ZeroMQTransport {
     /// How often links are looked at that have come to nothing, in milliseconds.
     static let renewalPauseMilliseconds: UInt64 = 200
 
-    /// Makes the sockets of links anew that the library has given up.
+    /// Makes the sockets of links anew that the library has given up, and those that could not be
+    /// made before.
     ///
     /// - Returns: whether there were any, so that what is polled is another list now.
-    func renewLostLinks(now: UInt64) throws -> Bool {
-        var isChanged = false
-        for node in connections.keys.sorted() {
-            guard let connection = connections[node] else { continue }
-            let links = try connection.links.map { link in
-                guard
-                    link.subscriber.isLost(settings.limits, now: now)
-                        || link.dealer.isLost(settings.limits, now: now)
-                else { return link }
-                isChanged = true
-                return try self.link(
-                    to: connection.peer, link.serverKey, isOnly: connection.links.count == 1)
+    func renewLostLinks(now: UInt64) -> Bool {
+        var lacking: [NodeID] = []
+        for (node, connection) in connections {
+            let links = connection.links.filter {
+                !$0.subscriber.isLost(settings.limits, now: now)
+                    && !$0.dealer.isLost(settings.limits, now: now)
             }
-            connections[node] = Connection(peer: connection.peer, links: links)
+            guard links.count < keys(of: connection.peer).count else { continue }
+            connections[node]?.links = links
+            lacking.append(node)
         }
-        if isChanged { listItems() }
-        return isChanged
+        guard !lacking.isEmpty else { return false }
+        // All that are lost are released before any is made anew, or there would be twice as many.
+        listItems()
+        for node in lacking.sorted() { makeLinks(to: node) }
+        listItems()
+        return true
     }
 
     // MARK: - Making sockets
 
     private func link(
         to peer: MeshPeer, _ key: CurvePublicKey?, isOnly: Bool
-    ) throws -> MeshLink {
+    ) throws(ZeroMQError) -> MeshLink {
         let limits = settings.limits
         let subscriber = try ZeroMQSocket(.subscriber, in: context)
         try prepare(subscriber, for: peer.publish, key, isOnly: isOnly)

@@ -29,8 +29,10 @@ extension ZeroMQTransport {
         let now = MonotonicClock.milliseconds
         if now >= nextRenewalAt {
             nextRenewalAt = now + Self.renewalPauseMilliseconds
+            let wasEndingOwed = isEndingOwed
+            if wasEndingOwed { endIncomingConnections() }
             // What is polled is another list then; what waits is found by the next poll.
-            if try renewLostLinks(now: now) { return [] }
+            if renewLostLinks(now: now) || wasEndingOwed { return [] }
         }
         guard ready > 0 else { return [] }
         var frames: [IncomingFrame] = []

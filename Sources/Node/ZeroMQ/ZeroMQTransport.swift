@@ -39,8 +39,11 @@ public final class ZeroMQTransport: Transport {
 
     struct Connection {
         let peer: MeshPeer
-        /// One for each of its keys; one altogether without keys.
-        let links: [MeshLink]
+        /// One for each of its keys, in their order, and one altogether without keys; fewer where
+        /// some could not be made so far.
+        var links: [MeshLink]
+        /// Why a link that it lacks could not be made.
+        var failure: ZeroMQError?
     }
 
     /// A socket that waits for its port.
@@ -65,6 +68,8 @@ public final class ZeroMQTransport: Transport {
     let gatekeeper: Gatekeeper?
     /// Endpoints that were given up to end their connections, and are not bound again yet.
     var unbound: [Unbound] = []
+    /// Whether connections that others made are still to be ended, for a key was withdrawn.
+    var isEndingOwed = false
     var connections: [NodeID: Connection] = [:]
     var items: [zmq_pollitem_t] = []
     /// The peers in the order in which `items` lists their sockets.
@@ -88,7 +93,7 @@ public final class ZeroMQTransport: Transport {
         try Self.checkSecurity(settings)
         self.settings = settings
         wakeup = try Wakeup()
-        context = try ZeroMQContext()
+        context = try ZeroMQContext(sockets: settings.limits.sockets)
         identity = RouteTable.identity(of: settings.node)
         routes = RouteTable(capacity: settings.limits.rememberedRoutes)
         // The gatekeeper must stand before anything is bound: without it libzmq lets everyone in.

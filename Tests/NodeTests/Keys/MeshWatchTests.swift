@@ -46,4 +46,17 @@ struct MeshWatchTests {
         try watch.note(Self.report(.failed, keys: nil), now: 1, logger: lines.logger)
         #expect(lines.count == 1 && !lines.all[0].contains("proven"))
     }
+
+    @Test("A peer to which no sockets can be made is named once a minute, however often it changes")
+    func unmade() throws {
+        let lines = LogLines()
+        var watch = MeshWatch()
+        for second in 0..<UInt64(61) {
+            var report = try Self.report(.none, keys: nil)
+            report.peers[0].failure = second % 2 == 0 ? "no more sockets" : nil
+            watch.note(report, now: second * 1_000, logger: lines.logger)
+            #expect(lines.count == (second < 60 ? 1 : 2))
+        }
+        #expect(lines.all.allSatisfy { $0.contains("no more sockets") && $0.contains("2") })
+    }
 }
