@@ -31,7 +31,7 @@ public struct HostAddress: Hashable, Sendable, CustomStringConvertible {
             host = host.dropFirst().dropLast()
             guard host.contains(":"), Self.isHost(host, also: ":%") else { return nil }
         } else {
-            guard host == "*" || Self.isHost(host, also: "") else { return nil }
+            guard host == "*" || Self.isName(host) else { return nil }
         }
         self.init(host: String(host), port: port)
     }
@@ -49,6 +49,13 @@ public struct HostAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// As it is written in a configuration.
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    /// Whether it can be the name or the number of a host: these begin with a letter or a digit,
+    /// and libzmq connects to no others.
+    private static func isName(_ text: Substring) -> Bool {
+        guard let first = text.utf8.first, ![0x2D, 0x2E, 0x5F].contains(first) else { return false }
+        return isHost(text, also: "")
+    }
 
     private static func isHost(_ text: Substring, also extra: String) -> Bool {
         (1...253).contains(text.utf8.count)

@@ -9,6 +9,7 @@ import Testing
         arguments: [
             ("127.0.0.1:7100", "127.0.0.1", 7100), ("[::1]:80", "::1", 80),
             ("node-1.example:0", "node-1.example", 0), ("*:65535", "*", 65535),
+            ("3_a.example:1", "3_a.example", 1),
         ])
     func good(_ text: String, _ host: String, _ port: Int) throws {
         let address = try #require(HostAddress(text))
@@ -22,6 +23,7 @@ import Testing
         arguments: [
             "", ":", ":80", "a", "a:", "a:65536", "a:-1", "a:+1", "::1:80", "[::1]", "[x]:1",
             "a b:1", "a/b:1", "a;b:1", "a:1 ", "[]:1", "a:000001",
+            "_mesh.example:1", "-x:1", ".a:1",
         ])
     func bad(_ text: String) {
         #expect(HostAddress(text) == nil)

@@ -126,4 +126,27 @@ struct ReloadingTests {
         #expect(try await bench.reload().atNextStart == [])
         await bench.stop()
     }
+
+    @Test("A reload goes on where others tell of a member whose address nobody can connect to")
+    func refusedAddress() async throws {
+        let cluster = try TestCluster(2)
+        let bench = try await Bench(cluster)
+        var changes = cluster.peers.map {
+            MembershipChange.join(
+                $0.node, MemberAddress(publish: "\($0.publish)", exchange: "\($0.exchange)"))
+        }
+        changes.append(
+            .join(
+                try #require(NodeID(3)),
+                MemberAddress(publish: "tcp://_mesh.example:17", exchange: "tcp://-x:18")))
+        _ = try await bench.service.coordinator.changeMembership(changes)
+        bench.change { $0.mesh?.peers = [] }
+        #expect(try await bench.reload().changed == ["node 2: cut off"])
+        try await eventually("it is cut off, and the node goes on", seconds: 30) {
+            let report = bench.service.shared.report.withLock { $0 }
+            return !report.isRunning || !report.keys.peers.contains { $0.node.rawValue == 2 }
+        }
+        #expect(bench.service.isReady)
+        await bench.stop()
+    }
 }
