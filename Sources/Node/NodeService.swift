@@ -142,8 +142,9 @@ public final class NodeService: Sendable {
     ///   is started once; a second call throws `stopped`.
     public func start() async throws {
         let isFirst = lifecycle.withLock { lifecycle in
-            defer { lifecycle.isStarted = true }
-            return !lifecycle.isStarted && !lifecycle.isStopping
+            guard !lifecycle.isStarted, !lifecycle.isStopping else { return false }
+            lifecycle.isStarted = true
+            return true
         }
         guard isFirst else {
             throw NodeError(.stopped, "A node is started once; make another for a new start")
@@ -163,10 +164,17 @@ public final class NodeService: Sendable {
         coordinator.onStop { handover.give(.failed($0)) }
         // First what is durable, then what is there: the other way round the first could be more.
         let durable = coordinator.durableVector
-        let state = try coordinator.read { reader in
-            StoreState(
-                vector: try reader.token.versionVector, durable: durable,
-                digest: try reader.digest, membership: try reader.membership)
+        let state: StoreState
+        do {
+            state = try coordinator.read { reader in
+                StoreState(
+                    vector: try reader.token.versionVector, durable: durable,
+                    digest: try reader.digest, membership: try reader.membership)
+            }
+        } catch {
+            // No loop will ever tell that it has ended, and who stops the node waits for that.
+            end(.failure(error))
+            throw error
         }
         try await withCheckedThrowingContinuation { started in
             let thread = Thread { [self] in runLoop(state, started) }

@@ -197,6 +197,39 @@ struct NodeServiceTests {
         await first.stop()
     }
 
+    /// Whether a node stops, rather than wait for what never comes.
+    private static func stops(_ service: NodeService) async -> Bool {
+        let isStopped = Mutex(false)
+        Task {
+            await service.stop()
+            isStopped.withLock { $0 = true }
+        }
+        return (try? await eventually("it stops", seconds: 30) { isStopped.withLock { $0 } }) != nil
+    }
+
+    @Test("A node that fails before its loop begins has ended, and stops")
+    func failsEarly() async throws {
+        let cluster = try TestCluster(1)
+        let coordinator = try await cluster.open(1)
+        let service = try NodeService(coordinator: coordinator)
+        coordinator.close()
+        await #expect(throws: CoordinatorError.self) { try await service.start() }
+        #expect(await Self.stops(service))
+        #expect(await Self.stops(service))
+        await #expect(throws: CoordinatorError.self) { try await service.waitUntilEnded() }
+        #expect(try await cluster.open(1).currentToken.position == 0)
+    }
+
+    @Test("A node that is stopped before its start is not started, and stops again")
+    func stoppedEarly() async throws {
+        let cluster = try TestCluster(1)
+        let service = try NodeService(coordinator: try await cluster.open(1))
+        #expect(await Self.stops(service))
+        let error = await #expect(throws: NodeError.self) { try await service.start() }
+        #expect(error?.code == .stopped)
+        #expect(await Self.stops(service))
+    }
+
     @Test("Each knows the digest that the other last told")
     func peerDigests() async throws {
         let cluster = try TestCluster(2)
