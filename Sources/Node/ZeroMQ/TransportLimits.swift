@@ -27,7 +27,8 @@ public struct TransportLimits: Hashable, Sendable {
     public var exchangedFrames: Int32 = 4
     /// How many frames one poll takes from one socket, so that no peer starves another.
     public var framesPerSocketAndPoll = 64
-    /// How many bytes one poll takes altogether before it returns.
+    /// How many bytes one poll takes altogether before it returns: of what peers ask of us half at the
+    /// most, and of the rest from another peer first each time.
     public var bytesPerPoll = 8 << 20
     /// How many nodes' ways back are remembered. Members are far fewer; without keys anyone may
     /// claim any number, and the one heard longest ago is forgotten first.

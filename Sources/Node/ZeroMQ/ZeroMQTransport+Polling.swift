@@ -36,29 +36,42 @@ extension ZeroMQTransport {
         }
         guard ready > 0 else { return [] }
         var frames: [IncomingFrame] = []
-        var budget = settings.limits.bytesPerPoll
         if isReady(0) { wakeup.clear() }
         var index = 1
         if let gatekeeper {
             if isReady(index) { try answerHandshakes(gatekeeper) }
             index += 1
         }
-        if isReady(index) { try takeFromRouter(into: &frames, &budget) }
-        index += 1
-        for connection in polled {
-            let node = connection.peer.node
-            for link in connection.links {
-                if isReady(index) {
-                    try take(from: link.subscriber.socket, node, .publish, into: &frames, &budget)
-                }
-                if isReady(index + 1) {
-                    try take(from: link.dealer.socket, node, .exchange, into: &frames, &budget)
-                }
-                try takeEvents(of: link, index + 2)
-                index += MeshLink.socketCount
-            }
+        // Half is the router's, however much waits there, and what it leaves is the others' too:
+        // who floods the one way in is no reason not to hear anybody on the other.
+        let share = settings.limits.bytesPerPoll / 2
+        var routed = share
+        if isReady(index) { try takeFromRouter(into: &frames, &routed) }
+        var budget = settings.limits.bytesPerPoll - share + max(0, routed)
+        // Each poll begins with another peer, for who comes late may find nothing left.
+        turn = polled.isEmpty ? 0 : (turn + 1) % polled.count
+        for offset in polled.indices {
+            try take(
+                from: polled[(turn + offset) % polled.count], into: &frames, &budget)
         }
         return frames
+    }
+
+    private func take(
+        from connection: Connection, into frames: inout [IncomingFrame], _ budget: inout Int
+    ) throws {
+        let node = connection.peer.node
+        var index = connection.firstItem
+        for link in connection.links {
+            if isReady(index) {
+                try take(from: link.subscriber.socket, node, .publish, into: &frames, &budget)
+            }
+            if isReady(index + 1) {
+                try take(from: link.dealer.socket, node, .exchange, into: &frames, &budget)
+            }
+            try takeEvents(of: link, index + 2)
+            index += MeshLink.socketCount
+        }
     }
 
     /// Lists what a poll waits on; called whenever the connections change.
@@ -70,7 +83,10 @@ extension ZeroMQTransport {
         ]
         var sockets = gatekeeper.map { [$0.socket] } ?? []
         sockets.append(router)
-        for link in polled.flatMap(\.links) { sockets += link.sockets }
+        for place in polled.indices {
+            polled[place].firstItem = items.count + sockets.count
+            for link in polled[place].links { sockets += link.sockets }
+        }
         for socket in sockets {
             items.append(
                 zmq_pollitem_t(

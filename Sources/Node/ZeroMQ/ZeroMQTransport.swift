@@ -44,6 +44,8 @@ public final class ZeroMQTransport: Transport {
         var links: [MeshLink]
         /// Why a link that it lacks could not be made.
         var failure: ZeroMQError?
+        /// Where `items` begins to list its sockets.
+        var firstItem = 0
     }
 
     /// A socket that waits for its port.
@@ -74,6 +76,8 @@ public final class ZeroMQTransport: Transport {
     var items: [zmq_pollitem_t] = []
     /// The peers in the order in which `items` lists their sockets.
     var polled: [Connection] = []
+    /// Which of them a poll hears first.
+    var turn = 0
     var routes: RouteTable
     var refusals = RefusalBook()
     /// When links are next looked at that have come to nothing, in monotonic milliseconds.
