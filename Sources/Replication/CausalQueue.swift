@@ -219,8 +219,8 @@ struct CausalQueue: Sendable {
         return newHolds
     }
 
-    /// Takes out all that waits or is ready of actors that are closed; the outstanding batch must
-    /// have none of them.
+    /// Takes out all that waits or is ready of actors that are closed. The outstanding batch stays as
+    /// it is.
     ///
     /// - Parameter vector: what the store has applied.
     /// - Returns: what was taken out, by actor and sequence.

@@ -61,9 +61,11 @@ extension Replicator {
         dropWhatIsClosed()
     }
 
-    /// Drops what waits of closed actors; see ``settleMeetings()``.
+    /// Drops what waits of closed actors; see ``settleMeetings()``. What the store is applying of them
+    /// cannot be called back: what comes back of it, for it could not be applied, is dropped then.
     mutating func dropWhatIsClosed() {
         let incarnations = incarnations
+        isDropOwed = queue.applying.contains { incarnations.isClosed($0.dot.actor) }
         let transactions = queue.drop(to: state.vector) { incarnations.isClosed($0) }
         guard !transactions.isEmpty else { return }
         dropped.forget(coveredBy: state.vector)

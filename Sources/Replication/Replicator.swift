@@ -102,6 +102,9 @@ public struct Replicator: Sendable {
     var stability = Stability()
     /// What was dropped from the queue since its actor was closed.
     var dropped = DroppedTransactions()
+    /// Whether the store was applying something of a closed actor when such was dropped: what it
+    /// leaves of that is to go as well, before anything is reported.
+    var isDropOwed = false
     var recovery: Recovery
     /// The incarnations that this node, when its store was new and was vouched for, had met, and
     /// those that others told to have been vouched for with; empty where a transaction had told of
@@ -343,6 +346,7 @@ public struct Replicator: Sendable {
         let isForward = queue.finishBatch(
             vector: self.state.vector.joined(state.vector), rejected: rejected, now: now)
         dropped.forget(coveredBy: self.state.vector)
+        if isDropOwed { dropWhatIsClosed() }
         // A store that applies nothing and rejects nothing is in trouble (a full disk): it is
         // not asked again at once.
         if !isForward, rejected.isEmpty { applyAllowedAt = now + limits.headsMilliseconds }

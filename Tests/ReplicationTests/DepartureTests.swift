@@ -60,7 +60,15 @@ import Testing
 
         /// Its store learns who the members are, and that one of them departed.
         mutating func learn(members: [Int] = [1, 2, 3], departed node: Int? = nil) -> [Effect] {
-            let dot = Dot(actor: actor(node == nil ? 1 : 3), sequence: 1)
+            let state = told(members: members, departed: node)
+            return replicator.handle(.applied(state: state, rejected: [], now: 2))
+        }
+
+        /// What its store holds then, besides what it held before.
+        func told(
+            members: [Int] = [1, 2, 3], departed node: Int? = nil, by teller: Int = 3
+        ) -> StoreState {
+            let dot = Dot(actor: actor(node == nil ? 1 : teller), sequence: 1)
             let stamp = Stamp(timestamp: .zero, dot: dot)
             var membership = Membership()
             for member in members {
@@ -74,7 +82,11 @@ import Testing
             var state = state
             state.vector.advance(to: dot)
             state.membership = membership
-            return replicator.handle(.applied(state: state, rejected: [], now: 2))
+            return state
+        }
+
+        mutating func tick(_ now: UInt64) -> [Effect] {
+            replicator.handle(.tick(now: now, wallMilliseconds: wall + now))
         }
     }
 
@@ -166,6 +178,36 @@ import Testing
         _ = subject.learn(members: [1, 2])
         _ = subject.hear(from: 3, met: [1])
         #expect(!subject.publish(from: 3).contains { $0.isApplying })
+    }
+
+    /// Whoever counts a report that tells of a departure may collect what this node would write over
+    /// later: so it is to apply nothing of the departed after it (MODEL.md, P16).
+    @Test(
+        "P16: what could not be applied of a node that departed meanwhile is dropped, not tried again",
+        arguments: [false, true])
+    func failedApply(isRejected: Bool) throws {
+        var subject = Subject()
+        _ = subject.learn()
+        _ = subject.hear(from: 2, met: [1, 3])
+        _ = subject.hear(from: 3, met: [1, 2])
+        let applying = subject.publish(from: 3)
+        guard case .apply(let batch)? = applying.last, let saved = batch.first else {
+            Issue.record("expected an apply, got \(applying)")
+            return
+        }
+        // Its retirement is saved here before the store has answered, and then the disk is full.
+        var state = subject.told(departed: 3, by: 2)
+        state.vector.advance(Self.actor(1), to: 1)
+        #expect(state.membership.departed.map(\.node) == [actor(3)])
+        _ = subject.replicator.handle(.committed([], state: state, now: 3))
+        let rejected = isRejected ? [Rejection(dot: saved.dot, reason: "no such row")] : []
+        var effects = subject.replicator.handle(.applied(state: state, rejected: rejected, now: 4))
+        for now in stride(from: 50, to: 130_000, by: 50) { effects += subject.tick(UInt64(now)) }
+        #expect(!effects.contains { $0.isApplying })
+        #expect(subject.replicator.status.gauges.waitingCount == 0)
+        #expect(subject.replicator.status.held.isEmpty)
+        // Its bytes are here until it is known whether somebody has what comes before it.
+        #expect(subject.replicator.status.gauges.orphanBytes == saved.bytes.count)
     }
 
     private func actor(_ node: Int) -> NodeID { Self.actor(node).node }
