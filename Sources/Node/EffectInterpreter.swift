@@ -81,6 +81,7 @@ struct EffectInterpreter {
             case .connect(let nodes): connect(to: nodes)
             case .remember(let actor): remember(actor)
             case .keepOrphans(let transactions): orphans.take(transactions, logger: logger)
+            case .orphansNotKept(let dots): orphans.leaveOut(dots, logger: logger)
             case .learnModels(let models): learn(models)
             case .compareModel(let model, let node): compare(model, of: node)
             case .reopen(let incarnation):

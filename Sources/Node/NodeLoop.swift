@@ -83,7 +83,6 @@ final class NodeLoop {
     /// The stable vector at the last collection, and whether that looked at all it could.
     private var collectedAt = VersionVector()
     private var isCollected = true
-    private var toldOrphans: Set<Dot> = []
     private var isCollecting = false
     /// Log reads that are ahead of the commits this loop has heard of.
     private var earlyReads: [LogRead] = []
@@ -418,24 +417,11 @@ final class NodeLoop {
             replicator.status.peers.filter(\.isAgreed).map { ($0.node, $0.durable) })
     }
 
-    /// Tells once of each save that was heard of and cannot be applied any more; the store keeps it.
-    private func tellOrphans(_ orphaned: [Dot]) {
-        let news = Set(orphaned).subtracting(toldOrphans).sorted()
-        toldOrphans = Set(orphaned)
-        guard let first = news.first else { return }
-        shared.counters.raise(
-            AlarmLine(
-                "orphaned", .error,
-                "Saves that can be applied no more are kept: an earlier one of their node is lost",
-                [LogKeys.transaction: "\(first)", LogKeys.count: "\(news.count)"]), logger)
-    }
-
     private func publishReport(isRunning: Bool) {
         let keys = transport.keyReport
         let now = MonotonicClock.milliseconds
         let status = replicator.status
         meshWatch.note(keys, now: now, logger: logger)
-        tellOrphans(status.orphaned)
         let report = LoopReport(
             replicator: status, transport: transport.statistics, keys: keys,
             digests: digestBook.digests,

@@ -47,12 +47,14 @@ extension NodeService: NodeBackend {
     }
 
     /// What can be applied no more, by dot: what the store keeps, also of earlier runs, and what it
-    /// does not. What was kept and is no more was discarded, or applied after all.
+    /// does not, but for what was applied after all. What was kept and is no more was discarded.
     private func orphans(_ replicator: ReplicatorStatus?) -> [NodeStatus.Held] {
         let kept = Set((try? coordinator.orphanedDots) ?? [])
-        let given = Set(replicator?.givenOrphans ?? [])
-        let names = (replicator?.orphaned ?? []).filter { !given.contains($0) }
-        return kept.union(names).union(shared.orphans.notKept).sorted().map {
+        let applied = (try? coordinator.currentToken)?.versionVector ?? VersionVector()
+        let others = ((replicator?.orphaned ?? []) + shared.orphans.notKept).filter {
+            !applied.contains($0)
+        }
+        return kept.union(others).sorted().map {
             NodeStatus.Held(
                 transaction: $0, reason: kept.contains($0) ? Self.keptOrphan : Self.orphaned)
         }

@@ -40,10 +40,10 @@ final class OrphanKeeper: Sendable {
         state.withLock { ($0.waiting.map(\.dot) + $0.leftOut).sorted() }
     }
 
-    /// Takes orphans over; ``tend(_:now:logger:)`` has them written.
+    /// Takes orphans over, and tells of them; ``tend(_:now:logger:)`` has them written.
     func take(_ orphans: [EncodedTransaction], logger: Logger) {
-        let leftOut = state.withLock { state in
-            var leftOut: [Dot] = []
+        let (taken, leftOut) = state.withLock { state in
+            var (taken, leftOut): ([Dot], [Dot]) = ([], [])
             for orphan in orphans {
                 guard state.waiting.count < bounds.count,
                     state.bytes + orphan.bytes.count <= bounds.bytes
@@ -53,10 +53,35 @@ final class OrphanKeeper: Sendable {
                 }
                 state.waiting.append(orphan)
                 state.bytes += orphan.bytes.count
+                taken.append(orphan.dot)
             }
-            return leftOut
+            return (taken, leftOut)
         }
-        note(leftOut, logger)
+        if let first = taken.first {
+            counters.raise(
+                AlarmLine(
+                    "orphaned", .error,
+                    "Saves that can be applied no more are kept: an earlier one of their node is lost",
+                    [LogKeys.transaction: "\(first)", LogKeys.count: "\(taken.count)"]), logger)
+        }
+        leaveOut(leftOut, logger: logger)
+    }
+
+    /// Tells of what there was no room for, and remembers its names for status, within bounds.
+    func leaveOut(_ dots: [Dot], logger: Logger) {
+        guard let first = dots.first else { return }
+        state.withLock { state in
+            let known = Set(state.leftOut)
+            let news = dots.filter { !known.contains($0) }
+            state.leftOut += news.prefix(bounds.count - min(bounds.count, known.count))
+            state.leftOut.sort()
+        }
+        counters.countOrphansLeftOut(dots.count)
+        counters.raise(
+            AlarmLine(
+                "orphansNotKept", .error,
+                "There is no room to keep saves that can be applied no more",
+                [LogKeys.transaction: "\(first)", LogKeys.count: "\(dots.count)"]), logger)
     }
 
     /// Writes the next ones, where there are any and the last are done; to be called each tick.
@@ -86,7 +111,7 @@ final class OrphanKeeper: Sendable {
                 for orphan in state.waiting.prefix(count) { state.bytes -= orphan.bytes.count }
                 state.waiting.removeFirst(count)
             }
-            note(keeping.leftOut, logger)
+            leaveOut(keeping.leftOut, logger: logger)
         case .failure(let error):
             state.withLock {
                 $0.isWriting = false
@@ -98,22 +123,5 @@ final class OrphanKeeper: Sendable {
                 "Orphans could not be kept; it is tried again",
                 metadata: [LogKeys.count: "\(count)", LogKeys.error: "\(error)"])
         }
-    }
-
-    /// Tells of what there was no room for, and remembers its names for status, within bounds.
-    private func note(_ leftOut: [Dot], _ logger: Logger) {
-        guard let first = leftOut.first else { return }
-        state.withLock { state in
-            let known = Set(state.leftOut)
-            let news = leftOut.filter { !known.contains($0) }
-            state.leftOut += news.prefix(bounds.count - min(bounds.count, known.count))
-            state.leftOut.sort()
-        }
-        counters.countOrphansLeftOut(leftOut.count)
-        counters.raise(
-            AlarmLine(
-                "orphansNotKept", .error,
-                "There is no room to keep saves that can be applied no more",
-                [LogKeys.transaction: "\(first)", LogKeys.count: "\(leftOut.count)"]), logger)
     }
 }

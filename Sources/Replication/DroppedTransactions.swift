@@ -4,32 +4,38 @@ import Merge
 /// is known whether somebody has what they wait for.
 ///
 /// They were acknowledged where they were saved, and may be nowhere else by now. So what is found to be
-/// lost to all is given out once, to be kept for people, and its bytes are let go of here.
+/// lost to all is given out once, to be kept for people, and is forgotten here: what was lost earlier
+/// in a run takes no room of what is lost later.
 ///
 /// Invariants: sorted by dot, none twice; at most ``Limits/orphans``, and together with at most
 /// ``Limits/orphanBytes``, which is what `bytes` counts.
 struct DroppedTransactions: Sendable {
     private struct Entry: Sendable {
         let dot: Dot
-        /// Nil where there was no room for it, or once it was given out.
+        /// Nil where there was no room for it.
         var transaction: EncodedTransaction?
-        var isGiven = false
     }
 
     private var entries: [Entry] = []
     private(set) var bytes = 0
 
+    var isEmpty: Bool { entries.isEmpty }
+
     /// Adds a transaction, within bounds.
-    mutating func add(_ transaction: EncodedTransaction, _ limits: Limits) {
-        let fits = bytes + transaction.bytes.count <= limits.orphanBytes
-        let place = entries.firstIndex { $0.dot >= transaction.dot } ?? entries.endIndex
+    ///
+    /// - Returns: false where there is no room even for its name.
+    mutating func add(_ transaction: EncodedTransaction, _ limits: Limits) -> Bool {
+        let place = place(of: transaction.dot)
         if place == entries.endIndex || entries[place].dot != transaction.dot {
-            guard entries.count < limits.orphans else { return }
+            guard entries.count < limits.orphans else { return false }
             entries.insert(Entry(dot: transaction.dot), at: place)
         }
-        guard fits, !entries[place].isGiven, entries[place].transaction == nil else { return }
+        guard entries[place].transaction == nil,
+            bytes + transaction.bytes.count <= limits.orphanBytes
+        else { return true }
         entries[place].transaction = transaction
         bytes += transaction.bytes.count
+        return true
     }
 
     /// Forgets what was applied after all.
@@ -41,46 +47,57 @@ struct DroppedTransactions: Sendable {
         }
     }
 
-    /// Gives out, by dot, what is lost and has not been given out yet.
+    /// Gives out, by dot, what is lost: it is not here any more.
     ///
     /// - Parameter isLost: whether that is so of an actor's transactions; asked once an actor.
-    mutating func giveOut(where isLost: (ActorID) -> Bool) -> [EncodedTransaction] {
-        var given: [EncodedTransaction] = []
+    /// - Returns: the transactions, and the names of those that there was no room for.
+    mutating func giveOut(
+        where isLost: (ActorID) -> Bool
+    ) -> (transactions: [EncodedTransaction], names: [Dot]) {
+        var (transactions, names): ([EncodedTransaction], [Dot]) = ([], [])
         var (actor, isActorLost): (ActorID?, Bool) = (nil, false)
-        for index in entries.indices {
-            guard let transaction = entries[index].transaction else { continue }
-            if actor != transaction.dot.actor {
-                actor = transaction.dot.actor
-                isActorLost = isLost(transaction.dot.actor)
+        entries.removeAll { entry in
+            if actor != entry.dot.actor {
+                actor = entry.dot.actor
+                isActorLost = isLost(entry.dot.actor)
             }
-            guard isActorLost else { continue }
-            entries[index].transaction = nil
-            entries[index].isGiven = true
+            guard isActorLost else { return false }
+            guard let transaction = entry.transaction else {
+                names.append(entry.dot)
+                return true
+            }
             bytes -= transaction.bytes.count
-            given.append(transaction)
+            transactions.append(transaction)
+            return true
         }
-        return given
+        return (transactions, names)
     }
 
-    /// The names of what is lost, by dot, and of those of them that were given out.
+    /// The names of what is lost and was not given out yet, by dot.
     ///
     /// - Parameters:
     ///   - vector: what is applied; it is left out.
     ///   - isLost: as for ``giveOut(where:)``.
-    func dots(
-        beyond vector: VersionVector, where isLost: (ActorID) -> Bool
-    ) -> (all: [Dot], given: [Dot]) {
-        var (all, given): ([Dot], [Dot]) = ([], [])
+    func dots(beyond vector: VersionVector, where isLost: (ActorID) -> Bool) -> [Dot] {
+        var dots: [Dot] = []
         var (actor, isActorLost): (ActorID?, Bool) = (nil, false)
         for entry in entries where !vector.contains(entry.dot) {
             if actor != entry.dot.actor {
                 actor = entry.dot.actor
                 isActorLost = isLost(entry.dot.actor)
             }
-            guard isActorLost else { continue }
-            all.append(entry.dot)
-            if entry.isGiven { given.append(entry.dot) }
+            if isActorLost { dots.append(entry.dot) }
         }
-        return (all, given)
+        return dots
+    }
+
+    private func place(of dot: Dot) -> Int {
+        var low = 0
+        var high = entries.count
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].dot < dot { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 }

@@ -106,6 +106,12 @@ public enum Effect: Hashable, Sendable {
     /// a run, and is not here any more then; nothing answers.
     case keepOrphans([EncodedTransaction])
 
+    /// Tell people that there was no room for these, by dot, to keep them as ``keepOrphans(_:)`` does:
+    /// they are beyond ``Limits/orphanBytes``, or, where not even their names could be remembered,
+    /// beyond ``Limits/orphans``. The latter are told of before it is known that they are lost, so
+    /// some may be applied after all.
+    case orphansNotKept([Dot])
+
     /// Something a person should know; each is raised once.
     case alarm(Alarm)
 }

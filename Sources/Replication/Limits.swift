@@ -45,8 +45,9 @@ public struct Limits: Hashable, Sendable {
     public var actors = 16_384
     /// The most nodes that state is kept for; strangers beyond it are ignored.
     public var peers = 1_024
-    /// The most transactions remembered by name that were dropped as their actor was closed.
-    public var orphans = 1_000
+    /// The most transactions remembered by name that were dropped as their actor was closed, until it
+    /// is known whether they are lost: as many as can wait.
+    public var orphans = 10_000
     /// The most bytes of them that are kept until it is known whether somebody has what they wait for;
     /// what is over is remembered by name only. As much as can wait, so that all that a node which is
     /// lost has left waiting fits: it goes over from the queue, and takes no more memory than there.

@@ -69,15 +69,19 @@ extension Replicator {
         let transactions = queue.drop(to: state.vector) { incarnations.isClosed($0) }
         guard !transactions.isEmpty else { return }
         dropped.forget(coveredBy: state.vector)
-        for transaction in transactions { dropped.add(transaction, limits) }
+        // Most are pulled again from whoever has them; which, of those without a name nobody will know.
+        let nameless = transactions.filter { !dropped.add($0, limits) }.map(\.dot)
+        if !nameless.isEmpty { effects.append(.orphansNotKept(nameless)) }
         noteGap(isCertain: true)
     }
 
     /// Gives out to be kept what was dropped and is found to be lost to all.
     mutating func keepOrphans() {
-        guard dropped.bytes > 0 else { return }
+        guard !dropped.isEmpty else { return }
+        dropped.forget(coveredBy: state.vector)
         let orphans = dropped.giveOut(where: isLost)
-        if !orphans.isEmpty { effects.append(.keepOrphans(orphans)) }
+        if !orphans.transactions.isEmpty { effects.append(.keepOrphans(orphans.transactions)) }
+        if !orphans.names.isEmpty { effects.append(.orphansNotKept(orphans.names)) }
     }
 
     /// Tells whether what was dropped of an actor can be neither applied nor pulled: no member has

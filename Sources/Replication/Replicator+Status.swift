@@ -15,13 +15,12 @@ extension Replicator {
         gauges.orphanBytes = dropped.bytes
         gauges.droppedCount += queue.droppedCount
         gauges.deliveredCount = queue.deliveredCount
-        let orphaned = dropped.dots(beyond: state.vector, where: isLost)
         return ReplicatorStatus(
             peers: peers.map(status(of:)),
             held: queue.holds.map { HeldTransaction(dot: $0.dot, reason: $0.reason) },
             stable: stability.vector, members: stability.statuses(stabilityView),
             recovery: recovery, isSaving: isSaving && !isClockOff,
-            orphaned: orphaned.all, givenOrphans: orphaned.given,
+            orphaned: dropped.dots(beyond: state.vector, where: isLost),
             transfer: transfer.map {
                 TransferStatus(donor: $0.donor, offset: $0.offset, total: $0.copy?.total)
             }, gauges: gauges)

@@ -15,11 +15,10 @@ public struct ReplicatorStatus: Hashable, Sendable {
     public var recovery: Recovery
     /// Whether saves are let through, see ``Effect/setSaving(allowed:)``.
     public var isSaving: Bool
-    /// Transactions that came here once and wait for one that no member has, sorted; at most
-    /// ``Limits/orphans`` are listed.
+    /// Transactions that came here once and wait for one that no member has, sorted: until the next
+    /// tick, when they are given out to be kept (``Effect/keepOrphans(_:)``) or told to be left out
+    /// (``Effect/orphansNotKept(_:)``).
     public var orphaned: [Dot]
-    /// Those of them that were given out to be kept (``Effect/keepOrphans(_:)``), sorted.
-    public var givenOrphans: [Dot]
     /// The copy of a member's store that is being taken in, if one is.
     public var transfer: TransferStatus?
     /// The queues.

@@ -457,25 +457,6 @@ struct StabilityTests {
         #expect(node.replicator.status.orphaned.isEmpty)
     }
 
-    @Test("Orphans are listed up to their bound")
-    func orphansBound() {
-        var limits = Limits()
-        limits.orphans = 3
-        var node = Reporter(limits: limits)
-        node.heads(Self.second)
-        node.heads(Self.third)
-        var seen = VersionVector()
-        for sequence in 2...9 {
-            seen.advance(Self.second, to: UInt64(sequence - 1))
-            let early = makeTransaction(dot(Self.second, UInt64(sequence)), seen: seen)
-            node.tell(.notification([early.bytes]), from: 2, over: .publish)
-        }
-        let restarted = ActorID(node: World.id(2), incarnation: 21)
-        node.heads(restarted)
-        node.heads(Self.third, met: [Self.own, restarted])
-        #expect(node.replicator.status.orphaned.count == 3)
-    }
-
     /// A save of node 2 that has an earlier one before it which did not come here.
     private static func late(_ sequence: UInt64, bytes: Int = 20) -> EncodedTransaction {
         var seen = VersionVector()
@@ -516,8 +497,7 @@ struct StabilityTests {
         node.tick()
         #expect(Self.kept(node) == [[second, third]])
         #expect(node.replicator.status.gauges.orphanBytes == 0)
-        #expect(node.replicator.status.orphaned == [second.dot, third.dot])
-        #expect(node.replicator.status.givenOrphans == [second.dot, third.dot])
+        #expect(node.replicator.status.orphaned.isEmpty)
         // Not again, though it is not certain for a while.
         node.heads(Self.third, [dot(Self.second, 1)], met: [Self.own, Self.restarted])
         node.tick()
@@ -541,7 +521,11 @@ struct StabilityTests {
         #expect(Self.kept(node).isEmpty && node.replicator.status.orphaned.isEmpty)
     }
 
-    @Test("Of orphans no more are kept than their bounds allow; the others are named alone")
+    private static func leftOut(_ node: Reporter) -> [[Dot]] {
+        node.effects.compactMap { if case .orphansNotKept(let dots) = $0 { dots } else { nil } }
+    }
+
+    @Test("Of orphans no more are kept than their bounds allow; the newest are left out, by name")
     func orphansBounds() {
         let orphans = (2...6).map { Self.late($0, bytes: 100) }
         var limits = Limits()
@@ -549,11 +533,49 @@ struct StabilityTests {
         limits.orphanBytes = 3 * orphans[0].bytes.count
         var node = Self.lost(orphans, limits)
         #expect(node.replicator.status.gauges.orphanBytes <= limits.orphanBytes)
+        // Of the fifth there is not even the name, so it is told before it is known to be lost.
+        #expect(Self.leftOut(node) == [[orphans[4].dot]])
         node.heads(Self.third, met: [Self.own, Self.restarted])
+        #expect(node.replicator.status.orphaned == orphans[0..<4].map(\.dot))
         node.tick()
         #expect(Self.kept(node) == [Array(orphans[0..<3])])
-        #expect(node.replicator.status.orphaned == orphans[0..<4].map(\.dot))
-        #expect(node.replicator.status.givenOrphans == orphans[0..<3].map(\.dot))
+        #expect(Self.leftOut(node) == [[orphans[4].dot], [orphans[3].dot]])
+        node.tick()
+        #expect(Self.kept(node).count == 1 && Self.leftOut(node).count == 2)
+    }
+
+    @Test("As many orphans are kept as can wait")
+    func manyOrphans() {
+        let orphans = (2...1_501).map { Self.late($0) }
+        var node = Self.lost(orphans)
+        node.heads(Self.third, met: [Self.own, Self.restarted])
+        node.tick()
+        #expect(Self.kept(node) == [orphans] && Self.leftOut(node).isEmpty)
+        let limits = Limits()
+        #expect(limits.orphans == limits.waitingCount && limits.orphanBytes == limits.waitingBytes)
+    }
+
+    @Test("Orphans that were given out take no room of those that a later loss makes")
+    func orphansOfLaterRuns() {
+        var limits = Limits()
+        limits.orphans = 2
+        let first = [Self.late(2), Self.late(3)]
+        var node = Self.lost(first, limits)
+        node.heads(Self.third, met: [Self.own, Self.restarted])
+        node.tick()
+        var seen = VersionVector()
+        let second = (2...3).map { sequence in
+            seen.advance(Self.restarted, to: UInt64(sequence - 1))
+            return makeTransaction(dot(Self.restarted, UInt64(sequence)), seen: seen)
+        }
+        for transaction in second {
+            node.tell(.notification([transaction.bytes]), from: 2, over: .publish)
+        }
+        let again = ActorID(node: World.id(2), incarnation: 22)
+        node.heads(again)
+        node.heads(Self.third, met: [Self.own, again])
+        node.tick()
+        #expect(Self.kept(node) == [first, second] && Self.leftOut(node).isEmpty)
     }
 
     @Test("Heads do not say that a run was met while a closed actor's save is being applied")

@@ -290,7 +290,7 @@ final class World {
                     .remembered(actor, isDurable: true, now: now)), after: applyMilliseconds)
         case .reopen(let incarnation):
             schedule(.reopen(index, life: nodes[index].life, after: incarnation), after: 1)
-        case .learnModels, .compareModel, .keepOrphans: break
+        case .learnModels, .compareModel, .keepOrphans, .orphansNotKept: break
         case .readTransfer where silentDonors.contains(index):
             waitingReads.append((index, effect))
         case .readTransfer(let id, let number, let offset, let byteLimit, _, _):

@@ -10,9 +10,9 @@ public struct OrphanedTransaction: Hashable, Sendable {
     /// How much a store keeps of orphans. When it is full the newest are left out: what somebody was
     /// told is kept does not go by itself. Each name that is left out is told of.
     public struct Bounds: Hashable, Sendable {
-        /// The most transactions: as many as replication names of one run (`Limits.orphans`).
-        public var count = 1_000
-        /// The most bytes of them: twice what replication gives in one run (`Limits.orphanBytes`), so
+        /// The most transactions: as many as replication gives at once (`Limits.orphans`).
+        public var count = 10_000
+        /// The most bytes of them: twice what replication gives at once (`Limits.orphanBytes`), so
         /// that a second node may be lost before somebody has seen to the first.
         public var bytes = 64 << 20
 

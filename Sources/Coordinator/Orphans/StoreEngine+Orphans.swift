@@ -17,7 +17,8 @@ extension StoreEngine {
         let now = Int64(clamping: environment.wallMilliseconds())
         for encoded in transactions.sorted(by: { $0.dot < $1.dot }) {
             let dot = encoded.dot
-            if state.versionVector.contains(dot) || state.orphans.contains(dot) { continue }
+            let place = orphanPlace(of: dot)
+            if state.versionVector.contains(dot) || place.isKept { continue }
             guard state.orphans.count < bounds.count,
                 bytes + encoded.bytes.count <= bounds.bytes
             else {
@@ -30,8 +31,7 @@ extension StoreEngine {
             statement.bind(6, encoded.bytes)
             try statement.run()
             bytes += encoded.bytes.count
-            state.orphans.insert(
-                dot, at: state.orphans.firstIndex { $0 > dot } ?? state.orphans.endIndex)
+            state.orphans.insert(dot, at: place.index)
             keeping.kept.append(dot)
             group.wroteApart = true
         }
@@ -42,7 +42,7 @@ extension StoreEngine {
     ///
     /// - Throws: ``CoordinatorError``: `orphanUnknown`.
     func discardOrphan(_ dot: Dot) throws {
-        guard state.orphans.contains(dot) else {
+        guard orphanPlace(of: dot).isKept else {
             throw CoordinatorError(.orphanUnknown, "No orphan \(dot) is kept here.")
         }
         try forgetOrphan(dot)
@@ -51,16 +51,28 @@ extension StoreEngine {
 
     /// Forgets one that was applied after all, or is to be discarded.
     func forgetOrphan(_ dot: Dot) throws {
-        guard !state.orphans.isEmpty, let place = state.orphans.firstIndex(of: dot) else { return }
+        let place = orphanPlace(of: dot)
+        guard place.isKept else { return }
         let statement = try database.prepared("DELETE FROM _orphan WHERE \(OrphanRow.isOf)")
         OrphanRow.bind(dot, to: statement)
         try statement.run()
-        state.orphans.remove(at: place)
+        state.orphans.remove(at: place.index)
     }
 
     /// Forgets those that came by another way than the log: with a copy, or with another's rows.
     func forgetAppliedOrphans() throws {
         for dot in state.orphans where state.versionVector.contains(dot) { try forgetOrphan(dot) }
+    }
+
+    /// Where a name is among those kept, or belongs; by halving, for each that is applied is looked up.
+    private func orphanPlace(of dot: Dot) -> (index: Int, isKept: Bool) {
+        var low = 0
+        var high = state.orphans.count
+        while low < high {
+            let middle = (low + high) / 2
+            if state.orphans[middle] < dot { low = middle + 1 } else { high = middle }
+        }
+        return (low, low < state.orphans.count && state.orphans[low] == dot)
     }
 
     /// The lengths of blobs are in their rows' heads, so the pages of long ones are not read.

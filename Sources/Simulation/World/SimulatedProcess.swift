@@ -298,7 +298,10 @@ final class SimulatedProcess {
             later(handover()) { $0.take(copy, donor: donor, offset: offset, bytes: bytes) }
         case .installTransfer: later(handover()) { $0.checkTransfer() }
         case .discardTransfer: later(handover()) { try? $0.incoming.discard() }
-        case .keepOrphans(let orphans): later(handover()) { $0.keepOrphans(orphans) }
+        case .keepOrphans(let orphans):
+            met(.orphanFound)
+            later(handover()) { $0.keepOrphans(orphans) }
+        case .orphansNotKept: met(.orphanFound)
         case .learnModels(let texts): later(handover()) { $0.learn(texts) }
         case .compareModel(let text, let node):
             later(handover()) {
@@ -669,7 +672,6 @@ final class SimulatedProcess {
         if coordinator.stagedTransactions > 0 { met(.transactionStaged) }
         if coordinator.overtakenTransactions > 0 { met(.stagedOvertaken) }
         if coordinator.rewrittenParts > 0 { met(.stagedRewritten) }
-        if !replicator.status.orphaned.isEmpty { met(.orphanFound) }
         checkOrphans()
         if world.plan.succession != nil { noteHeldForModel() }
         let sizes = coordinator.storeSizes()

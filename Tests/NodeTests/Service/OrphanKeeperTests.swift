@@ -67,18 +67,18 @@ struct OrphanKeeperTests {
         }
     }
 
-    @Test("What was discarded is held no more, though the replicator still names it")
+    @Test("What was discarded is held no more, nor what was left out and is applied after all")
     func discarded() async throws {
         try await Self.withService { service in
             let orphans = try [Self.transaction(2), Self.transaction(3)]
             try service.coordinator.keepOrphans(orphans)
             try service.coordinator.discardOrphan(orphans[0].dot)
-            await service.stop()
-            service.shared.report.withLock { report in
-                report.replicator?.orphaned = orphans.map(\.dot)
-                report.replicator?.givenOrphans = orphans.map(\.dot)
-            }
-            #expect(await service.status().held.map(\.transaction) == [orphans[1].dot])
+            let saved = Dot(actor: service.actor, sequence: 1)
+            service.shared.orphans.leaveOut([saved], logger: Self.logger)
+            func held() async -> [Dot] { await service.status().held.map(\.transaction) }
+            #expect(await held() == [saved, orphans[1].dot])
+            try await service.insertNotes(1)
+            #expect(await held() == [orphans[1].dot])
         }
     }
 
@@ -93,8 +93,11 @@ struct OrphanKeeperTests {
         // Names are bounded too.
         #expect(keeper.notKept == orphans.prefix(2).map(\.dot))
         #expect(counters.values.orphansLeftOut == 2)
-        let alarm = try #require(counters.values.lastAlarms.last)
-        #expect(alarm.name == "orphansNotKept" && alarm.text.contains("\(orphans[1].dot)"))
+        let alarms = counters.values.lastAlarms
+        #expect(alarms.map(\.name) == ["orphaned", "orphansNotKept"])
+        for (alarm, orphan) in zip(alarms, orphans) {
+            #expect(alarm.text.contains("\(orphan.dot)"))
+        }
     }
 
     @Test("Where the store cannot be written it is tried again, and nothing is lost meanwhile")
