@@ -11,9 +11,12 @@ import Merge
 /// That gives the same guarantee with less: what waits is in some peer's log, or its writer's,
 /// and heads go on showing that it is missing, so it is pulled again when there is room.
 ///
+/// A lane is looked at only when what its first waits for is there, so that what one more costs does
+/// not grow with how many wait: a peer that makes up actors makes as many lanes as it likes.
+///
 /// Invariants: `delivered` is causally closed and covers all that is ready or applying; lanes are
 /// sorted by actor, none is empty, and within a lane sequences rise strictly and lie above
-/// `delivered`; the byte counts are those of the entries.
+/// `delivered`; the first of no lane could be applied; the byte counts are those of the entries.
 struct CausalQueue: Sendable {
     /// What became of a transaction that was inserted.
     enum Outcome: Hashable, Sendable {
@@ -40,17 +43,31 @@ struct CausalQueue: Sendable {
     private struct Lane: Sendable {
         let actor: ActorID
         var entries = Fifo<EncodedTransaction>()
+        /// What is delivered of the actor, and the last sequence here.
+        var known: UInt64
+        var last: UInt64
+        /// The first that is missing of what its first has seen; it is among the waiters then.
+        var awaited: Dot?
+    }
+
+    /// A lane that waits for something of an actor, its own or another.
+    private struct Waiter: Sendable {
+        var awaited: Dot
+        var actor: ActorID
     }
 
     private let limits: Limits
     private var lanes: [Lane] = []
+    /// Sorted by what is awaited, then by actor; one a lane that awaits something.
+    private var waiters: [Waiter] = []
     private var ready = Fifo<EncodedTransaction>()
     private(set) var applying: [EncodedTransaction] = []
     /// All that is applied, being applied or ready.
     private(set) var delivered: VersionVector
-    /// Sorted by dot; at most one an actor.
+    /// Sorted by dot; at most ``Limits/actors``. What would be held beyond that is dropped, and is
+    /// pulled again.
     private(set) var holds: [Hold] = []
-    /// Holds made since the replicator last took them, for its alarms.
+    /// Holds made since the replicator last took them, for its alarms; at most ``Limits/peers``.
     private var newHolds: [HeldTransaction] = []
     /// Wall milliseconds; a later timestamp is held.
     var horizon: UInt64 = 0
@@ -62,6 +79,8 @@ struct CausalQueue: Sendable {
     private(set) var applyingBytes = 0
     private(set) var droppedCount: UInt64 = 0
     private(set) var deliveredCount: UInt64 = 0
+    /// How often a lane was looked at, which is what the work goes with.
+    private(set) var looksCount: UInt64 = 0
 
     init(limits: Limits, delivered: VersionVector = VersionVector()) {
         self.limits = limits
@@ -98,21 +117,8 @@ struct CausalQueue: Sendable {
     /// All that is applied or here without a gap of its own actor: what need not be pulled.
     func possessed() -> VersionVector {
         var vector = delivered
-        for lane in lanes {
-            let next = vector[lane.actor] + 1
-            guard let first = lane.entries.first, first.dot.sequence == next else { continue }
-            // Sequences rise strictly, so the run without a gap is found by halving.
-            var low = 0
-            var high = lane.entries.count - 1
-            while low < high {
-                let middle = (low + high + 1) / 2
-                if lane.entries[middle].dot.sequence == next + UInt64(middle) {
-                    low = middle
-                } else {
-                    high = middle - 1
-                }
-            }
-            vector.advance(lane.actor, to: next + UInt64(low))
+        for index in lanes.indices {
+            vector.advance(lanes[index].actor, to: reach(ofLane: index))
         }
         return vector
     }
@@ -123,8 +129,7 @@ struct CausalQueue: Sendable {
         if delivered.contains(dot) { return .duplicate }
         let place = laneIndex(dot.actor)
         if place.found == nil, isDeliverable(transaction) {
-            deliver(transaction)
-            if !lanes.isEmpty { drain() }
+            settle(deliver(transaction))
             return .deliverable
         }
         // Nothing of that actor can be applied before the first that is held, and none of it in
@@ -136,9 +141,11 @@ struct CausalQueue: Sendable {
             return .waitsForSeen
         }
         guard put(transaction) else { return .duplicate }
-        drain()
+        // Behind another nothing has changed for its lane.
+        if lanes[place.place].entries.first?.dot == dot { settle([dot.actor]) }
         if delivered.contains(dot) { return .deliverable }
-        let hasGap = possessed()[dot.actor] < dot.sequence
+        let lane = laneIndex(dot.actor).found
+        let hasGap = lane.map { reach(ofLane: $0) < dot.sequence } ?? false
         enforceBounds()
         return hasGap ? .waitsForSequence : .waitsForSeen
     }
@@ -146,9 +153,13 @@ struct CausalQueue: Sendable {
     /// Learns what the store has applied by itself: local saves.
     mutating func join(_ vector: VersionVector) {
         guard !delivered.covers(vector) else { return }
-        delivered.join(vector)
-        removeCovered()
-        drain()
+        var woken: [ActorID] = []
+        for entry in vector.entries where entry.sequence > delivered[entry.actor] {
+            delivered.advance(entry.actor, to: entry.sequence)
+            woken.append(entry.actor)
+            woken += waiting(for: Dot(actor: entry.actor, sequence: entry.sequence))
+        }
+        settle(woken.sorted())
     }
 
     /// The next batch to apply; empty while one is outstanding or nothing is ready.
@@ -176,40 +187,51 @@ struct CausalQueue: Sendable {
     ) -> Bool {
         let batch = applying
         applying = []
-        let left = batch.filter { !vector.contains($0.dot) }
+        var left = batch.filter { !vector.contains($0.dot) }
+        let isForward = batch.isEmpty || left.count < batch.count
         for transaction in batch { applyingBytes -= transaction.bytes.count }
         holds.removeAll { vector.contains($0.dot) }
         for rejection in rejected where !vector.contains(rejection.dot) {
-            hold(
+            let isHeld = hold(
                 rejection.dot, .rejected(rejection.reason),
                 retryAt: now + limits.rejectedMilliseconds)
+            if isHeld { continue }
+            let count = left.count
+            left.removeAll { $0.dot == rejection.dot }
+            droppedCount += UInt64(count - left.count)
+            deliveredCount -= UInt64(count - left.count)
         }
-        if left.isEmpty {
+        if left.isEmpty, batch.allSatisfy({ vector.contains($0.dot) }) {
             join(vector)
         } else {
             rewind(left, to: vector)
         }
-        return batch.isEmpty || left.count < batch.count
+        return isForward
     }
 
     /// Lets go of what is held and whose time has come.
     mutating func release(now: UInt64) {
         guard !holds.isEmpty else { return }
-        for index in holds.indices {
+        var woken: [ActorID] = []
+        for index in holds.indices where !holds[index].isTrying {
             if case .rejected = holds[index].reason, holds[index].retryAt <= now {
                 holds[index].isTrying = true
+                woken.append(holds[index].dot.actor)
             }
         }
         let horizon = horizon
         let models = models
         holds.removeAll {
-            switch $0.reason {
-            case .timestampInFuture(let time): time.milliseconds <= horizon
-            case .unknownModel(let hash): models.isEmpty || models.contains(hash)
-            case .rejected: false
-            }
+            let isOver =
+                switch $0.reason {
+                case .timestampInFuture(let time): time.milliseconds <= horizon
+                case .unknownModel(let hash): models.isEmpty || models.contains(hash)
+                case .rejected: false
+                }
+            if isOver { woken.append($0.dot.actor) }
+            return isOver
         }
-        drain()
+        settle(woken.sorted())
     }
 
     /// The holds made since this was last asked.
@@ -244,10 +266,8 @@ struct CausalQueue: Sendable {
                 dropped.append(next)
             }
         }
-        lanes.removeAll { $0.entries.isEmpty }
         holds.removeAll { isClosed($0.dot.actor) }
-        removeCovered()
-        drain()
+        settleAll()
         enforceBounds()
         return dropped
     }
@@ -270,54 +290,140 @@ struct CausalQueue: Sendable {
         guard transaction.transaction.timestamp.milliseconds <= horizon,
             isModelKnown(transaction)
         else { return false }
-        return !holds.contains { $0.dot == dot && !$0.isTrying }
+        let place = holdPlace(of: dot)
+        return !place.found || holds[place.place].isTrying
     }
 
-    private mutating func deliver(_ transaction: EncodedTransaction) {
+    /// - Returns: the actors whose lanes may be deliverable by it.
+    private mutating func deliver(_ transaction: EncodedTransaction) -> [ActorID] {
         delivered.advance(to: transaction.dot)
         applyingBytes += transaction.bytes.count
         deliveredCount += 1
         ready.append(transaction)
+        return waiting(for: transaction.dot)
     }
 
-    /// Moves on all that can be, until nothing moves. Held ones are noted as such.
-    private mutating func drain() {
-        var moved = true
-        while moved, !lanes.isEmpty {
-            moved = false
-            for index in lanes.indices {
-                while let first = lanes[index].entries.first, isDeliverable(first) {
-                    _ = lanes[index].entries.popFirst()
-                    waitingCount -= 1
-                    waitingBytes -= first.bytes.count
-                    deliver(first)
-                    moved = true
+    /// Moves on all that can be of some actors, and of those whose lanes wait for it, until nothing
+    /// moves. Held ones are noted as such.
+    ///
+    /// - Parameter actors: sorted. It goes over them in that order, and again over those before whom
+    ///   something has moved since.
+    private mutating func settle(_ actors: [ActorID]) {
+        guard !lanes.isEmpty else { return }
+        var pass = actors
+        while !pass.isEmpty {
+            var next: [ActorID] = []
+            var index = 0
+            while index < pass.count {
+                let actor = pass[index]
+                index += 1
+                for woken in advance(actor) where woken != actor {
+                    if woken > actor {
+                        Self.add(woken, to: &pass, from: index)
+                    } else {
+                        Self.add(woken, to: &next, from: 0)
+                    }
                 }
             }
-            lanes.removeAll { $0.entries.isEmpty }
-        }
-        for lane in lanes {
-            guard let first = lane.entries.first else { continue }
-            if !isModelKnown(first), first.dot.sequence == delivered[lane.actor] + 1 {
-                hold(first.dot, .unknownModel(first.transaction.modelHash), retryAt: 0)
-                continue
-            }
-            let timestamp = first.transaction.timestamp
-            if timestamp.milliseconds > horizon, delivered.covers(first.transaction.seen) {
-                hold(first.dot, .timestampInFuture(timestamp), retryAt: 0)
-            }
+            pass = next
         }
     }
 
-    private mutating func hold(_ dot: Dot, _ reason: HeldReason, retryAt: UInt64) {
+    /// Adds to what is sorted from a place on.
+    private static func add(_ actor: ActorID, to actors: inout [ActorID], from start: Int) {
+        var low = start
+        var high = actors.count
+        while low < high {
+            let middle = (low + high) / 2
+            if actors[middle] < actor { low = middle + 1 } else { high = middle }
+        }
+        guard low == actors.count || actors[low] != actor else { return }
+        actors.insert(actor, at: low)
+    }
+
+    /// Begins anew with all lanes, where what is delivered may be less than before.
+    private mutating func settleAll() {
+        waiters = []
+        for index in lanes.indices { lanes[index].awaited = nil }
+        lanes.removeAll { $0.entries.isEmpty }
+        settle(lanes.map(\.actor))
+    }
+
+    /// Moves on what can be of an actor, and notes what the rest of it waits for.
+    ///
+    /// - Returns: the actors whose lanes may be deliverable by it.
+    private mutating func advance(_ actor: ActorID) -> [ActorID] {
+        guard let lane = laneIndex(actor).found else { return [] }
+        looksCount += 1
+        while let first = lanes[lane].entries.first, delivered.contains(first.dot) {
+            takeFirst(ofLane: lane)
+        }
+        var woken: [ActorID] = []
+        while let first = lanes[lane].entries.first, isDeliverable(first) {
+            takeFirst(ofLane: lane)
+            woken += deliver(first)
+        }
+        lanes[lane].known = delivered[actor]
+        while let first = lanes[lane].entries.first, !awaitPredecessors(of: first, inLane: lane) {
+            takeFirst(ofLane: lane)
+            droppedCount += 1
+        }
+        if lanes[lane].entries.isEmpty { removeLane(lane) }
+        return woken
+    }
+
+    /// Notes what the first of a lane waits for, be it something it has seen, its time or its model.
+    ///
+    /// - Returns: false where it would have to be held and too many are.
+    private mutating func awaitPredecessors(
+        of first: EncodedTransaction, inLane lane: Int
+    ) -> Bool {
+        let seen = first.transaction.seen
+        let missing =
+            delivered.covers(seen)
+            ? nil : seen.entries.first { $0.sequence > delivered[$0.actor] }
+        setAwaited(missing.map { Dot(actor: $0.actor, sequence: $0.sequence) }, ofLane: lane)
+        if !isModelKnown(first), first.dot.sequence == delivered[first.dot.actor] + 1 {
+            return hold(first.dot, .unknownModel(first.transaction.modelHash), retryAt: 0)
+        }
+        let timestamp = first.transaction.timestamp
+        guard timestamp.milliseconds > horizon, missing == nil else { return true }
+        return hold(first.dot, .timestampInFuture(timestamp), retryAt: 0)
+    }
+
+    /// - Returns: false where too many are held already.
+    private mutating func hold(_ dot: Dot, _ reason: HeldReason, retryAt: UInt64) -> Bool {
         let hold = Hold(dot: dot, reason: reason, retryAt: retryAt, isTrying: false)
-        let index = holds.firstIndex { $0.dot >= dot } ?? holds.endIndex
-        if index < holds.endIndex, holds[index].dot == dot {
-            holds[index] = hold
-        } else {
-            holds.insert(hold, at: index)
+        let place = holdPlace(of: dot)
+        if place.found {
+            holds[place.place] = hold
+            return true
+        }
+        if holds.count >= limits.actors { forgetDroppedHolds() }
+        guard holds.count < limits.actors else { return false }
+        holds.insert(hold, at: holdPlace(of: dot).place)
+        if newHolds.count < limits.peers {
             newHolds.append(HeldTransaction(dot: dot, reason: reason))
         }
+        return true
+    }
+
+    /// A hold outlives its transaction where that is dropped for want of room, so that it is neither
+    /// told of again nor tried at once when it comes again; until its own room is needed.
+    private mutating func forgetDroppedHolds() {
+        var kept = holds
+        kept.removeAll { !$0.isTrying && !has($0.dot) }
+        holds = kept
+    }
+
+    private func holdPlace(of dot: Dot) -> (found: Bool, place: Int) {
+        var low = 0
+        var high = holds.count
+        while low < high {
+            let middle = (low + high) / 2
+            if holds[middle].dot < dot { low = middle + 1 } else { high = middle }
+        }
+        return (low < holds.count && holds[low].dot == dot, low)
     }
 
     /// Takes all that is ready or left of a batch back to the lanes, and begins again.
@@ -328,12 +434,67 @@ struct CausalQueue: Sendable {
         delivered = vector
         deliveredCount -= UInt64(back.count)
         for transaction in back { _ = put(transaction) }
-        removeCovered()
-        drain()
+        settleAll()
         enforceBounds()
     }
 
+    // MARK: - Waiters
+
+    /// The actors whose lanes wait for a dot, or for an earlier one of its actor.
+    private func waiting(for dot: Dot) -> [ActorID] {
+        var place = waiterPlace { $0.awaited.actor < dot.actor }
+        var actors: [ActorID] = []
+        while place < waiters.count, waiters[place].awaited.actor == dot.actor,
+            waiters[place].awaited.sequence <= dot.sequence
+        {
+            actors.append(waiters[place].actor)
+            place += 1
+        }
+        return actors
+    }
+
+    private mutating func setAwaited(_ awaited: Dot?, ofLane lane: Int) {
+        let actor = lanes[lane].actor
+        guard lanes[lane].awaited != awaited else { return }
+        if let former = lanes[lane].awaited {
+            waiters.remove(at: waiterPlace { ($0.awaited, $0.actor) < (former, actor) })
+        }
+        lanes[lane].awaited = awaited
+        guard let awaited else { return }
+        waiters.insert(
+            Waiter(awaited: awaited, actor: actor),
+            at: waiterPlace { ($0.awaited, $0.actor) < (awaited, actor) })
+    }
+
+    private func waiterPlace(where isBefore: (Waiter) -> Bool) -> Int {
+        var low = 0
+        var high = waiters.count
+        while low < high {
+            let middle = (low + high) / 2
+            if isBefore(waiters[middle]) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
     // MARK: - Lanes
+
+    /// How far all of an actor is delivered or here without a gap.
+    private func reach(ofLane index: Int) -> UInt64 {
+        let (entries, known) = (lanes[index].entries, lanes[index].known)
+        guard let first = entries.first, first.dot.sequence == known + 1 else { return known }
+        // Sequences rise strictly, so the run without a gap is found by halving.
+        var low = 0
+        var high = entries.count - 1
+        while low < high {
+            let middle = (low + high + 1) / 2
+            if entries[middle].dot.sequence == first.dot.sequence + UInt64(middle) {
+                low = middle
+            } else {
+                high = middle - 1
+            }
+        }
+        return first.dot.sequence + UInt64(low)
+    }
 
     private func laneIndex(_ actor: ActorID) -> (found: Int?, place: Int) {
         var low = 0
@@ -361,40 +522,47 @@ struct CausalQueue: Sendable {
     private mutating func put(_ transaction: EncodedTransaction) -> Bool {
         let dot = transaction.dot
         let place = laneIndex(dot.actor)
-        if place.found == nil { lanes.insert(Lane(actor: dot.actor), at: place.place) }
+        if place.found == nil {
+            let known = delivered[dot.actor]
+            lanes.insert(
+                Lane(actor: dot.actor, known: known, last: dot.sequence), at: place.place)
+        }
         let position = position(of: dot.sequence, inLane: place.place)
         guard !position.found else { return false }
         lanes[place.place].entries.insert(transaction, at: position.place)
+        lanes[place.place].last = max(lanes[place.place].last, dot.sequence)
         waitingCount += 1
         waitingBytes += transaction.bytes.count
         return true
     }
 
-    private mutating func removeCovered() {
-        for index in lanes.indices {
-            let known = delivered[lanes[index].actor]
-            while let first = lanes[index].entries.first, first.dot.sequence <= known {
-                _ = lanes[index].entries.popFirst()
-                waitingCount -= 1
-                waitingBytes -= first.bytes.count
-            }
-        }
-        lanes.removeAll { $0.entries.isEmpty }
+    private mutating func takeFirst(ofLane lane: Int) {
+        guard let first = lanes[lane].entries.popFirst() else { return }
+        waitingCount -= 1
+        waitingBytes -= first.bytes.count
+    }
+
+    private mutating func removeLane(_ lane: Int) {
+        setAwaited(nil, ofLane: lane)
+        lanes.remove(at: lane)
     }
 
     private mutating func enforceBounds() {
         while waitingCount > limits.waitingCount || waitingBytes > limits.waitingBytes {
             var furthest: (lane: Int, distance: UInt64)?
-            for (index, lane) in lanes.enumerated() {
-                guard let last = lane.entries.last else { continue }
-                let distance = last.dot.sequence - delivered[lane.actor]
+            for index in lanes.indices {
+                let distance = lanes[index].last - lanes[index].known
                 if distance > furthest?.distance ?? 0 { furthest = (index, distance) }
             }
             guard let furthest, let dropped = lanes[furthest.lane].entries.popLast() else { return }
             waitingCount -= 1
             waitingBytes -= dropped.bytes.count
             droppedCount += 1
-            if lanes[furthest.lane].entries.isEmpty { lanes.remove(at: furthest.lane) }
+            if let last = lanes[furthest.lane].entries.last {
+                lanes[furthest.lane].last = last.dot.sequence
+                continue
+            }
+            removeLane(furthest.lane)
         }
     }
 }
