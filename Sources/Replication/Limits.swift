@@ -66,6 +66,10 @@ public struct Limits: Hashable, Sendable {
     public var pullTimeoutMilliseconds: UInt64 = 2_000
     /// The longest a pull waits.
     public var pullTimeoutMaximumMilliseconds: UInt64 = 30_000
+    /// The most bytes of large transactions that are being sent in pieces, unless a single one is
+    /// longer: two of the longest, for with room for one, peers that fetch two at a time would have
+    /// each of them read whole for every piece of it.
+    public var outgoingBytes = 512 * 1024 * 1024
     /// A large transaction that is being sent in pieces is forgotten this long after its last use.
     public var outgoingMilliseconds: UInt64 = 30_000
 

@@ -91,7 +91,10 @@ extension Replicator {
         effects.append(.publish(encoded(.announcement([announced]))))
         // All peers will ask for it now, piece by piece.
         if size > limits.pageBytes {
-            outgoing = Outgoing(dot: transaction.dot, bytes: transaction.bytes, usedAt: now)
+            keepOutgoing(
+                Outgoing(
+                    dot: transaction.dot, predecessors: transaction.transaction.seen,
+                    bytes: transaction.bytes, usedAt: now))
         }
     }
 

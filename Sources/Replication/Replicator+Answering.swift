@@ -6,6 +6,8 @@ extension Replicator {
     /// A long transaction that is being sent in pieces, kept so that the log is read once.
     struct Outgoing: Sendable {
         var dot: Dot
+        /// All that is before it in this node's log is within.
+        var predecessors: VersionVector
         var bytes: [UInt8]
         var usedAt: UInt64
     }
@@ -14,10 +16,8 @@ extension Replicator {
         guard peers[index].answering == nil else {
             return peers[index].waitingPull = pull
         }
-        if let resume = pull.resume, let outgoing, outgoing.dot == resume.dot,
-            !pull.vector.contains(resume.dot), resume.offset < UInt64(outgoing.bytes.count)
-        {
-            return replyPiece(of: outgoing, offset: Int(resume.offset), to: pull, index)
+        if let next = nextPiece(for: pull) {
+            return replyPiece(of: next.outgoing, offset: next.offset, to: pull, index)
         }
         let id = makeID()
         peers[index].answering = PeerProgress.Answering(readID: id, pull: pull)
@@ -29,6 +29,29 @@ extension Replicator {
         Int(min(max(pull.credit, UInt64(min(65_536, limits.pageBytes))), UInt64(limits.pageBytes)))
     }
 
+    /// What a pull is answered with where that is kept: the long transaction that it goes on with, or
+    /// the one that comes first of what it lacks, as the log would tell.
+    private func nextPiece(for pull: Pull) -> (outgoing: Outgoing, offset: Int)? {
+        let missing = outgoing.filter { !pull.vector.contains($0.dot) }
+        if let resume = pull.resume, let begun = missing.first(where: { $0.dot == resume.dot }),
+            resume.offset < UInt64(begun.bytes.count)
+        {
+            return (begun, Int(resume.offset))
+        }
+        return missing.first { pull.vector.covers($0.predecessors) }.map { ($0, 0) }
+    }
+
+    /// Keeps a long transaction that is being sent, as the one used last; what was used longest ago
+    /// makes room.
+    mutating func keepOutgoing(_ long: Outgoing) {
+        outgoing.removeAll { $0.dot == long.dot }
+        outgoing.append(long)
+        var bytes = outgoing.reduce(0) { $0 + $1.bytes.count }
+        while outgoing.count > 1, bytes > limits.outgoingBytes {
+            bytes -= outgoing.removeFirst().bytes.count
+        }
+    }
+
     private mutating func replyPiece(
         of outgoing: Outgoing, offset: Int, to pull: Pull, _ index: Int
     ) {
@@ -37,7 +60,9 @@ extension Replicator {
             id: pull.id, dot: outgoing.dot, offset: UInt64(offset),
             total: UInt64(outgoing.bytes.count), bytes: Array(outgoing.bytes[offset..<end]),
             recovery: recovery(toldTo: index))
-        self.outgoing = Outgoing(dot: outgoing.dot, bytes: outgoing.bytes, usedAt: now)
+        var used = outgoing
+        used.usedAt = now
+        keepOutgoing(used)
         effects.append(.reply(to: peers[index].node, bytes: encoded(.piece(piece))))
     }
 
@@ -55,7 +80,8 @@ extension Replicator {
         let credit = credit(pull)
         if let first = transactions.first, first.count > credit {
             guard let dot = try? Envelope.dot(ofTransaction: first) else { return }
-            let long = Outgoing(dot: dot, bytes: first, usedAt: now)
+            let long = Outgoing(
+                dot: dot, predecessors: pull.vector, bytes: first, usedAt: now)
             let resumed = pull.resume.flatMap {
                 $0.dot == dot && $0.offset < UInt64(first.count) ? Int($0.offset) : nil
             }

@@ -11,7 +11,7 @@ extension Replicator {
         gauges.applyingBytes = queue.applyingBytes
         gauges.pullsOutstanding = peers.count { $0.pulling != nil }
         gauges.readsOutstanding = peers.count { $0.answering != nil }
-        gauges.piecesBytes = (assembly?.bytes.count ?? 0) + (outgoing?.bytes.count ?? 0)
+        gauges.piecesBytes = outgoing.reduce(assembly?.bytes.count ?? 0) { $0 + $1.bytes.count }
         gauges.orphanBytes = dropped.bytes
         gauges.droppedCount += queue.droppedCount
         gauges.deliveredCount = queue.deliveredCount

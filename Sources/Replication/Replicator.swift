@@ -148,7 +148,9 @@ public struct Replicator: Sendable {
     var considered: [[UInt8]] = []
     var lastID: UInt64 = 0
     var assembly: Assembly?
-    var outgoing: Outgoing?
+    /// Long transactions that are being sent, by when they were used last; see
+    /// ``Limits/outgoingBytes``.
+    var outgoing: [Outgoing] = []
     /// A copy of a member's store that is being taken in.
     var transfer: TransferProgress?
     var transferAllowedAt: UInt64 = 0
@@ -296,9 +298,7 @@ public struct Replicator: Sendable {
         guard isStarted else { return }
         if now >= nextHeadsAt { publishHeads() }
         queue.release(now: now)
-        if let outgoing, now >= outgoing.usedAt + limits.outgoingMilliseconds {
-            self.outgoing = nil
-        }
+        outgoing.removeAll { now >= $0.usedAt + limits.outgoingMilliseconds }
         if let assembly, queue.has(assembly.dot) { self.assembly = nil }
         expirePulls()
         for index in peers.indices {

@@ -449,6 +449,135 @@ struct ProtectionTests {
         #expect(replicator.status.gauges.readsOutstanding == 0)
     }
 
+    /// Tells of a pull and answers the log reads that it makes with a log.
+    ///
+    /// - Returns: the message that it was answered with, and how often the log was read.
+    private func ask(
+        _ replicator: inout Replicator, _ pull: Pull, from node: Int,
+        log: [EncodedTransaction], now: UInt64 = 1
+    ) throws -> (answer: Message?, reads: Int) {
+        var effects = tell(&replicator, .pull(pull), from: node, now: now)
+        var reads = 0
+        for case .readLog(let id, let after, _) in effects {
+            reads += 1
+            let left = log.filter { !after.contains($0.dot) }.map(\.bytes)
+            effects += replicator.handle(
+                .logRead(id: id, transactions: left, reachedEnd: true, now: now))
+        }
+        let answers = try effects.compactMap { effect -> Message? in
+            guard case .reply(_, let bytes) = effect else { return nil }
+            return try Envelope.decode(bytes, cluster: "test").message
+        }
+        return (answers.first, reads)
+    }
+
+    /// A replicator with short pages, agreed with both peers, and a log of two long transactions.
+    private func donor(
+        outgoingBytes: Int? = nil
+    ) throws -> (replicator: Replicator, log: [EncodedTransaction]) {
+        let third = ActorID(node: World.id(3), incarnation: 9)
+        let log = [Self.other, third].map { chain($0, count: 1, bytes: 10_000)[0] }
+        var limits = Limits()
+        limits.pageBytes = 1_000
+        limits.notificationBytes = 1_000
+        limits.outgoingBytes = outgoingBytes ?? 21_000
+        var replicator = replicator(limits)
+        _ = tell(&replicator, .heads(heads()))
+        _ = tell(&replicator, .heads(heads(third)), from: 3)
+        return (replicator, log)
+    }
+
+    /// Lets peers 2 and 3 fetch a long transaction each, by turns; the other one they have.
+    ///
+    /// - Returns: what they got, and how often the log was read for it.
+    private func fetch(
+        _ replicator: inout Replicator, _ log: [EncodedTransaction]
+    ) throws -> (bytes: [[UInt8]], reads: Int) {
+        var (bytes, reads, id): ([[UInt8]], Int, UInt64) = ([[], []], 0, 0)
+        while let turn = log.indices.min(by: { bytes[$0].count < bytes[$1].count }),
+            bytes[turn].count < log[turn].bytes.count
+        {
+            id += 1
+            let resume =
+                bytes[turn].isEmpty
+                ? nil : Pull.Resume(dot: log[turn].dot, offset: UInt64(bytes[turn].count))
+            var vector = VersionVector()
+            vector.advance(to: log[1 - turn].dot)
+            let pull = Pull(id: id, vector: vector, credit: .max, resume: resume)
+            let found = try ask(&replicator, pull, from: 2 + turn, log: log)
+            reads += found.reads
+            guard case .piece(let piece)? = found.answer, piece.dot == log[turn].dot,
+                Int(piece.offset) == bytes[turn].count
+            else {
+                Issue.record("expected the next piece, got \(String(describing: found.answer))")
+                break
+            }
+            bytes[turn] += piece.bytes
+        }
+        return (bytes, reads)
+    }
+
+    @Test("Two peers that fetch two long transactions by turns cost a log read each")
+    func twoLongOnes() throws {
+        var (replicator, log) = try donor()
+        let found = try fetch(&replicator, log)
+        #expect(found.bytes == log.map(\.bytes))
+        #expect(found.reads == 2)
+        let kept = log.reduce(0) { $0 + $1.bytes.count }
+        #expect(replicator.status.gauges.piecesBytes == kept)
+        _ = replicator.handle(.tick(now: 31_000, wallMilliseconds: World.wallStart + 31_000))
+        #expect(replicator.status.gauges.piecesBytes == 0)
+    }
+
+    @Test("What is kept of long transactions that go out is bounded; the one used last stays")
+    func outgoingBound() throws {
+        var (replicator, log) = try donor(outgoingBytes: 11_000)
+        let found = try fetch(&replicator, log)
+        #expect(found.bytes == log.map(\.bytes))
+        #expect(found.reads == 22)
+        #expect(replicator.status.gauges.piecesBytes == log[1].bytes.count)
+    }
+
+    @Test("A long save that was announced is sent without a log read to whom it is the next")
+    func announcedLong() throws {
+        var (replicator, log) = try donor()
+        let own = chain(Self.own, count: 2, bytes: 10_000)
+        var vector = VersionVector()
+        for (index, long) in own.enumerated() {
+            vector.advance(Self.own, to: UInt64(index + 1))
+            let state = StoreState(vector: vector, digest: ProjectionDigest())
+            _ = replicator.handle(.committed([long], state: state, now: 1))
+        }
+        log = own
+        var lacking = VersionVector()
+        for (index, long) in own.enumerated() {
+            let pull = Pull(id: UInt64(index), vector: lacking, credit: .max)
+            let found = try ask(&replicator, pull, from: 2, log: log)
+            guard case .piece(let piece)? = found.answer else {
+                Issue.record("expected a piece, got \(String(describing: found.answer))")
+                return
+            }
+            #expect(piece.dot == long.dot && piece.offset == 0 && found.reads == 0)
+            lacking.advance(to: long.dot)
+        }
+        // Who lacks what is before it is given that first.
+        let before = chain(count: 1)[0]
+        let seen = VersionVector([.init(actor: Self.other, sequence: 1)]).joined(vector)
+        let last = makeTransaction(
+            Dot(actor: Self.own, sequence: 3), seen: seen, bytes: 10_000)
+        vector.advance(to: last.dot)
+        vector.advance(to: before.dot)
+        let state = StoreState(vector: vector, digest: ProjectionDigest())
+        _ = replicator.handle(.committed([last], state: state, now: 1))
+        let pull = Pull(id: 9, vector: lacking, credit: .max)
+        let found = try ask(&replicator, pull, from: 2, log: own + [before, last])
+        guard case .page(let page)? = found.answer else {
+            Issue.record("expected a page, got \(String(describing: found.answer))")
+            return
+        }
+        #expect(found.reads == 1 && page.transactions == [before.bytes])
+    }
+
     @Test("A pull without an answer is repeated at another peer first, and then takes longer")
     func pullTimeout() {
         var replicator = replicator()

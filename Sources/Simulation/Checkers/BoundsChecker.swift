@@ -100,8 +100,8 @@ struct BoundsChecker: Checker {
             ("pullsOutstanding", found.pullsOutstanding, limits.peers),
             ("readsOutstanding", found.readsOutstanding, limits.peers),
             ("orphanBytes", found.orphanBytes, limits.orphanBytes),
-            // One that comes and one that goes.
-            ("piecesBytes", found.piecesBytes, 2 * limits.transactionBytes),
+            // One that comes and those that go.
+            ("piecesBytes", found.piecesBytes, limits.transactionBytes + limits.outgoingBytes),
             // One an actor, for what follows waits behind it.
             ("held", gauges.held, limits.actors),
             ("pins", gauges.pins, pins),
