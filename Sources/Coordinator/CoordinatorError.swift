@@ -26,6 +26,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let validationFailed = Code(rawValue: "validationFailed")
         /// A predicate cannot be understood.
         public static let invalidPredicate = Code(rawValue: "invalidPredicate")
+        /// A sum is more than its type can hold.
+        public static let aggregateOverflow = Code(rawValue: "aggregateOverflow")
         /// The pinned generation was given up.
         public static let queryGenerationExpired = Code(rawValue: "queryGenerationExpired")
         /// The part of the history after a token was purged

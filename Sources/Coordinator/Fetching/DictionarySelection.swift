@@ -37,7 +37,8 @@ struct DictionarySelection {
                 item = try Self.item(path, paths, &builder)
                 plain.append(item)
             case .aggregate(let name, let function, let path):
-                item = try Self.aggregate(name, function, path, paths, &builder)
+                item = try Self.aggregate(
+                    name, function, path, position: items.count, paths, &builder)
                 aggregates.append(item)
             }
             guard !items.contains(where: { $0.name == item.name }) else {
@@ -92,8 +93,10 @@ struct DictionarySelection {
         return Item(name: text, expression: try builder.value(path), content: content)
     }
 
+    /// - Parameter position: which of the properties it is, for what cannot be added up: see
+    ///   ``AggregateFunctions``.
     private static func aggregate(
-        _ name: String, _ function: FetchedProperty.Function, _ text: String,
+        _ name: String, _ function: FetchedProperty.Function, _ text: String, position: Int,
         _ paths: PathResolver, _ builder: inout SQLBuilder
     ) throws -> Item {
         guard !name.isEmpty, name.utf8.count <= 200 else {
@@ -120,25 +123,42 @@ struct DictionarySelection {
                 name: name, expression: "\(function.rawValue)(\(expression))",
                 content: item.content)
         }
-        let number: String
-        var isInteger = false
         switch type {
         case .integer16, .integer32, .integer64:
-            number = item.expression
-            isInteger = true
+            let sum =
+                "\(FetchCompiler.integerSumFunction)(\(position), "
+                + "sum(\(item.expression) >> 32), sum(\(item.expression) & 4294967295))"
+            return function == .sum
+                ? Item(name: name, expression: sum, content: .attribute(.integer64))
+                : Item(
+                    name: name, expression: "avg(\(item.expression))",
+                    content: .attribute(.double))
         case .double, .float:
-            // NaN is kept as bytes, which SQLite would add as 0: leave it out altogether.
-            number =
-                "CASE typeof(\(item.expression)) WHEN 'blob' THEN NULL "
-                + "ELSE \(item.expression) END"
-        case .decimal: number = "CAST(\(item.expression) AS REAL)"
+            return Item(
+                name: name, expression: Self.ofDoubles(item.expression, function),
+                content: .attribute(.double))
+        case .decimal:
+            let aggregate =
+                function == .sum
+                ? FetchCompiler.decimalSumFunction : FetchCompiler.decimalAverageFunction
+            return Item(
+                name: name, expression: "\(aggregate)(\(position), \(item.expression))",
+                content: item.content)
         default:
             throw FetchRequestError(
                 "\"\(name)\": a \(type.rawValue) has no \(function.rawValue)")
         }
-        return Item(
-            name: name,
-            expression: function == .sum ? "COALESCE(sum(\(number)), 0)" : "avg(\(number))",
-            content: .attribute(isInteger && function == .sum ? .integer64 : .double))
+    }
+
+    /// The sum or the mean of doubles, as their columns keep them: SQLite has no NaN, so one is kept
+    /// as bytes, which it would add as 0; and NULL is what it makes of Infinity - Infinity.
+    private static func ofDoubles(
+        _ number: String, _ function: FetchedProperty.Function
+    ) -> String {
+        let notANumber = "x'7FF8000000000000'"
+        let (result, none) = function == .sum ? ("sum", "0.0") : ("avg", "NULL")
+        return "CASE WHEN count(\(number)) = 0 THEN \(none) "
+            + "WHEN total(typeof(\(number)) = 'blob') > 0 THEN \(notANumber) "
+            + "ELSE COALESCE(\(result)(\(number)), \(notANumber)) END"
     }
 }

@@ -26,6 +26,9 @@ public struct FetchCompiler: Sendable {
     static let foldFunction = "tributary_fold"
     static let textFunction = "tributary_text"
     static let decimalCollation = "tributary_decimal"
+    static let integerSumFunction = "tributary_integer_sum"
+    static let decimalSumFunction = "tributary_decimal_sum"
+    static let decimalAverageFunction = "tributary_decimal_average"
 
     let model: ManagedObjectModel
     let codes: EntityCodes

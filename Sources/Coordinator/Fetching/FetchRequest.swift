@@ -100,9 +100,11 @@ public enum FetchedProperty: Hashable, Sendable {
     public enum Function: String, Hashable, Sendable, CaseIterable {
         /// How many objects have a value; of an empty key path, how many there are.
         case count
-        /// The sum; 0 of none. Of decimals as a double.
+        /// The sum, of its key path's type; 0 of none. What is more than that type can hold is an
+        /// error, ``CoordinatorError/Code/aggregateOverflow``. Of decimals it is exact, and rounded to
+        /// 38 digits.
         case sum
-        /// The mean, as a double; null of none.
+        /// The mean, of decimals as a decimal of up to 38 digits, else as a double; null of none.
         case average
         /// The least; null of none.
         case min

@@ -9,6 +9,7 @@ enum PredicateFunctions {
         database.add(function: fold)
         database.add(function: compare)
         database.add(collation: decimal)
+        AggregateFunctions.register(on: database)
     }
 
     /// `tributary_fold(text, options)`: the text without what the options ignore. Texts come and

@@ -74,6 +74,9 @@ extension StoreReader {
     }
 
     /// The rows of a request for dictionaries: properties and aggregates by name, in order.
+    ///
+    /// - Throws: ``CoordinatorError``: `invalidPredicate` or `malformed`, and `aggregateOverflow`
+    ///   where a sum is more than its type can hold.
     public func dictionaries(
         _ request: FetchRequest
     ) throws -> [[(
@@ -84,13 +87,30 @@ extension StoreReader {
         let compiled = try compile(request)
         let statement = try statement(compiled)
         var result: [[(String, ManagedObjectModel.Property.Content, PropertyValue)]] = []
-        while try statement.step() {
+        while try stepAdding(statement, request) {
             result.append(
                 try compiled.columns.enumerated().map { index, column in
                     (column.name, column.content, try statement.value(Int32(index), column.content))
                 })
         }
         return result
+    }
+
+    /// Moves to the next row of a fetch that may have aggregates.
+    private func stepAdding(_ statement: SQLStatement, _ request: FetchRequest) throws -> Bool {
+        do {
+            return try statement.step()
+        } catch let failure as SQLFailure {
+            guard let position = AggregateFunctions.overflowing(failure),
+                request.propertiesToFetch.indices.contains(position),
+                case .aggregate(let name, let function, let keyPath) =
+                    request.propertiesToFetch[position]
+            else { throw failure }
+            throw CoordinatorError(
+                .aggregateOverflow,
+                "The \(function.rawValue) of \"\(keyPath)\" (\"\(name)\") is beyond what its type "
+                    + "can hold; fetch it of fewer objects, or in smaller groups.")
+        }
     }
 
     private func entity(_ request: FetchRequest) throws -> ManagedObjectModel.Entity {

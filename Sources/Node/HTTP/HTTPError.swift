@@ -95,7 +95,7 @@ struct HTTPError: Error {
             .sidesChanged, .fileExists, .memberDeparted, .memberConnected:
             409
         case .queryGenerationExpired, .historyTokenExpired: 410
-        case .validationFailed: 422
+        case .validationFailed, .aggregateOverflow: 422
         case .clockDrift, .notWritable, .limitExceeded: 503
         case .generationTimeout, .acknowledgementTimeout: 504
         case .diskFull: 507
