@@ -75,6 +75,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let fileExists = Code(rawValue: "fileExists")
         /// There are other sides by now than the resolution saw.
         public static let sidesChanged = Code(rawValue: "sidesChanged")
+        /// Several objects have the side that was named, so the object must be named as well.
+        public static let sideAmbiguous = Code(rawValue: "sideAmbiguous")
         /// There is no such conflict, or it cannot be resolved that way.
         public static let conflictNotFound = Code(rawValue: "conflictNotFound")
         /// A bound was reached; see the message.

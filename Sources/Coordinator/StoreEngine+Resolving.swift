@@ -20,20 +20,20 @@ extension StoreEngine {
         let operation: SaveOperation
         switch resolution {
         case .side(let dot):
-            guard let side = conflict.sides.first(where: { $0.dot == dot }) else {
-                throw CoordinatorError(.sidesChanged, "\(id) has no side \(dot).")
-            }
-            operation = try choosing(side, of: conflict)
+            operation = try choosing(try side(dot, of: nil, in: conflict), of: conflict)
+        case .sideOf(let object, let dot):
+            operation = try choosing(try side(dot, of: object, in: conflict), of: conflict)
         case .policy(let policy):
             operation = try choosing(try side(by: policy, of: conflict), of: conflict)
         case .values(let values):
             operation = try update(conflict, values.sorted { $0.key < $1.key })
+            try check(operation, settles: conflict)
         case .delete: operation = try delete(conflict)
-        case .change(let changes):
-            return SaveRequest(
-                operations: try changes.sorted { $0.key < $1.key }.map { object, values in
-                    try update(object, values.sorted { $0.key < $1.key })
-                }, author: author, contextName: contextName)
+        case .change:
+            throw CoordinatorError(
+                .conflictNotFound,
+                "\(id) is not about a unique key, so no changes of objects resolve it; choose a side, "
+                    + "a policy or values.")
         }
         return SaveRequest(operations: [operation], author: author, contextName: contextName)
     }
@@ -89,6 +89,62 @@ extension StoreEngine {
         defer { statement.reset() }
         return try ConflictCoding.decode(
             statement.bytes(0), id: id, openedAt: UInt64(bitPattern: statement.integer(1)))
+    }
+
+    /// The side that a transaction wrote; of several objects that it gave one key, that object's.
+    func side(
+        _ dot: Dot, of object: ManagedObjectID?, in conflict: Conflict
+    ) throws -> ConflictSide {
+        var sides = conflict.sides.filter { $0.dot == dot }
+        guard let object else {
+            guard sides.count < 2 else {
+                let objects = sides.compactMap(\.object).map(\.description)
+                throw CoordinatorError(
+                    .sideAmbiguous,
+                    "\(dot) wrote several sides of \(conflict.id), of \(objects.joined(separator: ", ")); "
+                        + "name the object beside the side, or decide by changes of their keys, or "
+                        + "by deleting objects.")
+            }
+            guard let side = sides.first else {
+                throw CoordinatorError(.sidesChanged, "\(conflict.id) has no side \(dot).")
+            }
+            return side
+        }
+        let root = try entity(object).root
+        sides = try sides.filter { side in
+            let other = side.object ?? conflict.object
+            return try other.row == object.row && entity(other).root == root
+        }
+        guard let side = sides.first else {
+            throw CoordinatorError(
+                .sidesChanged, "\(conflict.id) has no side \(dot) of \(object).")
+        }
+        return side
+    }
+
+    /// Refuses values that would leave open what they are to resolve.
+    ///
+    /// Any value of a row decides over the row as a whole, and over a delete; over one property only
+    /// its own does. A to-many is no value.
+    private func check(_ operation: SaveOperation, settles conflict: Conflict) throws {
+        switch conflict.kind {
+        case .link, .count:
+            throw CoordinatorError(
+                .conflictNotFound, "\(conflict.id) cannot be resolved by values.")
+        case .update, .dangling:
+            guard let property = conflict.property,
+                let position = operation.entity.position(of: property)
+            else { break }
+            if operation.values.contains(where: { $0.position == position }) { return }
+            throw CoordinatorError(
+                .malformed,
+                "These values would leave \(conflict.id) open: it takes one for \(property), and of "
+                    + "objects one that is there.")
+        case .delete, .row, .save, .uniqueness:
+            if !operation.values.isEmpty { return }
+        }
+        throw CoordinatorError(
+            .malformed, "These values would leave \(conflict.id) open: there are none.")
     }
 
     /// Nobody decides over what they have not seen (MODEL P18).

@@ -31,8 +31,8 @@ extension CoordinatorError: ExitCodeProviding {
         switch code {
         case .malformed, .invalidPredicate, .storeOwner: 2
         case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
-            .validationFailed, .sidesChanged, .fileExists, .memberDeparted, .memberUnknown,
-            .memberConnected:
+            .validationFailed, .sidesChanged, .sideAmbiguous, .fileExists, .memberDeparted,
+            .memberUnknown, .memberConnected:
             3
         case .outcomeUnknown: 4
         case .storeDamaged: 5

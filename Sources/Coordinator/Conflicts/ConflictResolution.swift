@@ -4,13 +4,16 @@ public import Merge
 public enum ConflictResolution: Hashable, Sendable {
     /// The side that this transaction wrote.
     case side(Dot)
-    /// These values, by property.
+    /// The side of this object that this transaction wrote: it may have given several objects one
+    /// unique key.
+    case sideOf(ManagedObjectID, Dot)
+    /// These values, by property, among them one for what is in dispute.
     case values([String: PropertyValue])
     /// What this policy would have chosen.
     case policy(MergePolicy)
     /// The object goes.
     case delete
-    /// Changes to the objects of a group with one unique key.
+    /// Changes to the objects of a group with one unique key, to a key of one at least.
     case change([ManagedObjectID: [String: PropertyValue]])
 }
 
@@ -22,7 +25,8 @@ extension PersistentStoreCoordinator {
     ///   - sides: the dots of the sides as seen by whoever decides; nil where they accept to
     ///     decide over sides they have not seen.
     /// - Throws: ``CoordinatorError``: `conflictNotFound`, `sidesChanged` where there are others
-    ///   by now, and whatever a save may throw.
+    ///   by now, `sideAmbiguous`, `malformed` for values that leave it open, and whatever a save
+    ///   may throw.
     public func resolve(
         _ id: ConflictID, _ resolution: ConflictResolution, sides: [Dot]? = nil,
         author: String? = nil, contextName: String? = nil

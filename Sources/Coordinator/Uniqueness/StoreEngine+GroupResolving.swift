@@ -13,10 +13,11 @@ extension StoreEngine {
     ) throws -> [SaveOperation] {
         switch resolution {
         case .side(let dot):
-            guard let side = conflict.sides.first(where: { $0.dot == dot }),
-                let object = side.object
-            else { throw CoordinatorError(.sidesChanged, "\(conflict.id) has no side \(dot).") }
-            return try keeping(object, of: conflict)
+            let side = try side(dot, of: nil, in: conflict)
+            return try keeping(side.object ?? conflict.object, of: conflict)
+        case .sideOf(let object, let dot):
+            let side = try side(dot, of: object, in: conflict)
+            return try keeping(side.object ?? conflict.object, of: conflict)
         case .policy(let policy):
             if policy.leavesUnresolved {
                 throw CoordinatorError(.malformed, "Policy \(policy.rawValue) decides nothing.")
@@ -26,9 +27,8 @@ extension StoreEngine {
                 throw CoordinatorError(.conflictNotFound, "\(conflict.id) has no sides.")
             }
             return try keeping(object, of: conflict)
-        case .values(let values): return [try exact(conflict.object, values)]
-        case .change(let changes):
-            return try changes.sorted { $0.key < $1.key }.map { try exact($0.key, $0.value) }
+        case .values(let values): return try changing([conflict.object: values], of: conflict)
+        case .change(let changes): return try changing(changes, of: conflict)
         case .delete:
             return [
                 SaveOperation(
@@ -38,12 +38,49 @@ extension StoreEngine {
         }
     }
 
-    private func exact(
-        _ object: ManagedObjectID, _ values: [String: PropertyValue]
-    ) throws -> SaveOperation {
-        var operation = try update(object, values.sorted { $0.key < $1.key })
-        operation.isExact = true
-        return operation
+    /// The operations that change objects of the group, a key of one of them at least.
+    private func changing(
+        _ changes: [ManagedObjectID: [String: PropertyValue]], of conflict: Conflict
+    ) throws -> [SaveOperation] {
+        let root = try entity(conflict.object).root
+        let names = try keyNames(of: conflict)
+        var isKeyChanged = false
+        let operations = try changes.sorted { $0.key < $1.key }.map { object, values in
+            guard try entity(object).root == root,
+                let side = conflict.sides.first(where: { $0.object?.row == object.row })
+            else {
+                throw CoordinatorError(.sidesChanged, "\(conflict.id) has no side of \(object).")
+            }
+            var operation = try update(object, values.sorted { $0.key < $1.key })
+            operation.isExact = true
+            let entity = operation.entity
+            isKeyChanged =
+                isKeyChanged
+                || operation.values.contains { position, value in
+                    let name = entity.properties[position].name
+                    return names.contains(name)
+                        && side.row.first { $0.name == name }?.value != value
+                }
+            return operation
+        }
+        guard isKeyChanged else {
+            throw CoordinatorError(
+                .malformed,
+                "These values would leave \(conflict.id) open: it takes another value for "
+                    + "\(names.joined(separator: " or ")).")
+        }
+        return operations
+    }
+
+    /// The properties of the constraint that a conflict is about.
+    private func keyNames(of conflict: Conflict) throws -> [String] {
+        let constraint = table(conflict.object.entityName).constraints
+            .first { "unique.\($0.name)" == conflict.id.subject }
+        guard let constraint else {
+            throw CoordinatorError(
+                .conflictNotFound, "The model has no constraint for \(conflict.id) any more.")
+        }
+        return constraint.names
     }
 
     private func keeping(

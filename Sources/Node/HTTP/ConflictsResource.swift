@@ -122,7 +122,10 @@ struct ConflictsResource: Sendable {
         let id = try Self.id(text)
         let fields = try JSONFields(
             try request.json(maximumBytes: services.maximumBodyBytes),
-            allowed: ["side", "values", "policy", "delete", "change", "sides", "author", "context"])
+            allowed: [
+                "side", "object", "values", "policy", "delete", "change", "sides", "author",
+                "context",
+            ])
         let resolution = try await resolution(of: id, fields)
         let result = try await services.coordinator.resolve(
             id, resolution, sides: try Self.sides(fields), author: try fields.string("author"),
@@ -159,6 +162,9 @@ struct ConflictsResource: Sendable {
         let kinds = ["side", "values", "policy", "delete", "change"].filter { fields[$0] != nil }
         guard kinds.count == 1 else {
             throw HTTPError.malformed(
+        guard fields["object"] == nil || kinds[0] == "side" else {
+            throw HTTPError.malformed("\"object\" belongs to \"side\", and says whose it is.")
+        }
                 "A resolution has one of side, values, policy, delete and change.")
         }
         switch kinds[0] {
@@ -166,7 +172,7 @@ struct ConflictsResource: Sendable {
             guard let dot = Dot(try fields.string("side") ?? "") else {
                 throw fields.wrong("side", "the dot of a side")
             }
-            return .side(dot)
+            return try object(fields).map { .sideOf($0, dot) } ?? .side(dot)
         case "policy":
             guard let policy = MergePolicy(rawValue: try fields.string("policy") ?? "") else {
                 throw fields.wrong("policy", "the name of a merge policy")
@@ -186,6 +192,14 @@ struct ConflictsResource: Sendable {
             return .values(values)
         default: return .change(try changes(fields))
         }
+    private func object(_ fields: JSONFields) throws(HTTPError) -> ManagedObjectID? {
+        guard let text = try fields.string("object") else { return nil }
+        guard let uri = ObjectURI(text), uri.cluster == services.cluster,
+            services.model.entity(named: uri.entityName) != nil
+        else { throw fields.wrong("object", "the URI of an object of this cluster") }
+        return uri.objectID
+    }
+
     }
 
     /// The entity of the row in dispute, which may inherit from the one the ID names.

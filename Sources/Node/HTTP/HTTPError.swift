@@ -92,7 +92,7 @@ struct HTTPError: Error {
             .orphanUnknown:
             404
         case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
-            .sidesChanged, .fileExists, .memberDeparted, .memberConnected:
+            .sidesChanged, .sideAmbiguous, .fileExists, .memberDeparted, .memberConnected:
             409
         case .queryGenerationExpired, .historyTokenExpired: 410
         case .validationFailed, .aggregateOverflow: 422

@@ -122,8 +122,13 @@ struct ThreeWay {
     /// later decides over nothing that has come since.
     private func advice() -> [String] {
         let id = DisplayText.line(text("id"))
-        let dots = (conflict["sides"]?.array ?? []).compactMap { $0.object?["dot"]?.string }
+        let sides = (conflict["sides"]?.array ?? []).compactMap(\.object)
+        let dots = sides.compactMap { $0["dot"]?.string }
         guard let last = dots.last else { return [] }
+        // Objects of one unique key may have got it in one transaction.
+        let object = sides.last { $0["dot"]?.string == last }?["value"]?.object?["object"]?.string
+        let isAmbiguous = dots.filter { $0 == last }.count > 1
+        let whose = isAmbiguous ? object.map { " --object '\(DisplayText.line($0))'" } ?? "" : ""
         let seen = "--seen " + DisplayText.line(dots.joined(separator: ","))
         let isUnresolved = text("state") == "unresolved"
         var lines: [String] = []
@@ -131,7 +136,7 @@ struct ThreeWay {
             let way =
                 text("violation") == "missingMandatoryProperty"
                 ? "--values '{\"\(DisplayText.line(text("property")))\": \"URI\"}'"
-                : "--side \(DisplayText.line(last))"
+                : "--side \(DisplayText.line(last))\(whose)"
             lines.append(
                 style.paint(isUnresolved ? "resolve" : "change ", .bold)
                     + "   tributary conflicts resolve '\(id)' \(way) \(seen)")

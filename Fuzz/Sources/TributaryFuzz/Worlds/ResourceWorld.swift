@@ -156,6 +156,9 @@ extension ResourceWorld {
         switch decision.resolution {
         case nil: break
         case .side(let dot)?: object["side"] = .string(dot.description)
+        case .sideOf(let objectID, let dot)?:
+            object["side"] = .string(dot.description)
+            object["object"] = .string(services.renderer.uri(objectID))
         case .policy(let policy)?: object["policy"] = .string(policy.rawValue)
         case .delete?: object["delete"] = .boolean(true)
         case .values(let values)?: object["values"] = json(values, of: id.entity)

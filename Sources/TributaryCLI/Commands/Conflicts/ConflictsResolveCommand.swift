@@ -36,6 +36,9 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
     @Option(help: "Take the side that this transaction wrote.")
     var side: String?
 
+    @Option(help: "With --side: the object whose side it is, where the transaction wrote several.")
+    var object: String?
+
     @Option(help: "Take what this merge policy would choose.")
     var policy: String?
 
@@ -53,6 +56,9 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
         guard ways == 1 else {
             throw ValidationError("Give one of --side, --policy, --values and --delete.")
         }
+        guard object == nil || side != nil else {
+            throw ValidationError("--object belongs to --side.")
+        }
         guard ids.count == 1 || (policy != nil && seen.sides == nil) else {
             throw ValidationError(
                 "Only with --policy, and without --seen, can several be resolved at once.")
@@ -62,6 +68,7 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
     func run() async throws {
         var body = JSONObject()
         if let side { body["side"] = .string(side) }
+        if let object { body["object"] = .string(object) }
         if let policy { body["policy"] = .string(policy) }
         if delete { body["delete"] = .boolean(true) }
         if let values {
