@@ -94,7 +94,45 @@ extension StoreEngine {
             operation.isExact = true
             operations.append(operation)
         }
-        return try leading(from: Set(gone.map(\.row)), to: kept, of: conflict) + operations
+        let rows = Set(gone.map(\.row))
+        return try leading(from: rows, to: kept, of: conflict) + linking(from: rows, to: kept)
+            + operations
+    }
+
+    /// The operation that gives an object the links that readers see of rows that go; none where
+    /// it has them all.
+    private func linking(
+        from gone: Set<RowID>, to kept: ManagedObjectID
+    ) throws -> [SaveOperation] {
+        let entity = try load(table(kept.entityName), kept.row)?.table.entity ?? entity(kept)
+        var additions: [RelationshipOperation] = []
+        for relationship in entity.relationships {
+            guard case .link(let name, let isFirst) = relationship.storage,
+                let link = model.link(named: name)
+            else { continue }
+            let root = table(relationship.destination).entity.root
+            func linked(_ row: RowID) throws -> Set<RowID> {
+                Set(
+                    try livingLinks(link, isFirst ? "source" : "target", row).compactMap {
+                        try shownRow(isFirst ? $0.target : $0.source, root: root)
+                    })
+            }
+            let isOfGroup = root == entity.root
+            var members = Set<RowID>()
+            for row in gone { members.formUnion(try linked(row)) }
+            members.subtract(try linked(kept.row))
+            if isOfGroup { members.subtract(gone.union([kept.row])) }
+            if members.isEmpty { continue }
+            additions.append(
+                RelationshipOperation(
+                    name: relationship.name, kind: .add, members: members.sorted()))
+        }
+        if additions.isEmpty { return [] }
+        var operation = SaveOperation(
+            kind: .update, entity: entity, row: kept.row, relationships: additions,
+            resolves: true)
+        operation.isExact = true
+        return [operation]
     }
 
     /// The operations that lead references to rows that go to the one that is kept.

@@ -87,6 +87,16 @@ extension StoreEngine {
         return result
     }
 
+    /// A row's links that are there by their own registers, at that end of them.
+    func livingLinks(
+        _ link: ManagedObjectModel.Link, _ end: String, _ row: RowID
+    ) throws -> [(source: RowID, target: RowID)] {
+        try pairs(of: link, end, row).filter { pair in
+            let register = try loadLink(link, source: pair.source, target: pair.target)
+            return LinkCoding.isAlive(register, policy: history.settling(link, register).policy)
+        }.map { ($0.source, $0.target) }
+    }
+
     /// Whether a link table's rows may stand for those of groups.
     func isGrouped(_ link: ManagedObjectModel.Link) -> Bool {
         groupedRoots.contains(table(link.source).entity.root)
