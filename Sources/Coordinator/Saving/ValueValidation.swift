@@ -1,11 +1,11 @@
-import Merge
+package import Merge
 
 /// Checks of single values against the properties they are for.
-enum ValueValidation {
+package enum ValueValidation {
     /// What is wrong with a value, or nil. Whether a reference leads anywhere is not asked here.
     ///
     /// - Parameter object: the object's URI or the name the request gave it, for the failure.
-    static func failure(
+    package static func failure(
         _ value: PropertyValue, of property: ManagedObjectModel.Property,
         object: @autoclosure () -> String
     ) -> ValidationFailure? {

@@ -66,7 +66,7 @@ struct SaveRequestReader {
                 operations.append(operation)
             }
         }
-        reader.noteMissing(of: operations)
+        reader.noteInvalid(of: operations)
         try reader.reader.check()
         return Result(
             request: SaveRequest(
@@ -248,9 +248,10 @@ struct SaveRequestReader {
         return operation
     }
 
-    /// Lists also the mandatory attributes that nothing is given for, where something else is wrong
-    /// already: the store, which finds them otherwise, is not asked then.
-    private mutating func noteMissing(of operations: [SaveOperation]) {
+    /// Lists also the values that do not fit the model and the mandatory attributes that nothing is
+    /// given for, where something else is wrong already: the store, which finds them otherwise, is
+    /// not asked then.
+    private mutating func noteInvalid(of operations: [SaveOperation]) {
         var places = Set(reader.failures.map { [$0.object, $0.property] })
         guard !places.isEmpty else { return }
         var given: [RowID: [Int: PropertyValue]] = [:]
@@ -262,17 +263,18 @@ struct SaveRequestReader {
         for operation in operations where operation.kind != .delete {
             let object = objects[operation.row] ?? operation.row.description
             for (position, property) in operation.entity.properties.enumerated()
-            where !property.isOptional && !property.isReference {
+            where !property.isReference {
                 // What an update does not mention stays as it is.
                 let value =
                     given[operation.row]?[position]
                     ?? (operation.kind == .insert ? property.defaultValue : nil)
-                guard value?.isNull ?? false, places.insert([object, property.name]).inserted
+                guard let value,
+                    let failure = ValueValidation.failure(value, of: property, object: object),
+                    places.insert([object, property.name]).inserted
                 else { continue }
                 reader.fail(
-                    PropertyReader.Place(object: object, property: property.name),
-                    .missingMandatoryProperty,
-                    "\(operation.entity.name).\(property.name) is mandatory.")
+                    PropertyReader.Place(object: object, property: property.name), failure.code,
+                    failure.message)
             }
         }
     }
