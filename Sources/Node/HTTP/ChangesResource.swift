@@ -22,7 +22,6 @@ struct ChangesResource: Sendable {
     }
 
     func get(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
-        try request.allowParameters("after")
         let after: QueryGenerationToken?
         if let text = request.lastEventID {
             guard let token = QueryGenerationToken(text: text) else {

@@ -29,8 +29,6 @@ struct ConflictsResource: Sendable {
     // MARK: Reading
 
     func list(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
-        try request.allowParameters(
-            "state", "entity", "object", "kind", "violation", "open", "limit")
         let query = try query(request)
         let renderer = renderer
         return .json(

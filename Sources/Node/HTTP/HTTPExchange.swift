@@ -28,8 +28,8 @@ struct HTTPRequestParts: Sendable {
     /// A parameter; nil where it is absent.
     func parameter(_ name: String) -> String? { query.first { $0.name == name }?.value }
 
-    /// Refuses parameters that nobody knows.
-    func allowParameters(_ names: String...) throws(HTTPError) {
+    /// Refuses parameters that the endpoint does not take.
+    func allowParameters(_ names: [String]) throws(HTTPError) {
         for (name, _) in query where !names.contains(name) {
             throw .malformed("Unknown parameter \"\(name)\".")
         }

@@ -130,6 +130,7 @@ struct HTTPResponder: Sendable {
             isBodyRead = false
             throw HTTPError.malformed("The body ended before it was whole: \(type(of: error)).")
         }
+        if let parameters = endpoint.parameters { try parts.allowParameters(parameters) }
         parts.wantsLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
         let (access, field) = (access, request.headers[.authorization])
         parts.isStillAllowed = {

@@ -1,7 +1,7 @@
 // From method and path to a resource, and to the scope that a token must have for it.
 //
-// The lists of endpoints here are the one place that says which scope each needs; an endpoint
-// without a scope does not compile.
+// The lists of endpoints here are the one place that says which scope each needs, and which
+// parameters it takes; an endpoint without a scope does not compile.
 
 internal import Coordinator
 
@@ -14,6 +14,8 @@ struct HTTPRouter: Sendable {
         let method: String
         /// What a token must be good for; nil where none is asked for: supervisors have none.
         let scope: HTTPScope?
+        /// The parameters that it takes; nil where it does not mind others.
+        var parameters: [String]? = []
         let handler: Handler
     }
 
@@ -88,16 +90,19 @@ struct HTTPRouter: Sendable {
         switch segments.count {
         case 1:
             switch segments[0] {
-            case "healthz": return [Endpoint(open: "GET") { _ in health.health() }]
-            case "readyz": return [Endpoint(open: "GET") { _ in try health.readiness() }]
-            case "metrics": return [Endpoint("GET", .read) { _ in await health.metrics() }]
+            // Supervisors and scrapers may be set up to add parameters of their own.
+            case "healthz": return [Endpoint(open: "GET", nil) { _ in health.health() }]
+            case "readyz": return [Endpoint(open: "GET", nil) { _ in try health.readiness() }]
+            case "metrics": return [Endpoint("GET", .read, nil) { _ in await health.metrics() }]
             default: return []
             }
         case 2 where segments[0] == "v1": return collection(segments[1])
         case 3 where segments[0] == "v1": return member(segments[1], segments[2])
         case 4 where segments[0] == "v1":
             switch (segments[1], segments[3]) {
-            case ("objects", _): return [Endpoint("GET", .read) { try await objects.get($0) }]
+            case ("objects", _):
+                let parameters = ["generation", "after", "versions", "timeoutSeconds"]
+                return [Endpoint("GET", .read, parameters) { try await objects.get($0) }]
             case ("conflicts", "resolution"):
                 return [Endpoint("POST", .write) { try await conflicts.resolve(segments[2], $0) }]
             case ("members", "departure"):
@@ -121,13 +126,17 @@ struct HTTPRouter: Sendable {
         case "generations": return [Endpoint("POST", .read) { try await generations.post($0) }]
         case "history":
             return [
-                Endpoint("GET", .read) { try await history.get($0) },
-                Endpoint("DELETE", .admin) { try await history.delete($0) },
+                Endpoint("GET", .read, ["after", "limit"]) { try await history.get($0) },
+                Endpoint("DELETE", .admin, ["before"]) { try await history.delete($0) },
             ]
-        case "changes": return [Endpoint("GET", .read) { try await changes.get($0) }]
+        case "changes":
+            return [Endpoint("GET", .read, ["after"]) { try await changes.get($0) }]
         case "consumers": return [Endpoint("GET", .read) { _ in try await consumers.list() }]
-        case "orphans": return [Endpoint("GET", .read) { try await orphans.list($0) }]
-        case "conflicts": return [Endpoint("GET", .read) { try await conflicts.list($0) }]
+        case "orphans":
+            return [Endpoint("GET", .read, ["after", "limit"]) { try await orphans.list($0) }]
+        case "conflicts":
+            let parameters = ["state", "entity", "object", "kind", "violation", "open", "limit"]
+            return [Endpoint("GET", .read, parameters) { try await conflicts.list($0) }]
         case "verify": return [Endpoint("POST", .read) { try await verification.post($0) }]
         case "reload": return [Endpoint("POST", .admin) { try await reloading.post($0) }]
         case "backup": return [Endpoint("POST", .admin) { try await backups.post($0) }]
@@ -164,12 +173,18 @@ struct HTTPRouter: Sendable {
 
 extension HTTPRouter.Endpoint {
     /// An endpoint that needs a token of at least that scope.
-    init(_ method: String, _ scope: HTTPScope, _ handler: @escaping HTTPRouter.Handler) {
-        self.init(method: method, scope: scope, handler: handler)
+    init(
+        _ method: String, _ scope: HTTPScope, _ parameters: [String]? = [],
+        _ handler: @escaping HTTPRouter.Handler
+    ) {
+        self.init(method: method, scope: scope, parameters: parameters, handler: handler)
     }
 
     /// An endpoint for anybody.
-    init(open method: String, _ handler: @escaping HTTPRouter.Handler) {
-        self.init(method: method, scope: nil, handler: handler)
+    init(
+        open method: String, _ parameters: [String]? = [],
+        _ handler: @escaping HTTPRouter.Handler
+    ) {
+        self.init(method: method, scope: nil, parameters: parameters, handler: handler)
     }
 }

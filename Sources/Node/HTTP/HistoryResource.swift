@@ -15,7 +15,6 @@ struct HistoryResource: Sendable {
     }
 
     func get(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
-        try request.allowParameters("after", "limit")
         let limit = min(try request.count("limit", atLeast: 1) ?? .max, Limits.transactions)
         let after = try request.token("after")
         let renderer = TransactionRenderer(renderer: services.renderer)
@@ -43,7 +42,6 @@ struct HistoryResource: Sendable {
     }
 
     func delete(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
-        try request.allowParameters("before")
         guard let token = try request.token("before") else {
             throw HTTPError.malformed("\"before\" must be given: a token.")
         }

@@ -8,7 +8,6 @@ struct ObjectsResource: Sendable {
     let services: HTTPServices
 
     func get(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
-        try request.allowParameters("generation", "after", "versions", "timeoutSeconds")
         let name = request.segments[2]
         guard let entity = services.model.entity(named: name) else {
             throw HTTPError.malformed("The model has no entity \"\(name)\".")

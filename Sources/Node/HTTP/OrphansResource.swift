@@ -9,7 +9,6 @@ struct OrphansResource: Sendable {
 
     /// All of them by dot, a page at a time: its bounds are those of history.
     func list(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
-        try request.allowParameters("after", "limit")
         let limit = min(
             try request.count("limit", atLeast: 1) ?? .max, HistoryResource.Limits.transactions)
         let after = try request.parameter("after").map(Self.dot)
