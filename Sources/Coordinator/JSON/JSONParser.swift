@@ -41,7 +41,7 @@ public struct JSONParser {
         guard bytes.count <= maximumBytes else {
             throw JSONError(
                 message: "the text has more than \(maximumBytes) bytes", offset: maximumBytes,
-                line: 1, column: 1)
+                line: 1, column: 1, isSyntax: false)
         }
         var parser = JSONParser(bytes, maximumDepth: maximumDepth)
         return try parser.document()
@@ -81,7 +81,7 @@ public struct JSONParser {
             return next == UInt8(ascii: "]") ? .array(stack.removeLast().elements) : nil
         }
         guard stack[top].object.insert(stack[top].key, value) else {
-            throw error("the key \"\(stack[top].key)\" occurs twice")
+            throw error("the key \"\(stack[top].key)\" occurs twice", isSyntax: false)
         }
         guard next == UInt8(ascii: "}") || next == UInt8(ascii: ",") else {
             throw error("expected , or } after a member")
@@ -132,7 +132,7 @@ public struct JSONParser {
 
     private mutating func open() throws(JSONError) {
         guard stack.count < maximumDepth else {
-            throw error("nested deeper than \(maximumDepth) levels")
+            throw error("nested deeper than \(maximumDepth) levels", isSyntax: false)
         }
         position += 1
         skipSpace()
@@ -192,10 +192,11 @@ public struct JSONParser {
             guard digits() > 0 else { throw error("expected a digit in the exponent") }
         }
         let text = String(decoding: bytes[start..<position], as: UTF8.self)
-        if isInteger, let integer = Int64(text) { return .integer(integer) }
+        // No integer is -0, but a double is.
+        if isInteger, text != "-0", let integer = Int64(text) { return .integer(integer) }
         guard let double = Double(text), double.isFinite else {
             position = start
-            throw error("the number is out of range")
+            throw error("the number is out of range", isSyntax: false)
         }
         return .double(double)
     }
@@ -295,12 +296,12 @@ public struct JSONParser {
         return text
     }
 
-    private func error(_ message: String) -> JSONError {
+    private func error(_ message: String, isSyntax: Bool = true) -> JSONError {
         let before = bytes[..<min(position, bytes.count)]
         let line = before.reduce(1) { $0 + ($1 == 0x0A ? 1 : 0) }
         let lineStart = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
         return JSONError(
             message: message, offset: before.count, line: line,
-            column: before.count - lineStart + 1)
+            column: before.count - lineStart + 1, isSyntax: isSyntax)
     }
 }

@@ -130,6 +130,9 @@ public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
     public let line: Int
     /// At which byte of the line, from 1.
     public let column: Int
+    /// Whether the text is no JSON; false where it is, but with what is not taken, such as a number
+    /// out of range.
+    public let isSyntax: Bool
 
     /// The place and what is wrong there.
     public var description: String { "line \(line), column \(column): \(message)" }

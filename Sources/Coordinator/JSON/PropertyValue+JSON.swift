@@ -25,6 +25,13 @@ extension PropertyValue {
         case (.integer16, .integer(let number)), (.integer32, .integer(let number)),
             (.integer64, .integer(let number)):
             self = .integer(number)
+        // What is written as -0 is 0 but of doubles.
+        case (.integer16, .double(let number)) where Self.isNegativeZero(number),
+            (.integer32, .double(let number)) where Self.isNegativeZero(number),
+            (.integer64, .double(let number)) where Self.isNegativeZero(number):
+            self = .integer(0)
+        case (.decimal, .double(let number)) where Self.isNegativeZero(number):
+            self = .decimal("0")
         case (.double, .integer(let number)): self = .double(Double(number))
         case (.double, .double(let number)): self = .double(number)
         case (.float, .integer(let number)): self = try Self.float(Double(number))
@@ -68,6 +75,10 @@ extension PropertyValue {
             }
         case .integer16, .integer32, .integer64, .string, .boolean, .uri: return nil
         }
+    }
+
+    private static func isNegativeZero(_ number: Double) -> Bool {
+        number == 0 && number.sign == .minus
     }
 
     private static func float(_ number: Double) throws(JSONConversionError) -> PropertyValue {

@@ -65,7 +65,8 @@ struct HTTPError: Error {
         case let error as FetchRequestError: self = .malformed(error.message)
         case let error as JSONError:
             self.init(
-                400, CoordinatorError.Code.malformed.rawValue, "The body is not JSON: \(error).",
+                400, CoordinatorError.Code.malformed.rawValue,
+                "The body \(error.isSyntax ? "is not JSON" : "cannot be taken"): \(error).",
                 details: [
                     "line": .integer(Int64(error.line)), "column": .integer(Int64(error.column)),
                 ])
