@@ -9,6 +9,8 @@ public struct ConflictQuery: Hashable, Sendable {
     public var entity: String?
     /// Only of this row.
     public var row: RowID?
+    /// Only of this object, whichever entity of its hierarchy names it.
+    public var object: ManagedObjectID?
     /// Only of this kind.
     public var kind: ConflictKind?
     /// Only where the object breaks this rule of the model as it is shown.
@@ -56,7 +58,17 @@ extension StoreReader {
             terms.append("kind IN (\(kinds.joined(separator: ", ")))")
         }
         if let isOpen = query.isOpen { terms.append(isOpen ? "closed = 0" : "closed > 0") }
-        if let row = query.row { terms.append("row = \(row.rawValue)") }
+        if let row = query.row ?? query.object?.row { terms.append("row = \(row.rawValue)") }
+        if let object = query.object {
+            // Rows of other hierarchies may have the same number.
+            let root = catalog.model.entity(named: object.entityName)?.root
+            var marks: [String] = []
+            for entity in catalog.model.entities where entity.root == root {
+                texts.append(entity.name)
+                marks.append("?\(texts.count)")
+            }
+            terms.append("entity IN (\(marks.joined(separator: ", ")))")
+        }
         // What is broken is told by the record alone, so it is looked for among all.
         let limit = query.violation == nil ? "LIMIT \(query.limit)" : ""
         let filter = terms.isEmpty ? "" : "WHERE " + terms.joined(separator: " AND ")

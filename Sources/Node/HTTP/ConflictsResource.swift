@@ -83,7 +83,7 @@ struct ConflictsResource: Sendable {
             guard let uri = ObjectURI(text), uri.cluster == services.cluster else {
                 throw .malformed("\"object\" must be the URI of an object of this cluster.")
             }
-            query.row = uri.row
+            query.object = uri.objectID
         }
         query.isOpen = try request.boolean("open")
         if let limit = try request.count("limit", atLeast: 1) { query.limit = min(limit, 10_000) }
@@ -160,10 +160,10 @@ struct ConflictsResource: Sendable {
         let kinds = ["side", "values", "policy", "delete", "change"].filter { fields[$0] != nil }
         guard kinds.count == 1 else {
             throw HTTPError.malformed(
+                "A resolution has one of side, values, policy, delete and change.")
+        }
         guard fields["object"] == nil || kinds[0] == "side" else {
             throw HTTPError.malformed("\"object\" belongs to \"side\", and says whose it is.")
-        }
-                "A resolution has one of side, values, policy, delete and change.")
         }
         switch kinds[0] {
         case "side":
@@ -190,14 +190,14 @@ struct ConflictsResource: Sendable {
             return .values(values)
         default: return .change(try changes(fields))
         }
+    }
+
     private func object(_ fields: JSONFields) throws(HTTPError) -> ManagedObjectID? {
         guard let text = try fields.string("object") else { return nil }
         guard let uri = ObjectURI(text), uri.cluster == services.cluster,
             services.model.entity(named: uri.entityName) != nil
         else { throw fields.wrong("object", "the URI of an object of this cluster") }
         return uri.objectID
-    }
-
     }
 
     /// The entity of the row in dispute, which may inherit from the one the ID names.
