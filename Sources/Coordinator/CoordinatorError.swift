@@ -79,6 +79,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let sideAmbiguous = Code(rawValue: "sideAmbiguous")
         /// There is no such conflict, or it cannot be resolved that way.
         public static let conflictNotFound = Code(rawValue: "conflictNotFound")
+        /// The conflict is there, but its outcome cannot be undone; see the message.
+        public static let cannotBeUndone = Code(rawValue: "cannotBeUndone")
         /// A bound was reached; see the message.
         public static let limitExceeded = Code(rawValue: "limitExceeded")
         /// The store lacks what its node had before; it takes no saves until it has caught up.

@@ -27,7 +27,7 @@ extension StoreEngine {
         let conflicts = loaded.state.conflicts(loaded.table.policies(for: loaded.state))
             .filter { $0.state == .unresolved }
         let names = loaded.table.entity.properties
-        let isTouched = conflicts.contains { conflict in
+        let touched = conflicts.filter { conflict in
             switch conflict.subject {
             // What the policy left unchanged is not written, and so decides nothing (MODEL P19).
             case .object: planned.kind != .update || !planned.changedValues.isEmpty
@@ -35,10 +35,10 @@ extension StoreEngine {
                 planned.kind != .delete && planned.value(of: names[position].name) != nil
             }
         }
-        guard isTouched else { return nil }
+        if touched.isEmpty { return nil }
         return MergeConflict(
             object: loaded.objectID,
-            properties: conflicts.compactMap {
+            properties: touched.compactMap {
                 guard case .property(let position) = $0.subject else { return nil }
                 return names[position].name
             }, oldVersion: nil, newVersion: loaded.version, objectSnapshot: nil,

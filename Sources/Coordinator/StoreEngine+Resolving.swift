@@ -49,18 +49,18 @@ extension StoreEngine {
         let wanted = conflict.sides.last { $0.isVisible != isPolicys } ?? conflict.sides.last
         guard conflict.kind != .uniqueness else {
             throw CoordinatorError(
-                .conflictNotFound,
+                .cannotBeUndone,
                 "\(id) cannot be undone. Change a key of one of its objects, and each is shown; of "
                     + "those that were deleted the journal has the values.")
         }
         guard conflict.kind != .count else {
             throw CoordinatorError(
-                .conflictNotFound,
+                .cannotBeUndone,
                 "\(id) cannot be undone; add objects or take some away, or delete the object.")
         }
         if conflict.kind == .dangling, let wanted, try !leads(conflict, wanted) {
             throw CoordinatorError(
-                .conflictNotFound,
+                .cannotBeUndone,
                 "\(id) cannot be undone while the object it refers to is gone; should that return, "
                     + "so does the reference.")
         }

@@ -89,8 +89,8 @@ struct HTTPError: Error {
     static func status(of code: CoordinatorError.Code) -> Int {
         switch code {
         case .malformed, .invalidPredicate: 400
-        case .objectNotFound, .conflictNotFound, .memberUnknown, .consumerUnknown,
-            .orphanUnknown:
+        case .objectNotFound, .conflictNotFound, .cannotBeUndone, .memberUnknown,
+            .consumerUnknown, .orphanUnknown:
             404
         case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
             .sidesChanged, .sideAmbiguous, .fileExists, .memberDeparted, .memberConnected:

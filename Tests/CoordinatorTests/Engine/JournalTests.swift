@@ -188,7 +188,7 @@ import Testing
         try exchange(a, b)
         let gone = try a.onlyConflict()
         #expect(
-            try a.code { _ = try a.coordinator.undo(gone.id) as SaveResult } == .conflictNotFound)
+            try a.code { _ = try a.coordinator.undo(gone.id) as SaveResult } == .cannotBeUndone)
         try a.save(try a.change(folder, ["name": .string("back")], resolves: true))
         let closed = try #require(try a.conflicts(kind: .dangling, isOpen: false).first)
         _ = try a.coordinator.undo(closed.id) as SaveResult

@@ -191,7 +191,7 @@ struct ViolationTests {
                     == .validationFailed)
             #expect(
                 try node.code { let _: SaveResult = try node.coordinator.undo(conflict.id) }
-                    == .conflictNotFound)
+                    == .cannotBeUndone)
         }
         let player = try two.insert("Player", ["team": .reference(team.row)])
         let dot = try #require(try two.vector.entries.last { $0.actor.node == two.node })
