@@ -1,6 +1,7 @@
 // POST /v1/backup.
 
 internal import Coordinator
+internal import Glibc
 
 /// Copies the store to a file on the node's machine.
 struct BackupResource: Sendable {
@@ -20,6 +21,20 @@ struct BackupResource: Sendable {
             // It is the copy that was found damaged, and the disk under it may be to blame, which
             // is whatever the client chose. So this is no proof against the store.
             throw HTTPError(500, error.code.rawValue, error.message)
+        } catch let error as CoordinatorError where error.code == .inputOutput {
+            let folder = Self.folder(of: path)
+            var status = stat()
+            guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+                throw HTTPError.malformed(
+                    "\(path) cannot be made: there is no folder \(folder) on the node's machine.")
+            }
+            throw error
         }
+    }
+
+    /// The folder of an absolute path.
+    private static func folder(of path: String) -> String {
+        let folder = path.lastIndex(of: "/").map { path[..<$0] } ?? ""
+        return folder.isEmpty ? "/" : String(folder)
     }
 }
