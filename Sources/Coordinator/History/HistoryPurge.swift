@@ -1,23 +1,28 @@
 public import Merge
 
 extension PersistentStoreCoordinator {
-    /// Purges history up to a token of this store, as far as it is stable and all consumers have
-    /// read it. It goes in small steps, between which saves have their turn.
+    /// Purges history up to a token, as far as it is stable and all consumers have read it. It goes
+    /// in small steps, between which saves have their turn.
     ///
     /// - Parameters:
-    ///   - token: how far; of this store.
+    ///   - token: how far. Of one of another store the log goes up to the first transaction that its
+    ///     vector lacks.
     ///   - stable: what every member has on disk, so that nobody will ask for it.
     /// - Returns: how many transactions were purged.
-    /// - Throws: ``CoordinatorError``: `malformed` for a token of another store.
+    /// - Throws: ``CoordinatorError`` where the store cannot be read or written.
     public func purgeHistory(
         before token: QueryGenerationToken, stable: VersionVector
     ) async throws -> Int {
-        guard token.store == (try currentToken).store else {
-            throw CoordinatorError(.malformed, "The token is of another node's store.")
+        var position = token.position
+        if token.store != (try currentToken).store {
+            let seen = try read { try $0.position(seen: token.versionVector) }
+            // Where that is gone already, so is all that comes before it.
+            guard let seen else { return 0 }
+            position = seen
         }
         var count = 0
         while true {
-            let step = try await purgeStep(through: token.position, stable: stable)
+            let step = try await purgeStep(through: position, stable: stable)
             count += step.count
             if step.isDone { return count }
         }

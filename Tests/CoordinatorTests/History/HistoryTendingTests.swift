@@ -217,6 +217,21 @@ struct HistoryTendingTests {
         #expect(try await purge(x) == 6)
         #expect(try positions(x) == [11, 12])
     }
+
+    @Test("Purging by hand takes a token of another node by what that has seen")
+    func byAnothersToken() async throws {
+        try write(4)
+        let y = try EngineNode(x.model, node: 2)
+        try y.take(from: x)
+        let token = try y.coordinator.currentToken
+        try write(3)
+        let before = try positions(x)
+        let count = try await x.coordinator.purgeHistory(before: token, stable: try x.vector)
+        #expect(count == before.count - 3)
+        #expect(try positions(x) == before.suffix(3))
+        #expect(
+            try await x.coordinator.purgeHistory(before: token, stable: try x.vector) == 0)
+    }
 }
 
 /// The conflict journal within its limit.
