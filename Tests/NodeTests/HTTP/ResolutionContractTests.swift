@@ -283,8 +283,12 @@ struct ResolutionContractTests {
                         ])
                 ])
             }
-            _ = try await node.coordinator.save(try request(shown, [tags[0], tags[2]])) as SaveResult
-            _ = try await node.coordinator.save(try request(hidden, [tags[1], tags[2]])) as SaveResult
+            _ =
+                try await node.coordinator.save(try request(shown, [tags[0], tags[2]]))
+                as SaveResult
+            _ =
+                try await node.coordinator.save(try request(hidden, [tags[1], tags[2]]))
+                as SaveResult
             let conflict = try await node.ask("GET", "/v1/conflicts/\(id)")
             let dot = try #require(conflict["sides.\(kept).dot"]?.string)
             let answer = try await node.ask(

@@ -93,6 +93,9 @@ final class ResourceWorld: Sendable {
         let services = services
         let refusal = BlockingTask.run { () async -> HTTPError? in
             do {
+                if let parameters = endpoint.parameters {
+                    try parts.allowParameters(parameters)
+                }
                 let answer = try await endpoint.handler(parts)
                 if case .whole(let bytes) = answer.body { Self.demandJSON(bytes) }
                 return nil
