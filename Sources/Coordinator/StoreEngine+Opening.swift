@@ -31,11 +31,11 @@ extension StoreEngine {
             let isUpgraded = try StoreLayout.upgrade(database)
             try checkOwner(database, path: path, cluster: cluster, node: node)
             let hasFinishedStaging = try finishStaging(database)
-            let plan = try adopt(model, migration, in: database, path: path)
+            let remainder = try adopt(model, migration, in: database, path: path)
             engine = try begin(
                 database, model, cluster, node, environment,
                 Beginning(
-                    path: path, plan: plan, isNew: isNew, isUpgraded: isUpgraded,
+                    path: path, remainder: remainder, isNew: isNew, isUpgraded: isUpgraded,
                     minimumIncarnation: minimumIncarnation, beside: beside,
                     announce: { try $0.write(path, files) }))
             engine.hasFinishedStaging = hasFinishedStaging
@@ -158,7 +158,7 @@ extension StoreEngine {
     private static func adopt(
         _ model: ManagedObjectModel, _ migration: ModelMigration, in database: Database,
         path: String
-    ) throws -> MigrationPlan? {
+    ) throws -> StoreMigration.Remainder? {
         try database.execute(sql: StoreModels.tables)
         let kept = try StoreModels.all(in: database, path: path)
         guard let current = kept.first(where: \.isCurrent), current.hash != model.versionHash
@@ -180,7 +180,7 @@ extension StoreEngine {
             former: kept.filter { !$0.isCurrent }.map { try $0.model() },
             standIns: try StoreModels.standIns(in: database, names: names))
         let work = StoreMigration(database: database, plan: plan)
-        try work.run()
+        let remainder = try work.run()
         let newNames = try StoreLayout.nameTable(model, in: database)
         for former in kept where former.hash != model.versionHash {
             try StoreModels.settle(
@@ -188,13 +188,13 @@ extension StoreEngine {
                 names: newNames)
         }
         if migration == .inferred { try work.refuseDuplicates() }
-        return plan
+        return remainder
     }
 
     /// What an opening knows besides the store.
     private struct Beginning {
         let path: String
-        let plan: MigrationPlan?
+        let remainder: StoreMigration.Remainder?
         let isNew: Bool
         let isUpgraded: Bool
         let minimumIncarnation: UInt64
@@ -271,11 +271,12 @@ extension StoreEngine {
                 Int64(bitPattern: actor.incarnation), Int64(engine.state.allocator.block),
                 recovery.rawValue,
             ])
-        if let plan = beginning.plan { try engine.finish(plan) }
-        let hasOtherPolicies = beginning.plan?.hasOtherPolicies ?? false
-        try engine.adoptConstraints(isPolicyNew: hasOtherPolicies)
-        if hasOtherPolicies { try engine.settleAllClaims() }
-        if beginning.plan != nil || beginning.isUpgraded { try engine.adoptValidation() }
+        let plan = beginning.remainder?.plan
+        if let plan { try engine.finish(plan) }
+        try engine.adoptConstraints(after: beginning.remainder)
+        if plan?.hasOtherPolicies ?? false { try engine.settleAllClaims() }
+        if let plan { try engine.adoptDigest(plan) }
+        if plan != nil || beginning.isUpgraded { try engine.adoptValidation() }
         engine.adoptState()
         return engine
     }

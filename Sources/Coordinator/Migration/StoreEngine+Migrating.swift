@@ -3,25 +3,44 @@ import Merge
 
 /// The part of a migration that needs the rows' registers.
 extension StoreEngine {
-    /// Finishes a migration whose tables are done: values in the place of null, journal, digest.
-    /// To be called while opening, before constraints are adopted.
+    /// Finishes a migration whose tables are done: journal, values in the place of null. To be
+    /// called while opening, before constraints are adopted; the digest follows when they are.
     func finish(_ plan: MigrationPlan) throws {
         group = GroupChanges()
         state.generation += 1
-        for (entity, values) in plan.substituted { try substitute(values, in: table(entity.name)) }
+        // Rows are eclipsed until constraints are adopted, though there be none any more.
+        isAdopting = true
+        defer { isAdopting = false }
+        // By the new names first, which all that follows writes the journal by.
         if plan.isReshaping { try journalAnew(plan) }
-        if plan.changesDigest {
-            state.digest = try reader().recomputeDigest().0
-        }
+        for (entity, values) in plan.substituted { try substitute(values, in: table(entity.name)) }
         try writeState()
         group = GroupChanges()
         knownAlive.removeAll()
         knownEclipsed.removeAll()
     }
 
+    /// Computes the digest of a store anew that is migrated and holds to the model's constraints.
+    ///
+    /// - Throws: ``CoordinatorError`` (`storeDamaged`) where a row cannot be read or is not shown
+    ///   as it should be: a digest without it would hide the damage.
+    func adoptDigest(_ plan: MigrationPlan) throws {
+        guard plan.changesDigest else { return }
+        let (digest, damages) = try reader().recomputeDigest()
+        guard damages.isEmpty else {
+            throw CoordinatorError(
+                .storeDamaged,
+                "The store cannot be migrated and is as it was, for it is damaged: "
+                    + damages.prefix(3).joined(separator: "; ") + ".")
+        }
+        state.digest = digest
+        try writeState()
+    }
+
     /// Settles the claims of one-to-ones anew, after the policy has changed that chooses who
-    /// stands. A claim that others contest is listed in `_dangling` but for the one that stood, so
-    /// those rows name all there are. To be called while opening, once groups are settled.
+    /// stands, or claimants are gone. A claim that others contest is listed in `_dangling` but for
+    /// the one that stood, so those rows name all there are. To be called while opening, once
+    /// groups are settled.
     func settleAllClaims() throws {
         var contested = Set<Claim>()
         var newest: Stamp?

@@ -12,10 +12,26 @@ struct StoreMigration {
     let database: Database
     let plan: MigrationPlan
 
-    func run() throws {
+    /// What a migration of the tables leaves to be done with the rows' registers.
+    struct Remainder {
+        let plan: MigrationPlan
+        /// The eclipsed rows that went with their entities.
+        let goneEclipsed: [GoneEclipsed]
+    }
+
+    /// An eclipsed row that went with its entity.
+    struct GoneEclipsed {
+        let row: RowID
+        /// The row that was shown in its place.
+        let survivor: RowID
+        /// The root of the survivor's hierarchy, by its present name.
+        let root: String
+    }
+
+    func run() throws -> Remainder {
         try retireNames()
         try dropIndexes()
-        try removeEntities()
+        let goneEclipsed = try removeEntities()
         for table in plan.tables { try dropColumns(table) }
         try rename()
         let names = try StoreLayout.readNames(in: database)
@@ -23,6 +39,7 @@ struct StoreMigration {
         try noteActors()
         try StoreModels.keep(plan.new, isCurrent: true, in: database)
         try StoreLayout.createEntityTables(plan.new, in: database)
+        return Remainder(plan: plan, goneEclipsed: goneEclipsed)
     }
 
     private func execute(_ sql: String, _ arguments: StatementArguments = []) throws {
@@ -74,7 +91,8 @@ struct StoreMigration {
         }
     }
 
-    private func removeEntities() throws {
+    private func removeEntities() throws -> [GoneEclipsed] {
+        var goneEclipsed: [GoneEclipsed] = []
         for link in plan.removedLinks {
             try execute("DROP TABLE \(quote(link))")
             try execute("DELETE FROM _uncollected WHERE name = ?", [link])
@@ -88,6 +106,10 @@ struct StoreMigration {
                 sql: "SELECT code FROM _name WHERE property = '' AND entity = ? || '~' || code",
                 arguments: [entity])
             for code in codes {
+                // Whoever was shown in their place is not shown so any more.
+                for table in plan.tables where table.removedEntities.contains(entity) {
+                    goneEclipsed += try eclipsed(code, root: table.new.name)
+                }
                 for table in ["_tombstone", "_eclipsed", "_dangling"] {
                     try execute("DELETE FROM \(table) WHERE entity = ?", [code])
                 }
@@ -98,6 +120,21 @@ struct StoreMigration {
         }
         try execute(
             "DELETE FROM _eclipsedKey WHERE row NOT IN (SELECT row FROM _eclipsed)")
+        return goneEclipsed
+    }
+
+    private func eclipsed(_ code: Int64, root: String) throws -> [GoneEclipsed] {
+        let statement = try database.prepared(
+            "SELECT row, survivor FROM _eclipsed WHERE entity = ?1 ORDER BY row")
+        statement.bind(1, code)
+        var rows: [GoneEclipsed] = []
+        while try statement.step() {
+            rows.append(
+                GoneEclipsed(
+                    row: RowID(statement.integer(0)), survivor: RowID(statement.integer(1)),
+                    root: root))
+        }
+        return rows
     }
 
     private func dropColumns(_ table: MigrationPlan.Table) throws {

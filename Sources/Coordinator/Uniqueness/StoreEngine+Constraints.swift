@@ -11,9 +11,10 @@ extension StoreEngine {
     /// Rows that share a key of a constraint that is new form groups first: there are conflicts
     /// to resolve, and never a store that does not open. To be called while opening.
     ///
-    /// - Parameter isPolicyNew: whether entities have another policy than before, by which groups
-    ///   are combined.
-    func adoptConstraints(isPolicyNew: Bool = false) throws {
+    /// - Parameter remainder: of a migration, whose tables are done. Then groups are formed anew
+    ///   whatever indexes there are: it has dropped some, entities may have another policy by which
+    ///   groups are combined, and rows are gone from their groups.
+    func adoptConstraints(after remainder: StoreMigration.Remainder?) throws {
         var wanted: [String: String] = [:]
         for entity in model.entities {
             let table = table(entity.name)
@@ -22,13 +23,15 @@ extension StoreEngine {
             }
         }
         let found = try indexes()
-        if found == Set(wanted.keys), !isPolicyNew || state.eclipsed == 0 { return }
+        let gone = remainder?.goneEclipsed ?? []
+        let hasGroups = state.eclipsed > 0 || !gone.isEmpty
+        if found == Set(wanted.keys), remainder == nil || !hasGroups { return }
         for name in found.sorted() {
             try database.execute(sql: "DROP INDEX \(EntityTable.quote(name))")
         }
         isAdopting = true
         defer { isAdopting = false }
-        try regroupEverything()
+        try regroupEverything(gone)
         for name in wanted.keys.sorted() {
             if let sql = wanted[name] { try database.execute(sql: sql) }
         }
@@ -65,10 +68,12 @@ extension StoreEngine {
     }
 
     /// Groups all rows that share a key, and those that are eclipsed now.
-    private func regroupEverything() throws {
-        let rows = try rowsToRegroup()
+    ///
+    /// - Parameter gone: eclipsed rows that there are no more.
+    private func regroupEverything(_ gone: [StoreMigration.GoneEclipsed]) throws {
+        let rows = try rowsToRegroup(gone)
         if rows.isEmpty { return }
-        let hadGroups = state.eclipsed > 0
+        let hadGroups = state.eclipsed > 0 || !gone.isEmpty
         state.generation += 1
         group = GroupChanges()
         var touched: [RowID: TouchedRow] = [:]
@@ -86,9 +91,12 @@ extension StoreEngine {
             touched.values.compactMap { $0.state.existence.siblings.last?.stamp }.max()
             ?? Stamp(
                 timestamp: state.clock.highWaterMark, dot: Dot(actor: actor, sequence: 1))
-        let regrouping = try regroup(touched)
+        var regrouping = try regroup(touched)
         for (_, new) in try write(touched, order: touched.keys.sorted(), regrouping, by: stamp) {
             contested.formUnion(try claims(new))
+        }
+        for row in gone {
+            regrouping.moved.append((row.row, table(row.root), from: row.survivor, to: nil))
         }
         try moveReferences(regrouping, &contested, by: stamp)
         if !contested.isEmpty { try settleClaims(contested, by: stamp) }
@@ -103,8 +111,11 @@ extension StoreEngine {
     }
 
     /// The rows that share a key with others, those that are eclipsed, and who eclipses them.
-    private func rowsToRegroup() throws -> [RowID: EntityTable] {
+    private func rowsToRegroup(
+        _ gone: [StoreMigration.GoneEclipsed]
+    ) throws -> [RowID: EntityTable] {
         var rows: [RowID: EntityTable] = [:]
+        for row in gone { rows[row.survivor] = table(row.root) }
         for entity in model.entities where !entity.isAbstract {
             let table = table(entity.name)
             for constraint in table.constraints where constraint.scope == entity.name {

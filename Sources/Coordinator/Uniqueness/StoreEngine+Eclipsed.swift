@@ -9,7 +9,9 @@ extension StoreEngine {
     /// The row that readers are led to: itself where it is visible, its survivor where it is
     /// eclipsed; nil where it is not alive.
     func shownRow(_ row: RowID, root: String) throws -> RowID? {
-        guard groupedRoots.contains(root) else { return try isVisible(row, root: root) ? row : nil }
+        guard groupedRoots.contains(root) || isAdopting else {
+            return try isVisible(row, root: root) ? row : nil
+        }
         if let survivor = knownEclipsed[row] { return survivor }
         if try isVisible(row, root: root) { return row }
         return try survivor(of: row)

@@ -1,0 +1,95 @@
+import Coordinator
+import Merge
+import Testing
+
+/// Groups of rows with one unique key when a migration takes the constraint, or some of them, away.
+@Suite("Groups when a model loses what made them")
+struct MigratedGroupTests {
+    /// What a model loses besides its constraint.
+    enum Loss: CaseIterable {
+        case key, name, note, null, heir
+    }
+
+    private func users(
+        _ attributes: [AttributeDescription], isUnique: Bool, hasRobots: Bool = true
+    ) throws -> ManagedObjectModel {
+        var entities = [
+            EntityDescription(
+                "User", mergePolicy: .mergeByPropertyObjectTrump, attributes: attributes,
+                relationships: [
+                    RelationshipDescription("tasks", to: "Task", inverse: "user", isToMany: true)
+                ], uniquenessConstraints: isUnique ? [["mail"]] : []),
+            EntityDescription(
+                "Task",
+                relationships: [RelationshipDescription("user", to: "User", inverse: "tasks")]),
+        ]
+        if hasRobots { entities.append(EntityDescription("Robot", parent: "User")) }
+        return try ManagedObjectModel(entities: entities)
+    }
+
+    private func without(_ loss: Loss) throws -> ManagedObjectModel {
+        let mail = AttributeDescription("mail", .string)
+        let note = AttributeDescription("note", .string)
+        return switch loss {
+        case .key: try users([note], isUnique: false)
+        case .name:
+            try users(
+                [mail, AttributeDescription("title", .string, renamingIdentifier: "note")],
+                isUnique: false)
+        case .note: try users([mail], isUnique: false)
+        case .null:
+            try users(
+                [
+                    mail,
+                    AttributeDescription(
+                        "note", .string, isOptional: false, defaultValue: .string("none")),
+                ], isUnique: false)
+        case .heir: try users([mail, note], isUnique: false, hasRobots: false)
+        }
+    }
+
+    private func all(_ entity: String, at node: EngineNode) throws -> Set<ManagedObjectID> {
+        try Set(node.coordinator.read { try $0.objectIDs(FetchRequest(entity)) })
+    }
+
+    @Test(
+        "A constraint that goes together with something else leaves no row eclipsed",
+        arguments: Loss.allCases)
+    func lost(_ loss: Loss) throws {
+        let first = try users(
+            [AttributeDescription("mail", .string), AttributeDescription("note", .string)],
+            isUnique: true)
+        let second = try without(loss)
+        let nodes = try (1...3).map { try EngineNode(first, node: $0) }
+        let one = try nodes[0].insert("User", ["mail": .string("a")])
+        let two = try nodes[1].insert("User", ["mail": .string("a")])
+        let task = try nodes[1].insert("Task", ["user": .reference(two.row)])
+        try exchange(nodes[0], nodes[1])
+        #expect(try all("User", at: nodes[0]).count == 1)
+        // One node has migrated before it hears of them.
+        try nodes[2].migrate(to: second)
+        try nodes[2].take(from: nodes[0])
+        try nodes[0].migrate(to: second)
+        #expect(try all("User", at: nodes[0]) == [one, two])
+        #expect(try nodes[0].value(task, "user") == .reference(two.row))
+        if loss == .null {
+            for user in [one, two] { #expect(try nodes[0].value(user, "note") == .string("none")) }
+        }
+        #expect(try nodes[0].conflicts().isEmpty)
+        #expect(try nodes[0].conflicts(kind: .dangling, isOpen: false).isEmpty)
+        #expect(try nodes[0].coordinator.verify().isOK)
+        // What somebody writes to both of them arrives.
+        let shown = try #require(try all("User", at: nodes[1]).first)
+        try nodes[1].update(shown, ["note": .string("later")])
+        try nodes[0].take(from: nodes[1])
+        try nodes[1].migrate(to: second)
+        try exchange(nodes[0], nodes[1], nodes[2])
+        for node in nodes {
+            #expect(try all("User", at: node) == [one, two])
+            #expect(try node.value(task, "user") == .reference(two.row))
+        }
+        nodes[0].close()
+        try nodes[0].open()
+        #expect(try all("User", at: nodes[0]) == [one, two])
+    }
+}

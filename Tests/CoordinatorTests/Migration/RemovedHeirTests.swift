@@ -1,0 +1,113 @@
+import Coordinator
+import Merge
+import Testing
+
+/// What the rows of an entity leave behind that a migration takes away, while those of its
+/// hierarchy stay. A node that has migrated before it hears of them shows what is to come out.
+@Suite("Entities that leave a hierarchy")
+struct RemovedHeirTests {
+    private func model(hasManagers: Bool) throws -> ManagedObjectModel {
+        var entities = [
+            EntityDescription(
+                "Person", mergePolicy: .mergeByPropertyObjectTrump,
+                attributes: [
+                    AttributeDescription("mail", .string), AttributeDescription("note", .string),
+                ],
+                relationships: [
+                    RelationshipDescription("boss", to: "Person", inverse: "reports"),
+                    RelationshipDescription(
+                        "reports", to: "Person", inverse: "boss", isToMany: true),
+                    RelationshipDescription("desk", to: "Desk", inverse: "person"),
+                    RelationshipDescription("friends", to: "Person", isToMany: true),
+                ], uniquenessConstraints: [["mail"]]),
+            EntityDescription(
+                "Desk", mergePolicy: .mergeByPropertyObjectTrump,
+                attributes: [AttributeDescription("name", .string)],
+                relationships: [RelationshipDescription("person", to: "Person", inverse: "desk")]),
+        ]
+        if hasManagers { entities.append(EntityDescription("Manager", parent: "Person")) }
+        return try ManagedObjectModel(entities: entities)
+    }
+
+    private func nodes() throws -> [EngineNode] {
+        let first = try model(hasManagers: true)
+        return try (1...3).map { try EngineNode(first, node: $0) }
+    }
+
+    /// Migrates one node before it hears of what the others have, and those after.
+    private func migrate(_ nodes: [EngineNode]) throws {
+        let second = try model(hasManagers: false)
+        try exchange(nodes[0], nodes[1])
+        try nodes[2].migrate(to: second)
+        try nodes[2].take(from: nodes[0])
+        for node in nodes[..<2] { try node.migrate(to: second) }
+        try exchange(nodes[0], nodes[1], nodes[2])
+        let open = try nodes.map { try $0.conflicts().map(\.id.description).sorted() }
+        #expect(Set(open).count == 1)
+    }
+
+    @Test("Who stood for rows of a removed entity shows what is its own again")
+    func survivor() throws {
+        let nodes = try nodes()
+        let friend = try nodes[0].insert("Person", ["mail": .string("f")])
+        let person = try nodes[0].insert("Person", ["mail": .string("a")])
+        try nodes[1].take(from: nodes[0])
+        try nodes[0].update(person, ["mail": .string("b")])
+        let manager = try nodes[1].insert(
+            "Manager", ["mail": .string("b"), "note": .string("m")],
+            [RelationshipOperation(name: "friends", kind: .add, members: [friend.row])])
+        try nodes[1].update(friend, ["boss": .reference(manager.row)])
+        try exchange(nodes[0], nodes[1])
+        #expect(try nodes[0].value(person, "note") == .string("m"))
+        #expect(try nodes[0].members(person, "friends") == [friend.row])
+        #expect(try nodes[0].value(friend, "boss") == .reference(person.row))
+        try migrate(nodes)
+        for node in nodes {
+            #expect(try node.value(person, "note") == .null)
+            #expect(try node.members(person, "friends").isEmpty)
+            #expect(try node.value(friend, "boss") == .null)
+            #expect(try node.conflicts(kind: .uniqueness).isEmpty)
+        }
+        let version = try #require(try nodes[0].row(person)).version
+        try nodes[0].save(
+            try nodes[0].change(person, ["note": .string("p")], version: version))
+        try exchange(nodes[0], nodes[1], nodes[2])
+        #expect(try nodes[2].value(person, "note") == .string("p"))
+    }
+
+    @Test("What a row of a removed entity eclipsed is shown, and those of its kind are not")
+    func eclipsed() throws {
+        let nodes = try nodes()
+        let friend = try nodes[0].insert("Person", ["mail": .string("f")])
+        let manager = try nodes[0].insert("Manager", ["mail": .string("a")])
+        try nodes[1].take(from: nodes[0])
+        try nodes[0].update(manager, ["mail": .string("b")])
+        let person = try nodes[1].insert(
+            "Person", ["mail": .string("b"), "note": .string("p")],
+            [RelationshipOperation(name: "friends", kind: .add, members: [friend.row])])
+        try nodes[1].update(friend, ["boss": .reference(person.row)])
+        try exchange(nodes[0], nodes[1])
+        #expect(try nodes[0].value(friend, "boss") == .reference(manager.row))
+        try migrate(nodes)
+        for node in nodes {
+            #expect(try node.value(person, "note") == .string("p"))
+            #expect(try node.members(person, "friends") == [friend.row])
+            #expect(try node.value(friend, "boss") == .reference(person.row))
+            #expect(try node.conflicts(kind: .uniqueness).isEmpty)
+        }
+    }
+
+    @Test("A damaged store is not migrated, and is as it was")
+    func damaged() throws {
+        let node = try EngineNode(try model(hasManagers: true))
+        let person = try node.insert("Person", ["mail": .string("p")])
+        try node.update(person, ["note": .string("n")])
+        node.close()
+        try node.tamper(
+            "UPDATE Person SET _registers = x'8301' WHERE _id = \(person.row.rawValue)")
+        let second = try model(hasManagers: false)
+        #expect(try node.code { try node.migrate(to: second) } == .storeDamaged)
+        try node.open()
+        #expect(try !node.coordinator.verify().isOK)
+    }
+}
