@@ -116,7 +116,8 @@ extension StoreEngine {
     ) throws -> [RowID: EntityTable] {
         var rows: [RowID: EntityTable] = [:]
         for row in gone { rows[row.survivor] = table(row.root) }
-        for entity in model.entities where !entity.isAbstract {
+        // Of abstract ones too: their heirs' rows are held to what they declare.
+        for entity in model.entities {
             let table = table(entity.name)
             for constraint in table.constraints where constraint.scope == entity.name {
                 let names = constraint.names.map(EntityTable.quote).joined(separator: ", ")

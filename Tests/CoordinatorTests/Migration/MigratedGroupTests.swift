@@ -92,4 +92,56 @@ struct MigratedGroupTests {
         try nodes[0].open()
         #expect(try all("User", at: nodes[0]) == [one, two])
     }
+
+    // MARK: Abstract entities
+
+    private func parties(isUnique: Bool) throws -> ManagedObjectModel {
+        try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Party", isAbstract: true, mergePolicy: .mergeByPropertyObjectTrump,
+                attributes: [AttributeDescription("email", .string)],
+                uniquenessConstraints: isUnique ? [["email"]] : []),
+            EntityDescription("Person", parent: "Party"),
+            EntityDescription("Company", parent: "Party"),
+        ])
+    }
+
+    @Test("An abstract entity that gains a constraint groups its heirs' rows")
+    func abstract() throws {
+        let (first, second) = (try parties(isUnique: false), try parties(isUnique: true))
+        let nodes = try (1...3).map { try EngineNode(first, node: $0) }
+        let person = try nodes[0].insert("Person", ["email": .string("e")])
+        let company = try nodes[0].insert("Company", ["email": .string("e")])
+        let other = try nodes[0].insert("Company", ["email": .string("f")])
+        try exchange(nodes[0], nodes[1])
+        try nodes[2].migrate(to: second)
+        try nodes[2].take(from: nodes[0])
+        for node in nodes[..<2] { try node.migrate(to: second) }
+        try exchange(nodes[0], nodes[1], nodes[2])
+        for node in nodes {
+            let shown = try all("Party", at: node)
+            #expect(shown.count == 2)
+            #expect(shown.isSubset(of: [person, company, other]) && shown.contains(other))
+            #expect(try node.onlyConflict().kind == .uniqueness)
+            node.close()
+            try node.open()
+            #expect(try all("Party", at: node) == shown)
+        }
+    }
+
+    @Test("Heirs of an abstract entity that are saved with one key at two nodes become a group")
+    func abstractConcurrently() throws {
+        let model = try parties(isUnique: true)
+        let nodes = try (1...2).map { try EngineNode(model, node: $0) }
+        _ = try nodes[0].insert("Person", ["email": .string("e")])
+        _ = try nodes[1].insert("Company", ["email": .string("e")])
+        try exchange(nodes[0], nodes[1])
+        for node in nodes {
+            #expect(try all("Party", at: node).count == 1)
+            #expect(try node.onlyConflict().kind == .uniqueness)
+            node.close()
+            try node.open()
+            #expect(try all("Party", at: node).count == 1)
+        }
+    }
 }
