@@ -274,7 +274,7 @@ extension StoreEngine {
         let plan = beginning.remainder?.plan
         if let plan { try engine.finish(plan) }
         try engine.adoptConstraints(after: beginning.remainder)
-        if plan?.hasOtherPolicies ?? false { try engine.settleAllClaims() }
+        if plan?.hasOtherClaims ?? false { try engine.settleAllClaims() }
         if let plan { try engine.adoptDigest(plan) }
         if plan != nil || beginning.isUpgraded { try engine.adoptValidation() }
         engine.adoptState()

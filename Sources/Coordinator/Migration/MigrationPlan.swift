@@ -216,6 +216,12 @@ struct MigrationPlan {
         mapping.byTarget.values.contains { $0.policies != $0.target.policies }
     }
 
+    /// Whether the claims of one-to-ones are to be settled anew: another stands by the policy, or
+    /// the one that stood is gone.
+    var hasOtherClaims: Bool {
+        hasOtherPolicies || tables.contains { !$0.removedEntities.isEmpty }
+    }
+
     /// Whether the digest changes though no transaction is applied. A column that is added and
     /// shows nothing changes none, but in row-grained entities, whose writes are of all columns.
     var changesDigest: Bool {

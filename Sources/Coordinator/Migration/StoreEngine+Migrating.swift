@@ -3,8 +3,9 @@ import Merge
 
 /// The part of a migration that needs the rows' registers.
 extension StoreEngine {
-    /// Finishes a migration whose tables are done: journal, values in the place of null. To be
-    /// called while opening, before constraints are adopted; the digest follows when they are.
+    /// Finishes a migration whose tables are done: journal, references to what is gone, values in
+    /// the place of null. To be called while opening, before constraints are adopted; the digest
+    /// follows when they are.
     func finish(_ plan: MigrationPlan) throws {
         group = GroupChanges()
         state.generation += 1
@@ -13,6 +14,7 @@ extension StoreEngine {
         defer { isAdopting = false }
         // By the new names first, which all that follows writes the journal by.
         if plan.isReshaping { try journalAnew(plan) }
+        try releaseReferences(toRowsGoneBy: plan)
         for (entity, values) in plan.substituted { try substitute(values, in: table(entity.name)) }
         try writeState()
         group = GroupChanges()
@@ -68,6 +70,35 @@ extension StoreEngine {
         group = GroupChanges()
         knownAlive.removeAll()
         knownEclipsed.removeAll()
+    }
+
+    // MARK: References to what is gone
+
+    /// Shows nil where a reference leads to a row that went with its entity, and lists it: as where
+    /// the row has never been.
+    private func releaseReferences(toRowsGoneBy plan: MigrationPlan) throws {
+        let roots = Set(
+            plan.tables.filter { !$0.removedEntities.isEmpty }.map(\.new.name))
+        if roots.isEmpty { return }
+        for table in tables.values.sorted(by: { $0.entity.name < $1.entity.name }) {
+            for (position, root) in table.references where roots.contains(root) {
+                let name = EntityTable.quote(table.entity.root)
+                let column = EntityTable.quote(table.entity.properties[position].name)
+                let own = table.entity.sharesTable ? " AND referring._entity = \(table.code)" : ""
+                let statement = try database.prepared(
+                    "SELECT _id FROM \(name) AS referring WHERE \(column) IS NOT NULL\(own) "
+                        + "AND NOT EXISTS (SELECT 1 FROM \(EntityTable.quote(root)) AS target "
+                        + "WHERE target._id = referring.\(column)) ORDER BY _id")
+                var rows: [RowID] = []
+                while try statement.step() { rows.append(RowID(statement.integer(0))) }
+                for row in rows {
+                    guard let loaded = try load(table, row),
+                        let stamp = loaded.state.existence.siblings.last?.stamp
+                    else { continue }
+                    try write(loaded.table, row: row, old: loaded, state: loaded.state, by: stamp)
+                }
+            }
+        }
     }
 
     // MARK: Values in the place of null

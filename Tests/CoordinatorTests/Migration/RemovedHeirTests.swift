@@ -97,6 +97,64 @@ struct RemovedHeirTests {
         }
     }
 
+    @Test("References to rows of a removed entity read as nil, and are listed")
+    func references() throws {
+        let nodes = try nodes()
+        let manager = try nodes[0].insert("Manager", ["mail": .string("m")])
+        let person = try nodes[0].insert(
+            "Person", ["mail": .string("p"), "boss": .reference(manager.row)])
+        let desk = try nodes[0].insert("Desk", ["person": .reference(manager.row)])
+        let other = try nodes[0].insert("Desk", ["person": .reference(person.row)])
+        try migrate(nodes)
+        for node in nodes {
+            #expect(try node.value(person, "boss") == .null)
+            #expect(try node.value(desk, "person") == .null)
+            #expect(try node.value(other, "person") == .reference(person.row))
+            #expect(try node.conflicts(kind: .dangling).count == 2)
+        }
+    }
+
+    @Test("What a row of a removed entity had claimed alone goes to the next who claims it")
+    func claims() throws {
+        func model(hasGolden: Bool) throws -> ManagedObjectModel {
+            var entities = [
+                EntityDescription(
+                    "Badge", mergePolicy: .mergeByPropertyObjectTrump,
+                    attributes: [AttributeDescription("name", .string)],
+                    relationships: [
+                        RelationshipDescription("holder", to: "Owner", inverse: "badge")
+                    ]),
+                EntityDescription(
+                    "Owner", attributes: [AttributeDescription("name", .string)],
+                    relationships: [
+                        RelationshipDescription("badge", to: "Badge", inverse: "holder")
+                    ]),
+            ]
+            if hasGolden { entities.append(EntityDescription("Golden", parent: "Badge")) }
+            return try ManagedObjectModel(entities: entities)
+        }
+        let (first, second) = (try model(hasGolden: true), try model(hasGolden: false))
+        let nodes = try (1...3).map { try EngineNode(first, node: $0) }
+        let owner = try nodes[0].insert("Owner")
+        let badge = try nodes[0].insert("Badge")
+        let golden = try nodes[0].insert("Golden")
+        try exchange(nodes[0], nodes[1])
+        try nodes[0].update(badge, ["holder": .reference(owner.row)])
+        // Later than that also where all happens within a millisecond.
+        for _ in 0..<3 { _ = try nodes[1].insert("Owner") }
+        try nodes[1].update(golden, ["holder": .reference(owner.row)])
+        try exchange(nodes[0], nodes[1])
+        #expect(try nodes[0].value(badge, "holder") == .null)
+        try nodes[2].migrate(to: second)
+        try nodes[2].take(from: nodes[0])
+        for node in nodes[..<2] { try node.migrate(to: second) }
+        try exchange(nodes[0], nodes[1], nodes[2])
+        for node in nodes {
+            #expect(try node.value(badge, "holder") == .reference(owner.row))
+            #expect(try node.conflicts().isEmpty)
+        }
+    }
+
     @Test("A damaged store is not migrated, and is as it was")
     func damaged() throws {
         let node = try EngineNode(try model(hasManagers: true))
