@@ -7,6 +7,8 @@ struct MigrationPlan {
     struct Table {
         let old: ManagedObjectModel.Entity
         let new: ManagedObjectModel.Entity
+        /// The former names of the columns that stay, by the present ones.
+        var kept: [String: String] = [:]
         var dropped: [String] = []
         var renamed: [(from: String, to: String)] = []
         var added: [ManagedObjectModel.Property] = []
@@ -47,7 +49,7 @@ struct MigrationPlan {
         if obstacles.isEmpty {
             planTables(&obstacles)
             planNames()
-            obstacles += changedStandIns(standIns, former)
+            obstacles += otherStandIns(than: standIns, former)
         }
         guard obstacles.isEmpty else {
             var seen = Set<String>()
@@ -119,7 +121,6 @@ struct MigrationPlan {
     private func plan(_ table: inout Table, _ obstacles: inout [String]) {
         let before = Self.columns(old, table.old)
         let after = Self.columns(new, table.new)
-        var kept: [String: String] = [:]
         for column in before {
             let names = Set(
                 table.old.familyNames.compactMap { mapping.entities[$0]?.names[column.name] })
@@ -127,7 +128,7 @@ struct MigrationPlan {
                 table.dropped.append(column.name)
                 continue
             }
-            guard names.count == 1, kept.updateValue(column.name, forKey: name) == nil,
+            guard names.count == 1, table.kept.updateValue(column.name, forKey: name) == nil,
                 let here = after.first(where: { $0.name == name }), here.type == column.type
             else {
                 obstacles.append(
@@ -137,7 +138,7 @@ struct MigrationPlan {
             if name != column.name { table.renamed.append((column.name, name)) }
         }
         let family = table.new.familyNames.compactMap { new.entity(named: $0) }
-        for column in after where kept[column.name] == nil {
+        for column in after where table.kept[column.name] == nil {
             let property = family.lazy.compactMap { entity in
                 entity.position(of: column.name).map { entity.properties[$0] }
             }.first
@@ -170,24 +171,40 @@ struct MigrationPlan {
         }
     }
 
-    /// What was settled to stand for missing values stays: nodes that migrate in one step and
-    /// those that migrate in two must come to the same rows.
-    private func changedStandIns(
-        _ standIns: StoreModels.StandIns, _ former: [ManagedObjectModel]
+    /// What stands for the missing values of a column is one value, whichever entity of the
+    /// hierarchy lacks it and by whichever model, and what was settled stays: nodes that migrate in
+    /// one step and those that migrate in two must come to the same rows.
+    private func otherStandIns(
+        than standIns: StoreModels.StandIns, _ former: [ManagedObjectModel]
     ) -> [String] {
+        var settled: [String: PropertyValue] = [:]
+        for table in tables {
+            for (name, column) in table.kept {
+                settled["\(table.new.name).\(name)"] = standIns["\(table.old.name).\(column)"]
+            }
+        }
         var result: [String] = []
-        for entity in old.entities {
-            guard let mapped = mapping.entities[entity.name] else { continue }
-            for property in entity.properties {
-                guard let settled = standIns["\(entity.root).\(property.name)"],
-                    let name = mapped.names[property.name],
-                    let position = mapped.target.position(of: name),
-                    mapped.target.properties[position].defaultValue != settled
-                else { continue }
-                result.append(
-                    "\(mapped.target.name).\(name): its default stands for values that former "
-                        + "models did not have, so it cannot change together with the model; "
-                        + "migrate first and change it afterwards")
+        var isFirst = Set<String>()
+        for mapping in [mapping] + former.map({ ModelMapping(from: $0, to: new) { _, _ in nil } }) {
+            for entity in mapping.byTarget.values.sorted(by: { $0.target.name < $1.target.name }) {
+                let values = entity.absent.merging(entity.substitutes) { first, _ in first }
+                for (position, value) in values.sorted(by: { $0.key < $1.key }) {
+                    let property = entity.target.properties[position]
+                    if property.isReference { continue }
+                    let column = "\(entity.target.root).\(property.name)"
+                    guard let other = settled[column] else {
+                        settled[column] = value
+                        isFirst.insert(column)
+                        continue
+                    }
+                    if other == value { continue }
+                    result.append(
+                        "\(entity.target.name).\(property.name): its default stands for values "
+                            + "that former models did not have, and must be the one "
+                            + (isFirst.contains(column)
+                                ? "of the others that share a table with it"
+                                : "that was settled then"))
+                }
             }
         }
         return result

@@ -35,7 +35,10 @@ struct StoreMigration {
         for table in plan.tables { try dropColumns(table) }
         try rename()
         let names = try StoreLayout.readNames(in: database)
-        for table in plan.tables { try addColumns(table, names) }
+        for table in plan.tables {
+            try addColumns(table, names)
+            try fillColumns(table, names)
+        }
         try noteActors()
         try StoreModels.keep(plan.new, isCurrent: true, in: database)
         try StoreLayout.createEntityTables(plan.new, in: database)
@@ -209,6 +212,28 @@ struct StoreMigration {
                 sql += " DEFAULT \(try literal(property.defaultValue))"
             }
             try execute(sql)
+        }
+    }
+
+    /// Gives rows what stands for a value that their entity lacked, where they share the column
+    /// with entities that had it: then it was there already, without their default.
+    private func fillColumns(_ table: MigrationPlan.Table, _ names: NameTable) throws {
+        guard table.new.sharesTable else { return }
+        for name in table.new.familyNames {
+            guard let entity = plan.mapping.byTarget[name], let code = names.entities[name] else {
+                continue
+            }
+            for (position, value) in entity.absent.sorted(by: { $0.key < $1.key }) {
+                let property = entity.target.properties[position]
+                guard table.kept[property.name] != nil else { continue }
+                let column = quote(property.name)
+                let statement = try database.prepared(
+                    "UPDATE \(quote(table.new.name)) SET \(column) = ?1 "
+                        + "WHERE _entity = ?2 AND \(column) IS NOT ?1")
+                statement.bind(1, value)
+                statement.bind(2, code)
+                try statement.run()
+            }
         }
     }
 

@@ -1,0 +1,78 @@
+import Coordinator
+import Merge
+import Testing
+
+/// Models that follow each other: what one of them settles holds for all that come after.
+@Suite("Models after models")
+struct ModelHistoryTests {
+    private func text(_ name: String, _ value: String? = nil) -> AttributeDescription {
+        AttributeDescription(
+            name, .string, isOptional: value == nil,
+            defaultValue: value.map { .string($0) } ?? .null)
+    }
+
+    private func people(
+        _ person: [AttributeDescription] = [], employee: [AttributeDescription] = [],
+        student: [AttributeDescription] = []
+    ) throws -> ManagedObjectModel {
+        try MigrationModels.model(
+            MigrationModels.person(attributes: [text("name")] + person),
+            EntityDescription("Employee", parent: "Person", attributes: employee),
+            EntityDescription("Student", parent: "Person", attributes: student))
+    }
+
+    // MARK: Heirs that share a column
+
+    @Test("An heir that gains what another has gets its default", arguments: [false, true])
+    func heir(isPulledUp: Bool) throws {
+        let first = try people(employee: [text("title", "boss")])
+        let second =
+            isPulledUp
+            ? try people([text("title", "none")])
+            : try people(employee: [text("title", "boss")], student: [text("title", "none")])
+        let nodes = try (1...3).map { try EngineNode(first, node: $0) }
+        let employee = try nodes[0].insert("Employee", ["title": .string("x")])
+        let students = try (0..<2).map { _ in try nodes[0].insert("Student") }
+        try nodes[0].update(students[1], ["name": .string("s")])
+        let person = try nodes[0].insert("Person")
+        try exchange(nodes[0], nodes[1])
+        try nodes[2].migrate(to: second)
+        try nodes[2].take(from: nodes[0])
+        for node in nodes[..<2] { try node.migrate(to: second) }
+        try exchange(nodes[0], nodes[1], nodes[2])
+        for node in nodes {
+            #expect(try node.value(employee, "title") == .string("x"))
+            for student in students {
+                #expect(try node.value(student, "title") == .string("none"))
+            }
+            if isPulledUp { #expect(try node.value(person, "title") == .string("none")) }
+        }
+    }
+
+    @Test("One default stands for what entities of one table lack, whenever they come by it")
+    func defaults() throws {
+        let first = try people()
+        let other = try people(employee: [text("title", "x")], student: [text("title", "y")])
+        let node = try EngineNode(first)
+        #expect(try node.code { try node.migrate(to: other) } == .mappingNotInferable)
+        try node.open()
+        try node.migrate(to: try people(employee: [text("title", "x")]))
+        let student = try node.insert("Student")
+        #expect(try node.code { try node.migrate(to: other) } == .mappingNotInferable)
+        let same = try people(employee: [text("title", "x")], student: [text("title", "x")])
+        try node.migrate(to: same)
+        #expect(try node.value(student, "title") == .string("x"))
+        #expect(try node.coordinator.verify().isOK)
+    }
+
+    @Test("What one heir was given for its lack is no reason to keep another from its own default")
+    func ownDefault() throws {
+        let node = try EngineNode(try people(employee: [text("title", "boss")]))
+        try node.migrate(
+            to: try people(employee: [text("title", "boss")], student: [text("title", "none")]))
+        try node.migrate(
+            to: try people(
+                [text("note")], employee: [text("title", "boss")], student: [text("title", "none")]
+            ))
+    }
+}
