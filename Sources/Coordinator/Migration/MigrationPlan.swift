@@ -91,12 +91,22 @@ struct MigrationPlan {
                             + "another renamingIdentifier")
                     continue
                 }
-                let gone = Set(entity.identities.values).subtracting(between.identities.values)
+                let gone = entity.storedIdentities.subtracting(between.storedIdentities)
                 for (name, identity) in again.identities.sorted(by: { $0.key < $1.key })
-                where gone.contains(identity) {
+                where gone.contains(identity) && again.storedIdentities.contains(identity) {
                     result.append(
                         "\(again.name).\(name): it was taken away before, and cannot come back; "
                             + "give it another renamingIdentifier")
+                }
+                let nullable = entity.optionalIdentities
+                    .subtracting(between.optionalIdentities)
+                    .intersection(between.storedIdentities)
+                for (name, identity) in again.identities.sorted(by: { $0.key < $1.key })
+                where nullable.contains(identity) && again.optionalIdentities.contains(identity) {
+                    result.append(
+                        "\(again.name).\(name): it was optional and then mandatory, and cannot "
+                            + "be optional again: where the model between is skipped nothing "
+                            + "would stand for its default")
                 }
             }
         }

@@ -102,4 +102,15 @@ extension ManagedObjectModel.Entity {
         }
         return result
     }
+
+    /// The identities of what its rows or links keep.
+    var storedIdentities: Set<String> {
+        let stored = attributes.filter { !$0.isTransient }.map(\.identity)
+        return Set(stored + relationships.map(\.description.identity))
+    }
+
+    /// The identities of the attributes that its rows may keep null in.
+    var optionalIdentities: Set<String> {
+        Set(attributes.filter { !$0.isTransient && $0.isOptional }.map(\.identity))
+    }
 }

@@ -75,4 +75,49 @@ struct ModelHistoryTests {
                 [text("note")], employee: [text("title", "boss")], student: [text("title", "none")]
             ))
     }
+
+    // MARK: What a model between has settled
+
+    @Test("What was mandatory cannot be optional again where it was optional before")
+    func optionalAgain() throws {
+        func model(isOptional: Bool, _ more: AttributeDescription...) throws -> ManagedObjectModel {
+            try MigrationModels.model(
+                MigrationModels.person(
+                    attributes: [
+                        AttributeDescription(
+                            "note", .string, isOptional: isOptional, defaultValue: .string(""))
+                    ] + more))
+        }
+        let node = try EngineNode(try model(isOptional: true))
+        try node.migrate(to: try model(isOptional: false))
+        let third = try model(isOptional: true, text("name"))
+        do {
+            try node.migrate(to: third)
+            Issue.record("It was migrated.")
+        } catch let error as CoordinatorError {
+            #expect(error.code == .mappingNotInferable)
+            #expect(error.message.contains("Person.note"))
+        }
+        // Without the one between there is nothing to settle, and from mandatory it may be.
+        for isOptional in [true, false] {
+            let other = try EngineNode(try model(isOptional: isOptional))
+            try other.migrate(to: third)
+        }
+    }
+
+    @Test("What is not stored any more was taken away, though its name stays")
+    func transient() throws {
+        func model(isTransient: Bool) throws -> ManagedObjectModel {
+            try MigrationModels.model(
+                MigrationModels.person(
+                    attributes: [
+                        text("name"),
+                        AttributeDescription("x", .string, isTransient: isTransient),
+                    ]))
+        }
+        let node = try EngineNode(try model(isTransient: false))
+        try node.migrate(to: try model(isTransient: true))
+        let again = try model(isTransient: false)
+        #expect(try node.code { try node.migrate(to: again) } == .mappingNotInferable)
+    }
 }
