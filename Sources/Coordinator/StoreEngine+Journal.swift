@@ -226,7 +226,7 @@ extension StoreEngine {
         while try look.step() {
             if let entry = try? ConflictCoding.entry(look) { entries.append(entry) }
         }
-        for entry in entries {
+        for entry in entries where !entry.hasFormerNames {
             var completed = entry
             completed.complete(from: whole)
             if completed == entry { continue }

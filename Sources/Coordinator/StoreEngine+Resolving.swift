@@ -58,6 +58,12 @@ extension StoreEngine {
                 .cannotBeUndone,
                 "\(id) cannot be undone; add objects or take some away, or delete the object.")
         }
+        guard !conflict.hasFormerNames else {
+            throw CoordinatorError(
+                .conflictNotFound,
+                "\(id) cannot be undone: a migration has given a name in it to something else "
+                    + "since it was closed. The journal has the values; save them as usual.")
+        }
         if conflict.kind == .dangling, let wanted, try !leads(conflict, wanted) {
             throw CoordinatorError(
                 .cannotBeUndone,

@@ -25,6 +25,9 @@ public struct Conflict: Hashable, Sendable {
     /// Which rule of the model the object does not keep as it is shown; nil where it keeps all, or
     /// the conflict is about none.
     public var violation: ConflictViolation?
+    /// Whether a name in it has come to stand for something else: a closed entry keeps the names of
+    /// the model that it was closed under.
+    var hasFormerNames = false
 
     /// Whether it is still open.
     public var isOpen: Bool { id.closedAt == nil }
@@ -89,7 +92,7 @@ public struct ConflictSide: Hashable, Sendable {
 
 /// A conflict's bytes in the journal.
 ///
-/// Layout: [kind, state, property, policy, rule, text, closedBy, violation?, side ...]
+/// Layout: [kind, state, property, policy, rule, text, closedBy, violation?, "former"?, side ...]
 ///     side = [dot, timestamp, flags, has value, value or null, (author, context)?, relationships?,
 ///         (entity, row)?, entry ...]
 ///     relationships = [(name, kind, [row ...]) ...]
@@ -97,9 +100,14 @@ public struct ConflictSide: Hashable, Sendable {
 ///
 /// The author is there where no transaction tells of him: of what a save discarded.
 enum ConflictCoding {
+    /// What marks an entry that has names of a former model; no violation is called so.
+    private static let former = "former"
+
     static func encode(_ conflict: Conflict) -> [UInt8] {
         var writer = CBORWriter(capacity: 256)
-        writer.beginArray((conflict.violation == nil ? 7 : 8) + conflict.sides.count)
+        writer.beginArray(
+            (conflict.violation == nil ? 7 : 8) + (conflict.hasFormerNames ? 1 : 0)
+                + conflict.sides.count)
         writer.write(conflict.kind.rawValue)
         writer.write(conflict.state.rawValue)
         writer.write(conflict.property)
@@ -108,6 +116,7 @@ enum ConflictCoding {
         writer.write(conflict.explanation.text)
         write(conflict.closedBy, to: &writer)
         if let violation = conflict.violation { writer.write(violation.rawValue) }
+        if conflict.hasFormerNames { writer.write(former) }
         for side in conflict.sides {
             let hasAuthor = side.dot == nil && (side.author != nil || side.contextName != nil)
             let flags: [(Bool, Flags)] = [
@@ -188,18 +197,25 @@ enum ConflictCoding {
             let closedBy = try reader.optionalText().flatMap { Dot($0) }
             var sides: [ConflictSide] = []
             var violation: ConflictViolation?
+            var hasFormerNames = false
             for _ in 7..<parts {
                 if try reader.nextIsArray() {
                     sides.append(try side(&reader))
+                    continue
+                }
+                let mark = try reader.text()
+                if mark == former {
+                    hasFormerNames = true
                 } else {
-                    violation = ConflictViolation(rawValue: try reader.text())
+                    violation = ConflictViolation(rawValue: mark)
                 }
             }
             try reader.finish()
             return Conflict(
                 id: id, kind: kind, state: state, property: property, policy: policy,
                 sides: sides, explanation: Explanation(rule: rule, text: text),
-                closedBy: closedBy, openedAt: openedAt, violation: violation)
+                closedBy: closedBy, openedAt: openedAt, violation: violation,
+                hasFormerNames: hasFormerNames)
         } catch let failure as DecodingFailure {
             throw CoordinatorError(
                 .storeDamaged, "The journal's entry \(id) is damaged: \(failure).")

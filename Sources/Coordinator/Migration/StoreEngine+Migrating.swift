@@ -14,6 +14,7 @@ extension StoreEngine {
         defer { isAdopting = false }
         // By the new names first, which all that follows writes the journal by.
         if plan.isReshaping { try journalAnew(plan) }
+        try markClosed(plan)
         try releaseReferences(toRowsGoneBy: plan)
         for (entity, values) in plan.substituted { try substitute(values, in: table(entity.name)) }
         try writeState()
@@ -177,6 +178,37 @@ extension StoreEngine {
         }
     }
 
+    /// Marks closed entries with a name that stands for something else from now on: writing what
+    /// they tell by that name would change what they are not about.
+    private func markClosed(_ plan: MigrationPlan) throws {
+        for entity in model.entities {
+            let identity = model.identity(ofEntity: entity.name)
+            let former = plan.old.entity(named: entity.name)?.identities
+            let isSame = former != nil && plan.old.identity(ofEntity: entity.name) == identity
+            let others = entity.identities.filter { former?[$0.key] != $0.value }
+            if isSame, others.isEmpty { continue }
+            let look = try database.prepared(
+                "SELECT id, closed, opened, record FROM _conflict "
+                    + "WHERE entity = ?1 AND closed > 0")
+            look.bind(1, entity.name)
+            var entries: [Conflict] = []
+            while try look.step() {
+                // A damaged one stays as it is; a verification tells of it.
+                if let entry = try? ConflictCoding.entry(look) { entries.append(entry) }
+            }
+            for var entry in entries
+            where !isSame || entry.names.contains(where: { others[$0] != nil }) {
+                entry.hasFormerNames = true
+                let write = try database.prepared(
+                    "UPDATE _conflict SET record = ?3 WHERE id = ?1 AND closed = ?2")
+                write.bind(1, entry.id.asOpen.description)
+                write.bind(2, Int64(bitPattern: entry.id.closedAt ?? 0))
+                write.bind(3, ConflictCoding.encode(entry))
+                try write.run()
+            }
+        }
+    }
+
     private func linkConflict(_ entry: Conflict, _ plan: MigrationPlan) throws -> Conflict? {
         let parts = entry.id.subject.split(separator: ".")
         guard parts.count == 2, let target = Int64(parts[1].dropFirst()),
@@ -262,6 +294,18 @@ extension StoreEngine {
             statement.bind(4, value.count)
             try statement.run()
         }
+    }
+}
+
+extension Conflict {
+    /// The names of all properties that it tells of.
+    fileprivate var names: Set<String> {
+        var names = Set(property.map { [$0] } ?? [])
+        for side in sides {
+            names.formUnion(side.row.map(\.name))
+            names.formUnion(side.relationships.map(\.name))
+        }
+        return names
     }
 }
 

@@ -120,4 +120,45 @@ struct ModelHistoryTests {
         let again = try model(isTransient: false)
         #expect(try node.code { try node.migrate(to: again) } == .mappingNotInferable)
     }
+
+    // MARK: Names of former models
+
+    @Test("A conflict that was closed by a name that stands for something else is not undone")
+    func undone() throws {
+        func model(_ names: [(String, String?)]) throws -> ManagedObjectModel {
+            try MigrationModels.model(
+                MigrationModels.person(
+                    attributes: [text("name")]
+                        + names.map { AttributeDescription($0, .string, renamingIdentifier: $1) }))
+        }
+        let first = try model([("a", nil), ("b", nil)])
+        let second = try model([("b", "a"), ("c", "b")])
+        let nodes = try (1...2).map { try EngineNode(first, node: $0) }
+        let person = try nodes[0].insert("Person", ["a": .string("own")])
+        try exchange(nodes[0], nodes[1])
+        for (node, value) in zip(nodes, ["x", "y"]) {
+            try node.update(person, ["name": .string(value), "b": .string(value)])
+        }
+        try exchange(nodes[0], nodes[1])
+        for conflict in try nodes[0].conflicts() {
+            let side = try #require(conflict.sides.first { !$0.isVisible }?.dot)
+            _ = try nodes[0].coordinator.resolve(conflict.id, .side(side)) as SaveResult
+        }
+        try exchange(nodes[0], nodes[1])
+        for node in nodes { try node.migrate(to: second) }
+        // It stays so, whatever comes after.
+        let third = try model([("b", "a"), ("c", "b"), ("d", nil)])
+        for node in nodes { try node.migrate(to: third) }
+        let closed = try nodes[0].conflicts(isOpen: false)
+        #expect(Set(closed.compactMap(\.property)) == ["name", "b"])
+        let other = try #require(closed.first { $0.property == "b" })
+        let code = try nodes[0].code { _ = try nodes[0].coordinator.undo(other.id) as SaveResult }
+        #expect(code == .conflictNotFound)
+        #expect(try nodes[0].value(person, "b") == .string("own"))
+        let name = try #require(closed.first { $0.property == "name" })
+        let shown = try nodes[0].value(person, "name")
+        _ = try nodes[0].coordinator.undo(name.id) as SaveResult
+        #expect(try nodes[0].value(person, "name") != shown)
+        try exchange(nodes[0], nodes[1])
+    }
 }
