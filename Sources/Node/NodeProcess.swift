@@ -98,11 +98,12 @@ public struct NodeProcess: Sendable {
     }
 
     /// Reads everything that a start reads before it touches the store: model, keys, tokens and
-    /// certificate.
+    /// certificate; and looks whether there can be a store in its place.
     ///
     /// - Throws: ``NodeError``, which says what is wrong.
     public func check() throws {
         _ = try NodeRun(configuration)
+        try configuration.checkStore()
     }
 
     /// The exit code of `tributary` for an error; 1 where it knows none.
