@@ -10,11 +10,18 @@ struct ModelResolver {
     private var byName: [String: EntityDescription] = [:]
 
     init(_ descriptions: [EntityDescription]) throws(ModelError) {
+        // Names of tables, which SQLite compares without regard to case.
+        var tables = Set<String>()
         for description in descriptions {
             try Self.check(name: description.name, place: description.name)
-            guard byName.updateValue(description, forKey: description.name) == nil else {
-                throw ModelError(description.name, "two entities have this name")
+            guard !description.name.lowercased().hasPrefix("sqlite_") else {
+                throw ModelError(
+                    description.name, "names that begin with sqlite_ are SQLite's own")
             }
+            guard tables.insert(description.name.lowercased()).inserted else {
+                throw ModelError(description.name, "two entities have this name, but for case")
+            }
+            byName[description.name] = description
         }
         for description in descriptions {
             let ancestors = try lineage(of: description)
@@ -24,6 +31,9 @@ struct ModelResolver {
                 try resolve(
                     description, lineage: ancestors, family: children,
                     sharesTable: hierarchy.count > 1))
+        }
+        for root in entities where root.name == root.root {
+            try checkColumns(of: root)
         }
         links.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     }
@@ -113,7 +123,16 @@ struct ModelResolver {
             let place = "\(description.name).\(relationship.name)"
             let storage = try storage(of: relationship, owner: owner, place: place)
             storages.append((relationship, storage))
-            guard case .column = storage else { continue }
+            guard case .column = storage else {
+                guard relationship.mergePolicy == nil else {
+                    throw ModelError(
+                        place,
+                        "only what the object itself keeps can have a merge policy of its own: "
+                            + "attributes and to-ones, and of two to-ones that are each other's "
+                            + "inverse the one that comes first by entity and name")
+                }
+                continue
+            }
             overrides[relationship.name] = relationship.mergePolicy
             properties.append(
                 ManagedObjectModel.Property(
@@ -158,14 +177,7 @@ struct ModelResolver {
                 return position
             }
         }
-        for index in description.indexes {
-            try Self.check(name: index.name, place: "\(description.name) index \(index.name)")
-            for element in index.elements
-            where !properties.contains(where: { $0.name == element }) {
-                throw ModelError(
-                    "\(description.name) index \(index.name)", "\(element) is not stored")
-            }
-        }
+        try check(description.indexes, of: description, properties: properties)
         return ManagedObjectModel.Entity(
             name: description.name, root: lineage[0].name, parent: description.parent,
             isAbstract: description.isAbstract, familyNames: family, sharesTable: sharesTable,
@@ -173,6 +185,61 @@ struct ModelResolver {
             policies: EntityPolicies(
                 entity: policy, properties: properties.map { overrides[$0.name] ?? policy }),
             uniquenessConstraints: constraints, indexes: description.indexes)
+    }
+
+    /// An index is named `Entity.index` in the file, and so is the table of a relationship's links.
+    private func check(
+        _ indexes: [IndexDescription], of entity: EntityDescription,
+        properties: [ManagedObjectModel.Property]
+    ) throws(ModelError) {
+        var names = Set<String>()
+        for index in indexes {
+            let place = "\(entity.name) index \(index.name)"
+            try Self.check(name: index.name, place: place)
+            let name = index.name.lowercased()
+            guard names.insert(name).inserted else {
+                throw ModelError(
+                    place, "two indexes of the entity have this name, but for case")
+            }
+            let table = "\(entity.name).\(name)".lowercased()
+            guard !links.contains(where: { $0.name.lowercased() == table }) else {
+                throw ModelError(place, "the name is that of a relationship with a table")
+            }
+            guard !index.elements.isEmpty else { throw ModelError(place, "it has no elements") }
+            guard index.elements.count <= Self.maximumColumns else {
+                throw ModelError(place, "it has more than \(Self.maximumColumns) elements")
+            }
+            for element in index.elements
+            where !properties.contains(where: { $0.name == element }) {
+                throw ModelError(place, "\(element) is not stored")
+            }
+        }
+    }
+
+    /// SQLite has no table with more columns than 2,000. A row's identity, version, timestamp and
+    /// registers are four of them, and the entity of a row is one more where heirs share the table.
+    private static let maximumColumns = 1995
+
+    /// All entities of a hierarchy keep their properties in one table.
+    private func checkColumns(of root: ManagedObjectModel.Entity) throws(ModelError) {
+        var columns: [String: String] = [:]
+        for name in root.familyNames {
+            for property in entities.first(where: { $0.name == name })?.properties ?? [] {
+                let known = columns.updateValue(
+                    property.name, forKey: property.name.lowercased())
+                guard known == nil || known == property.name else {
+                    throw ModelError(
+                        "\(name).\(property.name)",
+                        "another entity of its hierarchy has a property of this name, but for case")
+                }
+            }
+            guard columns.count <= Self.maximumColumns else {
+                throw ModelError(
+                    root.name,
+                    "it and its heirs have more than \(Self.maximumColumns) attributes and to-ones; "
+                        + "SQLite has no table for so many")
+            }
+        }
     }
 
     private static func byName(_ left: AttributeDescription, _ right: AttributeDescription) -> Bool

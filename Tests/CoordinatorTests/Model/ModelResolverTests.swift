@@ -50,6 +50,89 @@ import Testing
         }
     }
 
+    @Test("Names that SQLite takes for one are refused, and those that are its own")
+    func namesOfTables() {
+        #expect(refusal(EntityDescription("Note"), EntityDescription("note"))?.place == "note")
+        #expect(refusal(EntityDescription("SQLite_x"))?.place == "SQLite_x")
+        #expect(refusal(EntityDescription("sqlite")) == nil)
+        func heir(_ name: String, _ attribute: String) -> EntityDescription {
+            EntityDescription(
+                name, parent: "A", attributes: [AttributeDescription(attribute, .string)])
+        }
+        #expect(refusal(EntityDescription("A"), heir("B", "x"), heir("C", "x")) == nil)
+        #expect(refusal(EntityDescription("A"), heir("B", "x"), heir("C", "X"))?.place == "C.X")
+    }
+
+    @Test("An index that SQLite would not make is refused")
+    func indexes() {
+        func entity(_ indexes: IndexDescription...) -> EntityDescription {
+            EntityDescription(
+                "E", attributes: [AttributeDescription("x", .string)],
+                relationships: [RelationshipDescription("others", to: "E", isToMany: true)],
+                indexes: indexes)
+        }
+        let byX = IndexDescription(name: "byX", elements: ["x"])
+        #expect(refusal(entity(byX, IndexDescription(name: "again", elements: ["x"]))) == nil)
+        for (index, reason) in [
+            (IndexDescription(name: "none", elements: []), "no elements"),
+            (IndexDescription(name: "BYX", elements: ["x"]), "two indexes"),
+            (IndexDescription(name: "Others", elements: ["x"]), "a relationship with a table"),
+        ] {
+            let error = refusal(entity(byX, index))
+            #expect(error?.place == "E index \(index.name)")
+            #expect(error?.reason.contains(reason) == true)
+        }
+    }
+
+    @Test("A hierarchy has as many columns as SQLite makes, and no more are taken")
+    func columns() throws {
+        func hierarchy(_ count: Int) -> [EntityDescription] {
+            [
+                EntityDescription("A", attributes: [AttributeDescription("x", .string)]),
+                EntityDescription(
+                    "B", parent: "A",
+                    attributes: (1..<count).map { AttributeDescription("a\($0)", .integer64) }),
+            ]
+        }
+        let node = try EngineNode(try ManagedObjectModel(entities: hierarchy(1995)))
+        let row = try node.insert("B", ["x": .string("y"), "a1994": .integer(5)])
+        #expect(try node.value(row, "a1994") == .integer(5))
+        #expect { try ManagedObjectModel(entities: hierarchy(1996)) } throws: {
+            ($0 as? ModelError)?.place == "A"
+        }
+    }
+
+    @Test("A merge policy that nothing would follow is refused")
+    func unkeptPolicy() {
+        func pair(_ isToMany: Bool, policy: MergePolicy?) -> [EntityDescription] {
+            [
+                EntityDescription(
+                    "A",
+                    relationships: [RelationshipDescription("b", to: "B", inverse: "a")]),
+                EntityDescription(
+                    "B",
+                    relationships: [
+                        RelationshipDescription(
+                            "a", to: "A", inverse: "b", isToMany: isToMany, mergePolicy: policy)
+                    ]),
+            ]
+        }
+        func links(_ policy: MergePolicy?) -> EntityDescription {
+            EntityDescription(
+                "L",
+                relationships: [
+                    RelationshipDescription("all", to: "L", isToMany: true, mergePolicy: policy)
+                ])
+        }
+        for isToMany in [true, false] {
+            let (plain, own) = (pair(isToMany, policy: nil), pair(isToMany, policy: .error))
+            #expect(refusal(plain[0], plain[1]) == nil)
+            #expect(refusal(own[0], own[1])?.place == "B.a")
+        }
+        #expect(refusal(links(nil)) == nil)
+        #expect(refusal(links(.error))?.place == "L.all")
+    }
+
     @Test("Heirs' relationships of one name are relationships of their own")
     func oneNameOfTwoHeirs() throws {
         let heirs = ["C", "D"].map { name in
