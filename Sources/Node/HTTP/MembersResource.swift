@@ -44,7 +44,9 @@ struct MembersResource: Sendable {
         let author = try fields.string("author")
         let isForced = try fields.boolean("force")
         let backend = services.backend
-        if node == services.coordinator.node {
+        // To retire is to decide for a node that is not there, forced or not; only without that
+        // word does the node that is asked leave by itself.
+        if node == services.coordinator.node, fields["force"] == nil {
             return try await answer(try await backend.leave(author: author), isAwaited: false)
         }
         let result = try await backend.retire(node, isForced: isForced, author: author)
