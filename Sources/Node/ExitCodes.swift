@@ -17,6 +17,7 @@ extension NodeError: ExitCodeProviding {
         case .configurationInvalid, .secretUnreadable, .notSecured: 2
         case .tooFewNodes: 3
         case .outcomeUnknown: 4
+        case .diskFull: 9
         case .connectionRefused, .connectionReset, .timedOut, .hostUnreachable: 11
         case .nodeIDInUse: 12
         case .acknowledgementTimeout: 13

@@ -182,15 +182,17 @@ public struct NodeConfiguration: Hashable, Sendable {
         return tokens
     }
 
-    private static func token(in file: String, key: String) throws(NodeError) -> String {
-        let token = try SecretFile.read(file)
+    /// Reads a token from a file that only its owner may read.
+    ///
+    /// - Parameter key: the setting or the flag that names the file.
+    /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
+    public static func token(in file: String, key: String) throws(NodeError) -> String {
+        let token = try SecretFile.read(file, key: key)
         guard (16...1024).contains(token.utf8.count),
             token.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else {
-            throw NodeError(
-                .secretUnreadable,
-                "\(file) holds no token: a line of 16 to 1024 visible ASCII characters",
-                context: ["key": key, "file": file])
+            throw SecretFile.unreadable(
+                file, key: key, "holds no token: a line of 16 to 1024 visible ASCII characters")
         }
         return token
     }
@@ -200,7 +202,7 @@ public struct NodeConfiguration: Hashable, Sendable {
     /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
     public func readKeys() throws(NodeError) -> CurveKeys? {
         guard let file = mesh?.secretKeyFile else { return nil }
-        return try CurveKeys.read(secretFile: file)
+        return try CurveKeys.read(secretFile: file, key: "mesh.secretKeyFile")
     }
 
     /// What the transport of this node needs; nil for a node by itself.

@@ -17,6 +17,8 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         public static let configurationInvalid = Self("configurationInvalid")
         /// A file of keys or tokens cannot be read, or others may read it too.
         public static let secretUnreadable = Self("secretUnreadable")
+        /// There is no room on the disk for a file of keys or tokens.
+        public static let diskFull = Self("diskFull")
         /// An address cannot be bound or connected to.
         public static let addressUnavailable = Self("addressUnavailable")
         /// An address off loopback was to be bound without keys.

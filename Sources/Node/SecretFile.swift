@@ -13,45 +13,70 @@ enum SecretFile {
 
     /// Reads a secret, without the white space around it.
     ///
+    /// - Parameter key: the setting that names the file; nil where none does.
     /// - Throws: ``NodeError`` with `secretUnreadable` where it cannot be read, or where its mode
     ///   lets others than its owner read or write it.
     static func read(
-        _ path: String, maximumBytes: Int = Self.maximumBytes
+        _ path: String, key: String? = nil, maximumBytes: Int = Self.maximumBytes
     ) throws(NodeError) -> String {
         let (bytes, mode): ([UInt8], mode_t)
         do {
             (bytes, mode) = try SmallFile.read(path, maximumBytes: maximumBytes)
         } catch {
-            throw NodeError(
-                .secretUnreadable, "\(path) \(error.reason)", context: ["file": path], cause: error)
+            throw unreadable(path, key: key, error.reason, cause: error)
         }
         guard mode & 0o077 == 0 else {
-            throw NodeError(
-                .secretUnreadable,
-                "\(path) may be read by others (mode \(String(mode & 0o777, radix: 8))): "
-                    + "run `chmod 600 \(path)`",
-                context: ["file": path])
+            throw unreadable(
+                path, key: key,
+                "may be read by others (mode \(String(mode & 0o777, radix: 8))): "
+                    + "run `chmod 600 \(path)`")
         }
         let blank: Set<UInt8> = [9, 10, 13, 32]
         let trimmed = bytes.drop { blank.contains($0) }.reversed().drop { blank.contains($0) }
         return String(decoding: trimmed.reversed(), as: UTF8.self)
     }
 
-    /// Writes a new file with the mode 0600, durably.
-    static func create(_ path: String, text: String) throws(NodeError) {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw failure(path, "cannot be created") }
-        defer { close(descriptor) }
-        let bytes = Array(text.utf8)
-        guard write(descriptor, bytes, bytes.count) == bytes.count, fsync(descriptor) == 0 else {
-            throw failure(path, "cannot be written")
+    /// An error that names the setting, the file and the reason.
+    ///
+    /// - Parameter what: fits behind the file's name.
+    static func unreadable(
+        _ path: String, key: String?, _ what: String, cause: (any Error)? = nil
+    ) -> NodeError {
+        guard let key else {
+            return NodeError(
+                .secretUnreadable, "\(path) \(what)", context: ["file": path], cause: cause)
         }
+        return NodeError(
+            .secretUnreadable, "\(key): \(path) \(what)", context: ["key": key, "file": path],
+            cause: cause)
     }
 
-    private static func failure(_ path: String, _ what: String) -> NodeError {
-        let reason = String(cString: strerror(errno))
+    /// Writes a new file with the mode 0600, durably. It is there whole or not at all, so that who
+    /// had no room for it may try again.
+    static func create(_ path: String, text: String) throws(NodeError) {
+        let made = "\(path)-\(String(UInt64.random(in: .min ... .max), radix: 16))"
+        let descriptor = open(made, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failure(path, "cannot be created", errno) }
+        defer { unlink(made) }
+        let bytes = Array(text.utf8)
+        let count = write(descriptor, bytes, bytes.count)
+        // A part was written where there was room for a part.
+        let number = count < 0 ? errno : count < bytes.count ? ENOSPC : 0
+        guard number == 0, fsync(descriptor) == 0 else {
+            let reason = number == 0 ? errno : number
+            close(descriptor)
+            throw failure(path, "cannot be written", reason)
+        }
+        close(descriptor)
+        // A second name, since to rename would replace what is there.
+        guard link(made, path) == 0 else { throw failure(path, "cannot be created", errno) }
+    }
+
+    private static func failure(_ path: String, _ what: String, _ number: Int32) -> NodeError {
+        let isFull = number == ENOSPC || number == EDQUOT
         return NodeError(
-            .secretUnreadable, "\(path) \(what): \(reason)", context: ["file": path])
+            isFull ? .diskFull : .secretUnreadable,
+            "\(path) \(what): \(String(cString: strerror(number)))", context: ["file": path])
     }
 }
 

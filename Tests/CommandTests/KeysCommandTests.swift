@@ -2,6 +2,8 @@ import Foundation
 import Node
 import Testing
 
+@testable import TributaryCLI
+
 @Suite("The commands for keys")
 struct KeysCommandTests {
     private static func inFolder(_ body: (TestProgram, URL) async throws -> Void) async throws {
@@ -36,6 +38,21 @@ struct KeysCommandTests {
             #expect(chmod(file, 0o644) == 0)
             let open = try await program.run(["keys", "public", file])
             #expect(open.exitCode == 2 && open.errors.contains("chmod 600"))
+        }
+    }
+
+    @Test("Of a secret that cannot be written nothing is left in its place")
+    func unwritten() async throws {
+        #expect(CommandFailure(describing: NodeError(.diskFull, "x")).code == .noSpace)
+        try await Self.inFolder { program, folder in
+            // No file may grow; the signal that tells of it is ignored, as a full disk has none.
+            let limited = "trap '' XFSZ; ulimit -f 0; exec \(program.url.path)"
+            let shell = TestProgram(url: URL(fileURLWithPath: "/bin/sh"))
+            for command in ["keygen", "keys token"] {
+                let made = try await shell.run(["-c", "\(limited) \(command) \(folder.path)/s"])
+                #expect(made.exitCode == 2, "\(made)")
+                #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+            }
         }
     }
 

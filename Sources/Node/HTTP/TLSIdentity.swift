@@ -34,7 +34,8 @@ public struct TLSIdentity: Sendable {
         guard let chain = try? NIOSSLCertificate.fromPEMBytes(certificates), !chain.isEmpty else {
             throw Self.failure("certificateFile", certificateFile, "holds no certificate in PEM")
         }
-        let text = try SecretFile.read(keyFile, maximumBytes: SecretFile.maximumKeyBytes)
+        let text = try SecretFile.read(
+            keyFile, key: "http.tls.keyFile", maximumBytes: SecretFile.maximumKeyBytes)
         guard let key = try? NIOSSLPrivateKey(bytes: Array(text.utf8), format: .pem) else {
             throw NodeError(
                 .secretUnreadable, "http.tls.keyFile: \(keyFile) holds no private key in PEM",

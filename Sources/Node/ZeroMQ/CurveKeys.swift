@@ -52,11 +52,14 @@ public struct CurveKeys: Hashable, Sendable, CustomStringConvertible, CustomDebu
     ///
     /// - Throws: ``NodeError`` with `secretUnreadable` where it is no secret key.
     public init(secret: String, file: String) throws(NodeError) {
+        try self.init(secret: secret, file: file, key: nil)
+    }
+
+    private init(secret: String, file: String, key: String?) throws(NodeError) {
         guard Self.isKey(secret) else {
-            throw NodeError(
-                .secretUnreadable,
-                "\(file) holds no secret key: a line of 40 characters, as `tributary keygen` writes",
-                context: ["file": file])
+            throw SecretFile.unreadable(
+                file, key: key,
+                "holds no secret key: a line of 40 characters, as `tributary keygen` writes")
         }
         var publicText = [CChar](repeating: 0, count: 41)
         guard zmq_curve_public(&publicText, secret) == 0,
@@ -74,8 +77,13 @@ public struct CurveKeys: Hashable, Sendable, CustomStringConvertible, CustomDebu
     ///
     /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
     public static func read(secretFile: String) throws(NodeError) -> Self {
-        let text = try SecretFile.read(secretFile)
-        return try Self(secret: text, file: secretFile)
+        try read(secretFile: secretFile, key: nil)
+    }
+
+    /// The same, of a file that a setting names.
+    static func read(secretFile: String, key: String?) throws(NodeError) -> Self {
+        let text = try SecretFile.read(secretFile, key: key)
+        return try Self(secret: text, file: secretFile, key: key)
     }
 
     /// Writes the secret to a new file with the mode 0600; an existing file is never overwritten.
