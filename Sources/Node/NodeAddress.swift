@@ -44,6 +44,12 @@ public struct HostAddress: Hashable, Sendable, CustomStringConvertible {
             && numbers.allSatisfy { UInt8($0) != nil }
     }
 
+    /// Whether it cannot be bound beside another.
+    func isTaken(by other: HostAddress) -> Bool {
+        port == other.port && port != 0
+            && (host == other.host || isEverywhere || other.isEverywhere)
+    }
+
     /// Whether it stands for every address of this machine.
     public var isWildcard: Bool { host == "*" || host == "0.0.0.0" || host == "::" }
 

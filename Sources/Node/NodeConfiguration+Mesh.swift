@@ -18,11 +18,23 @@ extension NodeConfiguration {
         if group == nil, try reader.optional("publish") == nil,
             try reader.optional("exchange") == nil
         {
+            // What the environment says of a mesh is not to be lost. A flag may be meant for HTTP.
+            if let variable = outside.environment.keys.sorted().first(where: {
+                $0.hasPrefix("TRIBUTARY_MESH_")
+            }) {
+                throw NodeError(
+                    .configurationInvalid,
+                    "\(variable): there is no mesh; set mesh.publish and mesh.exchange as well",
+                    context: ["file": variable, "key": "mesh.publish"])
+            }
             return nil
         }
         let publish = try reader.required("publish")
         let exchange = try reader.required("exchange")
         var mesh = Mesh(publish: try endpoint(publish), exchange: try endpoint(exchange))
+        guard !mesh.exchange.address.isTaken(by: mesh.publish.address) else {
+            throw exchange.failure("is where mesh.publish is; give it a port of its own")
+        }
         if let source = try reader.optional("source") {
             mesh.source = try source.parsed("an address of this machine, such as 127.0.0.11") {
                 isAddress($0) ? $0 : nil
@@ -39,7 +51,7 @@ extension NodeConfiguration {
         if let peers = try list(
             reader, "peers", form: "[{node: 2, publish: ..., exchange: ...}]")
         {
-            mesh.peers = try readPeers(peers, node: node, hasKeys: mesh.secretKeyFile != nil)
+            mesh.peers = try readPeers(peers, node: node, mesh: mesh)
         }
         guard mesh.secretKeyFile == nil, !mesh.insecure else { return mesh }
         for (setting, endpoint) in [(publish, mesh.publish), (exchange, mesh.exchange)]
@@ -58,15 +70,28 @@ extension NodeConfiguration {
             group, path: "mesh.advertise", origin: file, known: ["publish", "exchange"],
             outside: outside)
         mesh.advertisePublish = try reader.optional("publish").map { setting throws(NodeError) in
-            try endpoint(setting)
+            try reachable(setting)
         }
         mesh.advertiseExchange = try reader.optional("exchange").map { setting throws(NodeError) in
-            try endpoint(setting)
+            try reachable(setting)
         }
     }
 
+    /// An endpoint that somebody else connects to, so not one that only tells where to listen.
+    private static func reachable(_ setting: Setting) throws(NodeError) -> MeshEndpoint {
+        let endpoint = try endpoint(setting)
+        guard !endpoint.address.isEverywhere else {
+            throw setting.failure(
+                "must be where others reach the node, not every address of a machine")
+        }
+        guard endpoint.address.port != 0 else {
+            throw setting.failure("must be where others reach the node; nobody listens on port 0")
+        }
+        return endpoint
+    }
+
     private static func readPeers(
-        _ list: Setting, node: NodeID, hasKeys: Bool
+        _ list: Setting, node: NodeID, mesh: Mesh
     ) throws(NodeError) -> [MeshPeer] {
         let elements = try list.elements()
         guard elements.count <= maximumPeers else {
@@ -83,11 +108,20 @@ extension NodeConfiguration {
             guard !peers.contains(where: { $0.node == peer }) else {
                 throw number.failure("is \(peer), as that of another peer")
             }
-            let keys = try readKeys(reader, of: element, hasKeys: hasKeys, others: peers)
+            let keys = try readKeys(
+                reader, of: element, hasKeys: mesh.secretKeyFile != nil, others: peers)
+            var endpoints: [MeshEndpoint] = []
+            for setting in [try reader.required("publish"), try reader.required("exchange")] {
+                let endpoint = try reachable(setting)
+                // It would take itself for another process with its number.
+                guard !mesh.ownEndpoints.contains(endpoint) else {
+                    throw setting.failure("is this node's own address")
+                }
+                endpoints.append(endpoint)
+            }
             peers.append(
                 MeshPeer(
-                    node: peer, publish: try endpoint(try reader.required("publish")),
-                    exchange: try endpoint(try reader.required("exchange")), publicKeys: keys))
+                    node: peer, publish: endpoints[0], exchange: endpoints[1], publicKeys: keys))
         }
         return peers
     }
@@ -120,5 +154,12 @@ extension NodeConfiguration {
             keys.append(key)
         }
         return keys
+    }
+}
+
+extension NodeConfiguration.Mesh {
+    /// Where this node listens, and where others reach it.
+    fileprivate var ownEndpoints: [MeshEndpoint] {
+        [publish, exchange] + [advertisePublish, advertiseExchange].compactMap(\.self)
     }
 }

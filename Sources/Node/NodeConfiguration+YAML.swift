@@ -63,6 +63,14 @@ extension NodeConfiguration {
         configuration.http = try readHTTP(top.group("http"), file: file, outside: outside)
         configuration.mesh = try readMesh(
             top.group("mesh"), node: node, file: file, outside: outside)
+        if let mesh = configuration.mesh {
+            for (key, endpoint) in [("publish", mesh.publish), ("exchange", mesh.exchange)]
+            where endpoint.address.isTaken(by: configuration.http.listen) {
+                throw SettingsReader.failure(
+                    origin: file, key: "mesh.\(key)", line: nil,
+                    "is where http.listen is; give it a port of its own")
+            }
+        }
         configuration.history = try readHistory(
             top.group("history"), journal: top.group("journal"), file: file, outside: outside)
         return configuration
@@ -73,6 +81,11 @@ extension NodeConfiguration {
             guard let node = try Yams.compose(yaml: text) else { return nil }
             if case .scalar(let scalar) = node, scalar.string.isEmpty { return nil }
             return Setting(key: "the file", origin: file, line: node.mark?.line ?? 1, node: node)
+        } catch YamlError.duplicatedKeysInMapping(let keys, let context) {
+            // Yams prints the whole file.
+            throw SettingsReader.failure(
+                origin: file, key: keys.first ?? "a key", line: context.mark.line,
+                "is set more than once in its group")
         } catch {
             throw NodeError(
                 .configurationInvalid, "\(file) is not YAML: \(error)", context: ["file": file],
@@ -124,7 +137,13 @@ extension NodeConfiguration {
         return inet_pton(AF_INET, text, &bytes) == 1 || inet_pton(AF_INET6, text, &bytes) == 1
     }
 
-    /// Variables of this kind that no setting has are misspelt, and would be missed silently.
+    /// Variables that clients, tools and tests of this program read. A node does not.
+    private static let foreignVariables: Set = [
+        "TRIBUTARY_NODE", "TRIBUTARY_TOKEN_FILE", "TRIBUTARY_CA_FILE",
+    ]
+
+    /// Variables of this kind that no setting has are misspelt, and would be missed silently: those
+    /// that begin as settings do, and those that are all but one.
     private static func refuseUnknownVariables(
         _ environment: [String: String]
     ) throws(NodeError) {
@@ -137,14 +156,39 @@ extension NodeConfiguration {
             "mesh.transferBytesPerSecond",
             "history.keep", "history.maximumBytes", "journal.maximumRecords",
         ]
-        let known = keys.map(SettingsReader.variable)
-        let groups = ["HTTP", "MESH", "HISTORY", "JOURNAL"].map { "TRIBUTARY_\($0)_" }
-        for name in environment.keys.sorted() where groups.contains(where: name.hasPrefix) {
-            guard known.contains(name) else {
-                throw NodeError(
-                    .configurationInvalid, "The environment's \(name) is not a setting",
-                    context: ["key": name])
+        let known = (keys + ["cluster", "node", "store", "model"]).map(SettingsReader.variable)
+        let beginnings = ["HTTP", "MESH", "HISTORY", "JOURNAL", "CLUSTER", "STORE", "MODEL"].map {
+            "TRIBUTARY_\($0)"
+        }
+        for name in environment.keys.sorted()
+        where name.hasPrefix("TRIBUTARY_") && !known.contains(name)
+            && !foreignVariables.contains(name)
+        {
+            guard
+                beginnings.contains(where: name.hasPrefix)
+                    || known.contains(where: { isNear(name, $0) })
+            else { continue }
+            throw NodeError(
+                .configurationInvalid, "The environment's \(name) is not a setting",
+                context: ["key": name])
+        }
+    }
+
+    /// Whether at most two letters were added, left out or put in another's place.
+    static func isNear(_ text: String, _ other: String) -> Bool {
+        let (left, right) = (Array(text.utf8), Array(other.utf8))
+        // What a user sets may be long; what is much longer is not near.
+        guard abs(left.count - right.count) <= 2 else { return false }
+        var row = Array(0...right.count)
+        for (index, byte) in left.enumerated() {
+            var corner = row[0]
+            row[0] = index + 1
+            for (place, known) in right.enumerated() {
+                let changed = corner + (byte == known ? 0 : 1)
+                corner = row[place + 1]
+                row[place + 1] = min(changed, row[place] + 1, corner + 1)
             }
         }
+        return row[right.count] <= 2
     }
 }

@@ -207,6 +207,28 @@ import Testing
                     + "not '127.0.0.1:7302'"
             ),
             (
+                "exchange: tcp://127.0.0.1:7102", "exchange: tcp://127.0.0.1:7101",
+                "etc/n.yaml:9: mesh.exchange is where mesh.publish is; give it a port of its own"
+            ),
+            (
+                "exchange: tcp://127.0.0.1:7102", "exchange: tcp://127.0.0.1:7100",
+                "etc/n.yaml: mesh.exchange is where http.listen is; give it a port of its own"
+            ),
+            (
+                "exchange: \"tcp://127.0.0.1:7302\"", "exchange: \"tcp://*:7302\"",
+                "etc/n.yaml:13: mesh.peers[1].exchange must be where others reach the node, "
+                    + "not every address of a machine"
+            ),
+            (
+                "exchange: \"tcp://127.0.0.1:7302\"", "exchange: \"tcp://127.0.0.1:0\"",
+                "etc/n.yaml:13: mesh.peers[1].exchange must be where others reach the node; "
+                    + "nobody listens on port 0"
+            ),
+            (
+                "exchange: \"tcp://127.0.0.1:7302\"", "exchange: \"tcp://127.0.0.1:7101\"",
+                "etc/n.yaml:13: mesh.peers[1].exchange is this node's own address"
+            ),
+            (
                 "{node: 3,", "{node: 2,",
                 "etc/n.yaml:13: mesh.peers[1].node is 2, as that of another peer"
             ),
@@ -249,13 +271,50 @@ import Testing
                 == "--node-number: node must be a whole number from 1 to 32767, not 'x'")
     }
 
+    @Test("What the environment says of a mesh is taken, or refused with the reason")
+    func meshOfTheEnvironment() throws {
+        let alone = Self.whole.components(separatedBy: "mesh:")[0]
+        #expect(Self.error(alone) == "no error")
+        let name = "TRIBUTARY_MESH_SECRET_KEY_FILE"
+        let reason = ": there is no mesh; set mesh.publish and mesh.exchange as well"
+        #expect(Self.error(alone, environment: [name: "k"]) == name + reason)
+        let read = try NodeConfiguration.parse(
+            alone, file: "n.yaml",
+            environment: [
+                name: "k", "TRIBUTARY_MESH_PUBLISH": "tcp://127.0.0.1:7101",
+                "TRIBUTARY_MESH_EXCHANGE": "tcp://127.0.0.1:7102",
+            ])
+        #expect(read.mesh?.secretKeyFile == "k")
+    }
+
+    @Test("A variable that was meant for a setting is refused, one of another program is not")
+    func misspeltVariables() {
+        for name in [
+            "CLUSTR", "STORES", "STORE_FILE", "HTTP", "MESH", "HTPP_LISTEN", "NODE_NUMBR", "MODLE",
+            "MSH_PEERS", "HISTORY",
+        ] {
+            #expect(
+                Self.error(Self.whole, environment: ["TRIBUTARY_\(name)": "x"])
+                    == "The environment's TRIBUTARY_\(name) is not a setting")
+        }
+        for name in [
+            "NODE", "TOKEN_FILE", "CA_FILE", "SOAK", "KILL_POINTS", "FUZZ_BUILT", "FUZZ_DECODER",
+            "PROGRAM", "USER", "KEEP", "MUTANT",
+        ] {
+            #expect(
+                Self.error(Self.whole, environment: ["TRIBUTARY_\(name)": "x"]) == "no error")
+        }
+    }
+
     @Test("What is no YAML, no group or no text is refused, never trapped on")
     func hostile() {
         #expect(Self.error("a: [") != "no error")
         #expect(Self.error("") == "etc/n.yaml: node is missing")
         #expect(
             Self.error("- 1") == "etc/n.yaml:1: the file must be a group of settings, not a list")
-        #expect(Self.error(Self.whole + "\nnode: 2").contains("is not YAML"))
+        #expect(
+            Self.error(Self.whole + "\nnode: 2")
+                == "etc/n.yaml:2: node is set more than once in its group")
         #expect(Self.error("? [1]\n: 2").contains("is not a setting"))
         #expect(throws: NodeError.self) { try NodeConfiguration.read(file: "/nowhere/n.yaml") }
     }
@@ -356,9 +415,23 @@ import Testing
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
         #expect { try configuration.readToken() } throws: {
             ($0 as? NodeError)?.message
-                == "\(file) may be read by others (mode 644): run `chmod 600 \(file)`"
+                == "http.tokenFile: \(file) may be read by others (mode 644): run `chmod 600 \(file)`"
         }
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
         #expect(try configuration.readToken() == "0123456789abcdef")
+    }
+
+    @Test("A secret that cannot be read is refused with the key that names it")
+    func namedSecrets() throws {
+        var configuration = try NodeConfiguration.parse(Self.whole, file: "n.yaml")
+        configuration.http.tokens = [.init(file: "/nowhere/t", scope: .read, name: "read")]
+        configuration.mesh?.secretKeyFile = "/nowhere/k"
+        let reason = "cannot be read: No such file or directory"
+        #expect { try configuration.readTokens() } throws: {
+            ($0 as? NodeError)?.message == "http.tokens[0].file: /nowhere/t \(reason)"
+        }
+        #expect { try configuration.readKeys() } throws: {
+            ($0 as? NodeError)?.message == "mesh.secretKeyFile: /nowhere/k \(reason)"
+        }
     }
 }
