@@ -23,7 +23,13 @@ extension PersistentStoreCoordinator {
         }
         try checkPath()
         let made = path + "-" + String(options.random(), radix: 16)
-        var backup = try BackupFile(path: made, files: files).write(from: pool)
+        var backup: StoreBackup
+        do {
+            backup = try BackupFile(path: made, files: files).write(from: pool)
+        } catch let error as CoordinatorError {
+            // Whoever asked does not know the name in between.
+            throw CoordinatorError(error.code, error.message.replacing(made, with: path))
+        }
         backup.path = path
         do {
             // A second name is refused where somebody has the path by now; a file system that

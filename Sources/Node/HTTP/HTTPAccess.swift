@@ -108,7 +108,9 @@ struct HTTPAccess: Sendable {
         guard let token = token(inField: field) else {
             throw HTTPError(
                 401, "unauthorized",
-                "This node wants a token: send Authorization: Bearer TOKEN.")
+                field == nil
+                    ? "This node wants a token: send Authorization: Bearer TOKEN."
+                    : "This node does not know that token.")
         }
         guard let needed, token.scope < needed else { return }
         throw HTTPError(

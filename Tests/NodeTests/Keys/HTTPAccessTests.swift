@@ -123,6 +123,13 @@ import Testing
             "reader-0123456789abcdef",
             "Bearer reader-0123456789abcdefBearer reader-0123456789abcdef",
         ] { #expect(access.token(inField: field) == nil) }
+        for (field, words) in [
+            (nil, "wants a token"), ("Bearer nobodys", "does not know that token"),
+        ] {
+            #expect { try access.check(field: field, needs: .read) } throws: {
+                ($0 as? HTTPError)?.message.contains(words) == true
+            }
+        }
         let twice = HTTPAccess([
             HTTPToken(secret: "0123456789abcdef", scope: .admin),
             HTTPToken(secret: "0123456789abcdef", scope: .read),
