@@ -49,6 +49,22 @@ struct TributaryCommand: AsyncParsableCommand {
 
     /// Tells of an error, and gives its exit code.
     private static func end(_ error: any Error, _ arguments: [String]) -> Int32 {
+        do {
+            return try tell(error, arguments)
+        } catch { return end(error) }
+    }
+
+    /// Tells of an error on standard error alone, and gives its exit code.
+    private static func end(_ failure: CommandFailure) -> Int32 {
+        if failure.isUnread { return 0 }
+        let label = Terminal.error.style.paint("Error:", .red)
+        Terminal.complain("\(label) \(DisplayText.line(failure.message))\n")
+        return failure.code.rawValue
+    }
+
+    private static func tell(
+        _ error: any Error, _ arguments: [String]
+    ) throws(CommandFailure) -> Int32 {
         if let code = error as? ExitCode { return code.rawValue }
         let known =
             error is CommandFailure || error is any ExitCodeProviding
@@ -58,7 +74,7 @@ struct TributaryCommand: AsyncParsableCommand {
             let code = exitCode(for: error).rawValue
             let message = fullMessage(for: error)
             if code == 0 {
-                Terminal.print(message)
+                try Terminal.print(message)
                 return 0
             }
             if code == 64 {
@@ -68,10 +84,8 @@ struct TributaryCommand: AsyncParsableCommand {
         }
         let failure = CommandFailure(describing: error)
         if let answer = failure.answer, arguments.contains("--json") {
-            Terminal.print(bytes: answer)
+            try Terminal.print(bytes: answer)
         }
-        let label = Terminal.error.style.paint("Error:", .red)
-        Terminal.complain("\(label) \(DisplayText.line(failure.message))\n")
-        return failure.code.rawValue
+        return end(failure)
     }
 }

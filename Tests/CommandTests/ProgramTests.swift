@@ -192,6 +192,75 @@ struct ProgramTests {
         #expect(node.requests.count == 3)
     }
 
+    @Test(
+        "A change whose answer is lost ends with 4, a look with 11",
+        arguments: [
+            (["conflicts", "resolve", "A.p1.x", "--policy", "error"], 4),
+            (["conflicts", "undo", "A.p1.x"], 4), (["member", "retire", "3"], 4),
+            (["orphans", "discard", "1.6f3a91c04be1d277-5"], 4), (["backup", "b.sqlite"], 4),
+            (["keys", "reload"], 4), (["consumers", "remove", "x"], 4), (["status"], 11),
+            (["fetch", "A"], 11), (["verify"], 11),
+        ])
+    func lostChanges(_ arguments: [String], _ expected: Int32) async throws {
+        let node = try CannedNode(status: 200, body: "{}", lost: .max)
+        let outcome = try await program.run(arguments + ["--node", node.url])
+        #expect(outcome.exitCode == expected, "\(outcome)")
+    }
+
+    @Test("Output that nobody could be given ends with 9 or 1")
+    func lostOutput() async throws {
+        let node = try CannedNode(status: 200, body: #"{"conflicts": []}"#)
+        let lists = "conflicts list --json --node \(node.url)"
+        for (redirection, expected) in [(">/dev/full", Int32(9)), (">&-", 1), ("| true", 0)] {
+            let shell = TestProgram(url: URL(fileURLWithPath: "/bin/sh"))
+            for arguments in [lists, "--help"] {
+                let outcome = try await shell.run(
+                    ["-c", "\(program.url.path) \(arguments) \(redirection)"])
+                #expect(outcome.exitCode == expected, "\(redirection) \(outcome)")
+                #expect((outcome.errors == "") == (expected == 0))
+            }
+        }
+    }
+
+    @Test("Of SQL there is one statement")
+    func statements() async throws {
+        let path = FileManager.default.temporaryDirectory
+            .appendingPathComponent("sql-\(UUID().uuidString).sqlite").path
+        defer {
+            for end in ["", "-wal", "-shm", "-lock", "-incarnation"] {
+                try? FileManager.default.removeItem(atPath: path + end)
+            }
+        }
+        try Self.makeStore(path)
+        func sql(_ text: String, _ flags: String...) async throws -> TestProgram.Outcome {
+            try await program.run(["sql", text, "--store", path] + flags)
+        }
+        #expect(try await sql("SELECT 1 AS a; -- all").output == "a\n1\n")
+        let two = try await sql("SELECT 1; SELECT 2")
+        #expect(two.exitCode == 2 && two.errors.contains("several statements"))
+        for text in ["", " ", "-- nothing"] {
+            let none = try await sql(text)
+            #expect(none.exitCode == 2 && none.errors.contains("no SQL statement"))
+        }
+        let wrong = try await sql("SELECT 1", "--limit=-1")
+        #expect(wrong.exitCode == 2 && wrong.errors.contains("--limit is at least 1"))
+    }
+
+    @Test("A restoring says by which flag it replaces a store")
+    func restoring() async throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("restore-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try "cluster: demo\nnode: 1\nstore: s\nmodel: m".write(
+            toFile: "\(folder)/n.yaml", atomically: false, encoding: .utf8)
+        try Data().write(to: URL(fileURLWithPath: "\(folder)/s"))
+        let outcome = try await program.run(
+            ["restore", "\(folder)/b", "--config", "\(folder)/n.yaml"])
+        #expect(outcome.exitCode == 3 && outcome.errors.contains("--replace"))
+    }
+
     /// SQL shows what is staged, which nothing else does; so it says so.
     private func expectStagedNote(_ path: String) async throws {
         func mark(_ sql: String) throws {

@@ -48,6 +48,27 @@ extension ClientInterface {
     func post(_ path: String, _ body: JSONValue?) async throws -> InterfaceAnswer {
         try await request("POST", path, body)
     }
+
+    /// Makes a POST that changes something; see ``change(_:_:_:)``.
+    func change(_ path: String, _ body: JSONValue?) async throws -> InterfaceAnswer {
+        try await change("POST", path, body)
+    }
+
+    /// Makes a request that changes something, and that has no name by which to ask for it again.
+    ///
+    /// - Throws: ``CommandFailure``, with `outcomeUnknown` where the answer was lost.
+    func change(
+        _ method: String, _ path: String, _ body: JSONValue?
+    ) async throws -> InterfaceAnswer {
+        do {
+            return try await request(method, path, body)
+        } catch let failure as CommandFailure where failure.mayHaveHappened {
+            throw CommandFailure(
+                .outcomeUnknown,
+                "The node's answer was lost: \(failure.message) It may have done it; look before "
+                    + "you ask for it again.")
+        }
+    }
 }
 
 /// Writes the target of a request.

@@ -3,6 +3,7 @@
 // Values only; usable from any thread.
 
 import Coordinator
+import Glibc
 import Node
 
 /// A failure with the code the program ends with.
@@ -30,6 +31,9 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
     var answer: [UInt8]?
     /// Whether the node may have done what was asked although there is no answer.
     var mayHaveHappened = false
+    /// Whether nobody reads the output any more, as behind `head`: then the program ends quietly,
+    /// as one that had nothing more to say.
+    private(set) var isUnread = false
 
     init(_ code: Code, _ message: String, answer: [UInt8]? = nil) {
         self.code = code
@@ -41,6 +45,15 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
 
     /// A wrong flag or argument.
     static func usage(_ message: String) -> Self { Self(.usage, message) }
+
+    /// Describes why standard output was not written, by the system's number for it.
+    init(unwrittenOutput number: Int32) {
+        let reason = String(cString: strerror(number))
+        self.init(
+            number == ENOSPC || number == EDQUOT ? .noSpace : .failed,
+            "Standard output cannot be written, so what came is not all: \(reason).")
+        isUnread = number == EPIPE
+    }
 
     /// Describes what a node answered with a status that is no success.
     ///

@@ -3,7 +3,6 @@
 import ArgumentParser
 import Coordinator
 import Foundation
-import Merge
 import Node
 
 /// `--node`, `--token-file`, `--ca-file`, `--json`.
@@ -33,19 +32,19 @@ struct NodeOptions: ParsableArguments {
         // What is set to nothing counts as not set, so that a script can take a setting away.
         let environment = ProcessInfo.processInfo.environment.filter { !$0.value.isEmpty }
         let url = other ?? node ?? environment["TRIBUTARY_NODE"] ?? "http://127.0.0.1:7100"
-        let file = otherToken ?? tokenFile ?? environment["TRIBUTARY_TOKEN_FILE"]
+        let file =
+            otherToken.map { ("--against-token-file", $0) }
+            ?? tokenFile.map { ("--token-file", $0) }
+            ?? environment["TRIBUTARY_TOKEN_FILE"].map { ("TRIBUTARY_TOKEN_FILE", $0) }
         let roots = caFile ?? environment["TRIBUTARY_CA_FILE"]
         return try NodeInterface(
-            url: url, token: try file.flatMap(Self.token),
+            url: url, token: try file.map(Self.token),
             trust: roots.map { .file($0) } ?? .system)
     }
 
-    private static func token(_ file: String) throws -> String? {
-        guard let any = NodeID(1) else { return nil }
-        var configuration = NodeConfiguration(cluster: "", node: any, store: "", model: "")
-        configuration.http.tokenFile = file
+    private static func token(_ key: String, _ file: String) throws -> String {
         do {
-            return try configuration.readToken()
+            return try NodeConfiguration.token(in: file, key: key)
         } catch { throw CommandFailure(describing: error) }
     }
 }
@@ -80,10 +79,12 @@ struct SourceOptions: ParsableArguments {
 
 extension ClientInterface {
     /// Prints an answer as it came, or hands it over to be shown.
+    ///
+    /// - Throws: ``CommandFailure`` where standard output takes no more.
     func show(
         _ answer: InterfaceAnswer, asJSON: Bool, _ render: (JSONObject, Terminal) -> [String]
-    ) {
-        if asJSON { return Terminal.print(bytes: answer.bytes) }
-        for line in render(answer.json.object ?? JSONObject(), .output) { Terminal.print(line) }
+    ) throws {
+        if asJSON { return try Terminal.print(bytes: answer.bytes) }
+        for line in render(answer.json.object ?? JSONObject(), .output) { try Terminal.print(line) }
     }
 }

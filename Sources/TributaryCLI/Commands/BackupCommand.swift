@@ -23,8 +23,8 @@ struct BackupCommand: AsyncParsableCommand {
     func run() async throws {
         let absolute = URL(fileURLWithPath: path).path
         let interface = try source.open()
-        let answer = try await interface.post("/v1/backup", ["path": .string(absolute)])
-        interface.show(answer, asJSON: source.json) { answer, _ in
+        let answer = try await interface.change("/v1/backup", ["path": .string(absolute)])
+        try interface.show(answer, asJSON: source.json) { answer, _ in
             [
                 "\(JSONRendering.brief(answer["path"])) holds generation "
                     + "\(JSONRendering.brief(answer["generation"])), "

@@ -47,7 +47,7 @@ struct ConsumersListCommand: AsyncParsableCommand {
     func run() async throws {
         let interface = try options.open()
         let answer = try await interface.get("/v1/consumers")
-        interface.show(answer, asJSON: options.json) { answer, terminal in
+        try interface.show(answer, asJSON: options.json) { answer, terminal in
             ConsumersCommand.lines(
                 (answer["consumers"]?.array ?? []).compactMap(\.object), terminal)
         }
@@ -74,10 +74,10 @@ struct ConsumersSetCommand: AsyncParsableCommand {
 
     func run() async throws {
         let interface = try options.open()
-        let answer = try await interface.request(
+        let answer = try await interface.change(
             "PUT", "/v1/consumers/\(name)",
             .object(token.map { ["token": .string($0)] } ?? JSONObject()))
-        interface.show(answer, asJSON: options.json) { ConsumersCommand.lines([$0], $1) }
+        try interface.show(answer, asJSON: options.json) { ConsumersCommand.lines([$0], $1) }
         await interface.close()
     }
 }
@@ -102,8 +102,8 @@ struct ConsumersRemoveCommand: AsyncParsableCommand {
 
     func run() async throws {
         let interface = try options.open()
-        let answer = try await interface.request("DELETE", "/v1/consumers/\(name)", nil)
-        interface.show(answer, asJSON: options.json) { _, _ in
+        let answer = try await interface.change("DELETE", "/v1/consumers/\(name)", nil)
+        try interface.show(answer, asJSON: options.json) { _, _ in
             ["Nothing is kept for \(name) any more."]
         }
         await interface.close()

@@ -14,7 +14,7 @@ struct CountCommand: AsyncParsableCommand {
         body["resultType"] = .string("count")
         let interface = try source.open()
         let answer = try await interface.post("/v1/fetch", .object(body))
-        interface.show(answer, asJSON: source.json) { answer, _ in
+        try interface.show(answer, asJSON: source.json) { answer, _ in
             [JSONRendering.brief(answer["count"])]
         }
         await interface.close()

@@ -38,7 +38,7 @@ struct ExportCommand: AsyncParsableCommand {
         if !sort.isEmpty { body["sort"] = .array(sort.map { .string($0) }) }
         if let names { body["properties"] = .array(names.map { .string($0) }) }
         let columns = names ?? []
-        if format == "csv" { Terminal.print(CSVWriter.row(["id"] + columns)) }
+        if format == "csv" { try Terminal.print(CSVWriter.row(["id"] + columns)) }
         var progress = Progress(isQuiet: isatty(STDOUT_FILENO) == 1)
         var count = 0
         let isCSV = format == "csv"
@@ -46,9 +46,9 @@ struct ExportCommand: AsyncParsableCommand {
             if isCSV {
                 let values = object["values"]?.object
                 let cells = columns.map { CSVWriter.text(values?[$0]) }
-                Terminal.print(CSVWriter.row([object["id"]?.string ?? ""] + cells))
+                try Terminal.print(CSVWriter.row([object["id"]?.string ?? ""] + cells))
             } else {
-                Terminal.print(bytes: JSONWriter.bytes(of: .object(object)))
+                try Terminal.print(bytes: JSONWriter.bytes(of: .object(object)))
             }
             count += 1
             progress.update(records: count, fraction: nil)

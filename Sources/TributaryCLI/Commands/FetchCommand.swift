@@ -80,7 +80,7 @@ struct FetchCommand: AsyncParsableCommand {
         if let after { body["after"] = .string(after) }
         let interface = try source.open()
         let answer = try await interface.post("/v1/fetch", .object(body))
-        interface.show(answer, asJSON: source.json) { answer, terminal in
+        try interface.show(answer, asJSON: source.json) { answer, terminal in
             let objects = (answer["objects"]?.array ?? []).compactMap(\.object)
             guard versions else { return Self.table(objects).lines(terminal) }
             return objects.flatMap { Self.registers($0, terminal.style) }

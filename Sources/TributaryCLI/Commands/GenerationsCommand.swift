@@ -26,8 +26,8 @@ struct GenerationsCommand: AsyncParsableCommand {
             if let after { body["after"] = .string(after) }
             if let lease { body["leaseSeconds"] = .integer(Int64(lease)) }
             let node = try options.open()
-            let answer = try await node.post("/v1/generations", .object(body))
-            node.show(answer, asJSON: options.json) { answer, _ in
+            let answer = try await node.change("/v1/generations", .object(body))
+            try node.show(answer, asJSON: options.json) { answer, _ in
                 [answer["token"]?.string ?? ""]
             }
             await node.close()
@@ -46,8 +46,8 @@ struct GenerationsCommand: AsyncParsableCommand {
         func run() async throws {
             let node = try options.open()
             let path = RequestPath("generations", token).description
-            let answer = try await node.request("DELETE", path, nil)
-            node.show(answer, asJSON: options.json) { _, _ in ["Released."] }
+            let answer = try await node.change("DELETE", path, nil)
+            try node.show(answer, asJSON: options.json) { _, _ in ["Released."] }
             await node.close()
         }
     }
@@ -63,7 +63,7 @@ struct GenerationsCommand: AsyncParsableCommand {
             let node = try options.open()
             let status = try await node.get("/v1/status")
             let pins = status.json.object?["pins"] ?? .null
-            node.show(InterfaceAnswer(pins), asJSON: options.json) { pins, _ in
+            try node.show(InterfaceAnswer(pins), asJSON: options.json) { pins, _ in
                 pins.members.map { "\($0.key)\t\(JSONRendering.brief($0.value))" }
             }
             await node.close()

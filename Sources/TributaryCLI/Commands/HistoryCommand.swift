@@ -25,7 +25,7 @@ struct HistoryCommand: AsyncParsableCommand {
         let interface = try source.open()
         let path = RequestPath("history").adding("after", after).adding("limit", String(limit))
         let answer = try await interface.get(path.description)
-        interface.show(answer, asJSON: source.json) { answer, terminal in
+        try interface.show(answer, asJSON: source.json) { answer, terminal in
             let transactions = (answer["transactions"]?.array ?? []).compactMap(\.object)
             let token = answer["token"]?.string ?? ""
             let lines =

@@ -120,9 +120,9 @@ struct ImportCommand: AsyncParsableCommand {
 
     private func tell(_ report: ImportReport) throws {
         if options.json {
-            Terminal.print(bytes: JSONWriter.bytes(of: report.json))
+            try Terminal.print(bytes: JSONWriter.bytes(of: report.json))
         } else {
-            for line in report.lines { Terminal.print(line) }
+            for line in report.lines { try Terminal.print(line) }
         }
         for example in report.examples { Terminal.complain("\(DisplayText.line(example))\n") }
         guard report.hasFailures else { return }

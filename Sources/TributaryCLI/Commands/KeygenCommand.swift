@@ -25,9 +25,9 @@ struct KeygenCommand: AsyncParsableCommand {
             "publicKey": .string(keys.publicKey.text), "secretKeyFile": .string(secretFile),
         ]
         if json {
-            Terminal.print(bytes: JSONWriter.bytes(of: answer))
+            try Terminal.print(bytes: JSONWriter.bytes(of: answer))
         } else {
-            Terminal.print(keys.publicKey.text)
+            try Terminal.print(keys.publicKey.text)
         }
     }
 }

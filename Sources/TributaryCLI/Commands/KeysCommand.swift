@@ -30,9 +30,9 @@ struct KeysListCommand: AsyncParsableCommand {
             "peers": .array((answer.json.object?["peers"]?.array ?? []).map(Self.peer)),
         ]
         if options.json {
-            Terminal.print(bytes: JSONWriter.bytes(of: .object(keys)))
+            try Terminal.print(bytes: JSONWriter.bytes(of: .object(keys)))
         } else {
-            for line in Self.lines(keys, .output) { Terminal.print(line) }
+            for line in Self.lines(keys, .output) { try Terminal.print(line) }
         }
         await interface.close()
     }
@@ -90,8 +90,8 @@ struct KeysReloadCommand: AsyncParsableCommand {
 
     func run() async throws {
         let interface = try options.open()
-        let answer = try await interface.request("POST", "/v1/reload", nil)
-        interface.show(answer, asJSON: options.json) { answer, _ in
+        let answer = try await interface.change("/v1/reload", nil)
+        try interface.show(answer, asJSON: options.json) { answer, _ in
             let changed = (answer["changed"]?.array ?? []).compactMap(\.string)
             let waiting = (answer["atNextStart"]?.array ?? []).compactMap(\.string)
             return
@@ -111,7 +111,7 @@ struct KeysPublicCommand: AsyncParsableCommand {
     var secretFile: String
 
     func run() async throws {
-        Terminal.print(try CurveKeys.read(secretFile: secretFile).publicKey.text)
+        try Terminal.print(try CurveKeys.read(secretFile: secretFile).publicKey.text)
     }
 }
 
@@ -127,6 +127,6 @@ struct KeysTokenCommand: AsyncParsableCommand {
 
     func run() async throws {
         try HTTPToken.writeNew(to: file)
-        Terminal.print("A new token is in \(file).")
+        try Terminal.print("A new token is in \(file).")
     }
 }

@@ -82,7 +82,7 @@ struct MemberListCommand: AsyncParsableCommand {
     func run() async throws {
         let interface = try options.open()
         let answer = try await interface.get("/v1/members")
-        interface.show(answer, asJSON: options.json, MemberCommand.lines)
+        try interface.show(answer, asJSON: options.json, MemberCommand.lines)
         await interface.close()
     }
 }
@@ -113,7 +113,7 @@ struct MemberJoinCommand: AsyncParsableCommand {
         }
         let keys = try joining.readKeys()
         let interface = try options.open()
-        let answer = try await interface.post(
+        let answer = try await interface.change(
             "/v1/members",
             [
                 "node": .integer(Int64(joining.node.rawValue)),
@@ -121,7 +121,7 @@ struct MemberJoinCommand: AsyncParsableCommand {
                 "exchange": .string("\(mesh.advertiseExchange ?? mesh.exchange)"),
                 "publicKeys": .array(keys.map { [.string($0.publicKey.text)] } ?? []),
             ])
-        interface.show(answer, asJSON: options.json) { answer, terminal in
+        try interface.show(answer, asJSON: options.json) { answer, terminal in
             ["Node \(joining.node) is a member."] + MemberCommand.lines(answer, terminal)
                 + MemberCommand.warning(answer)
                 + MemberCommand.unnamed(
@@ -147,8 +147,8 @@ struct MemberLeaveCommand: AsyncParsableCommand {
         let interface = try options.open()
         let status = try await interface.get("/v1/status")
         let node = JSONRendering.brief(status.json.object?["node"])
-        let answer = try await interface.post("/v1/members/\(node)/departure", [:])
-        interface.show(answer, asJSON: options.json) { answer, terminal in
+        let answer = try await interface.change("/v1/members/\(node)/departure", [:])
+        try interface.show(answer, asJSON: options.json) { answer, terminal in
             ["Node \(node) leaves the cluster."] + MemberCommand.lines(answer, terminal)
         }
         await interface.close()
@@ -182,9 +182,9 @@ struct MemberRetireCommand: AsyncParsableCommand {
 
     func run() async throws {
         let interface = try options.open()
-        let answer = try await interface.post(
+        let answer = try await interface.change(
             "/v1/members/\(number)/departure", ["force": .boolean(force)])
-        interface.show(answer, asJSON: options.json) { answer, terminal in
+        try interface.show(answer, asJSON: options.json) { answer, terminal in
             ["Node \(number) is retired."] + MemberCommand.lines(answer, terminal)
                 + MemberCommand.warning(answer)
         }

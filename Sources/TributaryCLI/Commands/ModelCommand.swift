@@ -18,7 +18,7 @@ struct ModelCommand: AsyncParsableCommand {
             let interface = try source.open()
             let answer = try await interface.get("/v1/model")
             let model = try ManagedObjectModel(json: answer.json)
-            interface.show(answer, asJSON: source.json) { _, terminal in
+            try interface.show(answer, asJSON: source.json) { _, terminal in
                 Self.lines(model, terminal)
             }
             return await interface.close()
@@ -29,9 +29,9 @@ struct ModelCommand: AsyncParsableCommand {
             model = try ManagedObjectModel(json: bytes)
         } catch { throw CommandFailure.usage("\(file) is no model: \(error).") }
         if source.json {
-            Terminal.print(bytes: JSONWriter.bytes(of: model.jsonValue()))
+            try Terminal.print(bytes: JSONWriter.bytes(of: model.jsonValue()))
         } else {
-            for line in Self.lines(model, .output) { Terminal.print(line) }
+            for line in Self.lines(model, .output) { try Terminal.print(line) }
         }
     }
 

@@ -75,7 +75,7 @@ struct OrphansListCommand: AsyncParsableCommand {
         let interface = try source.open()
         let path = RequestPath("orphans").adding("after", after).adding("limit", String(limit))
         let answer = try await interface.get(path.description)
-        interface.show(answer, asJSON: source.json) { OrphansCommand.lines($0, $1) }
+        try interface.show(answer, asJSON: source.json) { OrphansCommand.lines($0, $1) }
         await interface.close()
     }
 }
@@ -99,7 +99,7 @@ struct OrphansShowCommand: AsyncParsableCommand {
     func run() async throws {
         let interface = try source.open()
         let answer = try await interface.get(RequestPath("orphans", transaction).description)
-        interface.show(answer, asJSON: source.json) {
+        try interface.show(answer, asJSON: source.json) {
             OrphansCommand.details($0, $1.style)
         }
         await interface.close()
@@ -122,9 +122,9 @@ struct OrphansDiscardCommand: AsyncParsableCommand {
 
     func run() async throws {
         let interface = try options.open()
-        let answer = try await interface.request(
+        let answer = try await interface.change(
             "DELETE", RequestPath("orphans", transaction).description, nil)
-        interface.show(answer, asJSON: options.json) { _, _ in
+        try interface.show(answer, asJSON: options.json) { _, _ in
             ["\(transaction) is kept no more."]
         }
         await interface.close()

@@ -38,14 +38,14 @@ struct RebuildCommand: AsyncParsableCommand {
         } catch { throw CommandFailure(describing: error) }
         let nodes = peers.map(\.node.description).joined(separator: ", ")
         if json {
-            return Terminal.print(
+            return try Terminal.print(
                 bytes: JSONWriter.bytes(of: [
                     "store": .string(configuration.store), "aside": .string(aside),
                     "node": .integer(Int64(configuration.node.rawValue)),
                     "peers": .array(peers.map { .integer(Int64($0.node.rawValue)) }),
                 ]))
         }
-        Terminal.print(
+        try Terminal.print(
             """
             \(configuration.store) is \(aside) now.
             Start the node: it takes all data from the other members (the configuration names \

@@ -36,7 +36,7 @@ struct SaveCommand: AsyncParsableCommand {
         let isEmpty = body["operations"]?.array?.isEmpty ?? false
         let node = try options.open()
         let answer = try await node.save(.object(body), saveID: saveID)
-        node.show(answer, asJSON: options.json) { answer, terminal in
+        try node.show(answer, asJSON: options.json) { answer, terminal in
             guard let dot = answer["transaction"]?.string else {
                 return [
                     isEmpty

@@ -61,7 +61,7 @@ struct ServeCommand: AsyncParsableCommand {
         var process = NodeProcess(try read())
         if check {
             try process.check()
-            return Terminal.print("\(config) is right.")
+            return try Terminal.print("\(config) is right.")
         }
         process.reread = read
         try await process.run()

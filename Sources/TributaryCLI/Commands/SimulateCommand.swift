@@ -108,16 +108,16 @@ struct SimulateCommand: AsyncParsableCommand {
     private func runOne(_ seed: UInt64, _ options: SimulationOptions) throws {
         let report = Simulator.run(seed: seed, options: options)
         if json {
-            Terminal.print(bytes: Array(try JSONEncoder().encode(report)))
+            try Terminal.print(bytes: Array(try JSONEncoder().encode(report)))
         } else {
-            for line in report.trace { Terminal.print(line) }
+            for line in report.trace { try Terminal.print(line) }
             var summary = SimulationSummary(replayFlags: replayFlags)
             summary.add(report)
             for line in summary.violationLines + summary.figureLines(.output, seconds: nil) {
-                Terminal.print(line)
+                try Terminal.print(line)
             }
-            Terminal.print("fingerprint \(String(report.fingerprint, radix: 16))")
-            Terminal.print(summary.lastLine)
+            try Terminal.print("fingerprint \(String(report.fingerprint, radix: 16))")
+            try Terminal.print(summary.lastLine)
         }
         if !report.violations.isEmpty { throw ExitCode(1) }
     }
@@ -140,17 +140,17 @@ struct SimulateCommand: AsyncParsableCommand {
         let outcome = shrinker.shrink { left in progress.update(records: left, fraction: nil) }
         progress.end()
         guard let outcome else {
-            Terminal.print("Seed \(seed) does not fail: there is nothing to shrink.")
+            try Terminal.print("Seed \(seed) does not fail: there is nothing to shrink.")
             return
         }
-        for line in outcome.report?.trace ?? [] { Terminal.print(line) }
-        for violation in outcome.report?.violations ?? [] { Terminal.print("\(violation)") }
+        for line in outcome.report?.trace ?? [] { try Terminal.print(line) }
+        for violation in outcome.report?.violations ?? [] { try Terminal.print("\(violation)") }
         if outcome.report == nil {
-            Terminal.print("The run's process dies, or does not end.")
+            try Terminal.print("The run's process dies, or does not end.")
         }
-        Terminal.print(
+        try Terminal.print(
             "\(outcome.events.count) events are left after \(outcome.runs) runs; replay with")
-        Terminal.print(
+        try Terminal.print(
             "  tributary simulate --seed \(seed)\(replayFlags) "
                 + "--events \(EventList.text(outcome.events)) --trace")
         throw ExitCode(1)
@@ -167,7 +167,7 @@ struct SimulateCommand: AsyncParsableCommand {
         let start = ContinuousClock.now
         var fingerprints: [UInt64: UInt64] = [:]
         let checked = seeds.first..<min(seeds.first &+ checkReplay, seeds.last + 1)
-        SimulationWorkers(seeds: seeds, count: count, flags: workerFlags).run { result in
+        try SimulationWorkers(seeds: seeds, count: count, flags: workerFlags).run { result in
             if case .report(let report) = result, checked.contains(report.seed) {
                 fingerprints[report.seed] = report.fingerprint
             }
@@ -176,7 +176,7 @@ struct SimulateCommand: AsyncParsableCommand {
             if !json {
                 for line in summary.violationLines.dropFirst(known) {
                     progress.end()
-                    Terminal.print(line)
+                    try Terminal.print(line)
                 }
             }
             progress.update(
@@ -187,12 +187,12 @@ struct SimulateCommand: AsyncParsableCommand {
         progress.end()
         if summary.violationCount == 0, !checked.isEmpty {
             let again = SeedRange(first: checked.lowerBound, last: checked.upperBound - 1)
-            SimulationWorkers(seeds: again, count: count, flags: workerFlags).run { result in
+            try SimulationWorkers(seeds: again, count: count, flags: workerFlags).run { result in
                 guard case .report(let report) = result,
                     fingerprints[report.seed] == report.fingerprint
                 else {
                     summary.addUnlikeRun(seed: result.seed)
-                    Terminal.print(summary.violationLines.joined(separator: "\n"))
+                    try Terminal.print(summary.violationLines.joined(separator: "\n"))
                     return true
                 }
                 return true
@@ -200,16 +200,16 @@ struct SimulateCommand: AsyncParsableCommand {
         }
         let seconds = Double((ContinuousClock.now - start) / .milliseconds(1)) / 1_000
         if json {
-            Terminal.print(bytes: Array(try JSONEncoder().encode(summary.result(seconds))))
+            try Terminal.print(bytes: Array(try JSONEncoder().encode(summary.result(seconds))))
         } else {
-            for line in summary.figureLines(.output, seconds: seconds) { Terminal.print(line) }
+            for line in summary.figureLines(.output, seconds: seconds) { try Terminal.print(line) }
         }
         let missing = requireBeacons ? summary.beacons.missing : []
         if !missing.isEmpty, !json {
-            Terminal.print(
+            try Terminal.print(
                 "never met: " + missing.map(\.rawValue).joined(separator: ", "))
         }
-        if !json { Terminal.print(summary.lastLine) }
+        if !json { try Terminal.print(summary.lastLine) }
         if summary.violationCount > 0 || !missing.isEmpty { throw ExitCode(1) }
     }
 

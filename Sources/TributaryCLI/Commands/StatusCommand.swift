@@ -11,7 +11,7 @@ struct StatusCommand: AsyncParsableCommand {
     func run() async throws {
         let interface = try source.open()
         let answer = try await interface.get("/v1/status")
-        interface.show(answer, asJSON: source.json, Self.lines)
+        try interface.show(answer, asJSON: source.json, Self.lines)
         await interface.close()
     }
 

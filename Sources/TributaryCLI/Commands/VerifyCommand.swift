@@ -40,14 +40,16 @@ struct VerifyCommand: AsyncParsableCommand {
         await interface.close()
         await other?.close()
         if source.json {
-            Terminal.print(bytes: Self.json(verifications, comparison))
+            try Terminal.print(bytes: Self.json(verifications, comparison))
         } else {
             for verification in verifications {
                 for line in verification.lines(isNamed: other != nil, .output) {
-                    Terminal.print(line)
+                    try Terminal.print(line)
                 }
             }
-            for line in comparison.map({ Self.lines($0, .output) }) ?? [] { Terminal.print(line) }
+            for line in comparison.map({ Self.lines($0, .output) }) ?? [] {
+                try Terminal.print(line)
+            }
         }
         if let damaged = verifications.first(where: { !$0.isSound }) {
             throw CommandFailure(

@@ -37,23 +37,35 @@ struct Terminal: Sendable {
     }
 
     /// Writes a line to standard output.
-    static func print(_ text: String) { write(Array((text + "\n").utf8), to: STDOUT_FILENO) }
+    ///
+    /// - Throws: ``CommandFailure`` where not all of it could be written.
+    static func print(_ text: String) throws(CommandFailure) {
+        try print(bytes: Array(text.utf8))
+    }
 
     /// Writes bytes and the end of a line to standard output.
-    static func print(bytes: [UInt8]) { write(bytes + [0x0A], to: STDOUT_FILENO) }
+    ///
+    /// - Throws: ``CommandFailure`` where not all of it could be written.
+    static func print(bytes: [UInt8]) throws(CommandFailure) {
+        if let reason = write(bytes + [0x0A], to: STDOUT_FILENO) {
+            throw CommandFailure(unwrittenOutput: reason)
+        }
+    }
 
-    /// Writes text to standard error as it is.
-    static func complain(_ text: String) { write(Array(text.utf8), to: STDERR_FILENO) }
+    /// Writes text to standard error as it is; there is nobody to tell where that fails.
+    static func complain(_ text: String) { _ = write(Array(text.utf8), to: STDERR_FILENO) }
 
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
+    /// - Returns: the system's number for why not all was written; nil where it was.
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             guard count > 0 else {
                 if count < 0, errno == EINTR { continue }
-                return
+                return count < 0 ? errno : EIO
             }
             rest = rest.dropFirst(count)
         }
+        return nil
     }
 }

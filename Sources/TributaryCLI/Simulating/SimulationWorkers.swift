@@ -49,7 +49,7 @@ struct SimulationWorkers {
 
     /// Runs all seeds; `body` is called once a seed, on this thread, in no certain order, and gives
     /// false to stop.
-    func run(_ body: (Result) -> Bool) {
+    func run(_ body: (Result) throws -> Bool) rethrows {
         let results = ResultQueue()
         let lanes = min(UInt64(count), seeds.last - seeds.first + 1)
         for lane in 0..<lanes {
@@ -63,7 +63,15 @@ struct SimulationWorkers {
         var open = lanes
         while open > 0 {
             switch results.take() {
-            case .result(let result): if !results.isStopped, !body(result) { results.stop() }
+            case .result(let result):
+                do {
+                    if !results.isStopped, try !body(result) { results.stop() }
+                } catch {
+                    results.stop()
+                    // No worker is left behind.
+                    while open > 0 { if case .laneEnded = results.take() { open -= 1 } }
+                    throw error
+                }
             case .laneEnded: open -= 1
             }
         }

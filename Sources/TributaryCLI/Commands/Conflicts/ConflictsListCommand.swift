@@ -46,7 +46,7 @@ struct ConflictsListCommand: AsyncParsableCommand {
             .adding("object", object).adding("kind", kind).adding("violation", violation)
             .adding("open", open.map { "\($0)" }).adding("limit", String(limit))
         let answer = try await interface.get(path.description)
-        interface.show(answer, asJSON: source.json) { answer, terminal in
+        try interface.show(answer, asJSON: source.json) { answer, terminal in
             let conflicts = (answer["conflicts"]?.array ?? []).compactMap(\.object)
             if conflicts.isEmpty, terminal.isInteractive { return ["No conflicts."] }
             return Self.table(conflicts).lines(terminal)

@@ -81,8 +81,8 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
         let node = try options.open()
         for id in ids {
             let path = RequestPath("conflicts", id, "resolution").description
-            let answer = try await node.post(path, .object(body))
-            node.show(answer, asJSON: options.json) { answer, terminal in
+            let answer = try await node.change(path, .object(body))
+            try node.show(answer, asJSON: options.json) { answer, terminal in
                 let dot = answer["transaction"]?.string ?? "nothing"
                 return ["\(id): resolved by \(terminal.style.paint(dot, .green))."]
             }
@@ -112,8 +112,8 @@ struct ConflictsUndoCommand: AsyncParsableCommand {
         if let sides = seen.sides { body["sides"] = sides }
         let node = try options.open()
         let path = RequestPath("conflicts", id, "undo").description
-        let answer = try await node.post(path, .object(body))
-        node.show(answer, asJSON: options.json) { answer, terminal in
+        let answer = try await node.change(path, .object(body))
+        try node.show(answer, asJSON: options.json) { answer, terminal in
             let dot = answer["transaction"]?.string ?? "nothing"
             return ["\(id): undone by \(terminal.style.paint(dot, .green))."]
         }

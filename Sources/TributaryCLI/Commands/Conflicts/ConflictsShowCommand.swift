@@ -15,7 +15,7 @@ struct ConflictsShowCommand: AsyncParsableCommand {
     func run() async throws {
         let interface = try source.open()
         let answer = try await interface.get(RequestPath("conflicts", id).description)
-        interface.show(answer, asJSON: source.json) { answer, terminal in
+        try interface.show(answer, asJSON: source.json) { answer, terminal in
             ThreeWay(.object(answer), style: terminal.style).lines()
         }
         await interface.close()

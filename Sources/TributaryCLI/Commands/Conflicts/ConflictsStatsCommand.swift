@@ -28,7 +28,7 @@ struct ConflictsStatsCommand: AsyncParsableCommand {
         let journal = try await interface.get(path.description).json.object
         counts["objects"] = .array(
             Self.busiest((journal?["conflicts"]?.array ?? []).compactMap(\.object)))
-        interface.show(InterfaceAnswer(.object(counts)), asJSON: source.json) {
+        try interface.show(InterfaceAnswer(.object(counts)), asJSON: source.json) {
             Self.lines($0, $1)
         }
         await interface.close()

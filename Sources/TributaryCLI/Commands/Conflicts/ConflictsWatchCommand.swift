@@ -37,14 +37,14 @@ struct ConflictsWatchCommand: AsyncParsableCommand {
             for found in open.reversed() {
                 after[found.id] = found.conflict
                 if before[found.id] == nil {
-                    show("new", found.conflict)
+                    try show("new", found.conflict)
                     printed += 1
                     if printed == count { return false }
                 }
             }
             for (id, conflict) in before.sorted(by: { $0.key < $1.key }) where after[id] == nil {
                 let last = try await Self.closed(id, conflict, node)
-                show("closed", last)
+                try show("closed", last)
                 printed += 1
                 if printed == count { return false }
             }
@@ -54,10 +54,10 @@ struct ConflictsWatchCommand: AsyncParsableCommand {
         await node.close()
     }
 
-    private func show(_ event: String, _ conflict: JSONObject) {
+    private func show(_ event: String, _ conflict: JSONObject) throws {
         if options.json {
             let line: JSONValue = ["event": .string(event), "conflict": .object(conflict)]
-            return Terminal.print(bytes: JSONWriter.bytes(of: line))
+            return try Terminal.print(bytes: JSONWriter.bytes(of: line))
         }
         let terminal = Terminal.output
         let id = DisplayText.line(conflict["id"]?.string ?? "")
@@ -70,7 +70,7 @@ struct ConflictsWatchCommand: AsyncParsableCommand {
         let text = DisplayText.line(values.joined(separator: " | "))
         let label = terminal.style.paint(event, event == "new" ? .red : .green)
         let line = "\(conflict["kind"]?.string ?? "") \(conflict["state"]?.string ?? "")"
-        Terminal.print("\(label)\t\(id)\t\(line)\t\(text)")
+        try Terminal.print("\(label)\t\(id)\t\(line)\t\(text)")
     }
 
     private static func open(
