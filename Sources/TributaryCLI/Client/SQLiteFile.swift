@@ -25,10 +25,7 @@ final class SQLiteFile {
     ///
     /// - Throws: ``CommandFailure`` with `usage` for what is no such statement.
     func rows(_ sql: String, limit: Int) throws -> (columns: [String], rows: [[JSONValue]]) {
-        var statement: OpaquePointer?
-        guard sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK else {
-            throw CommandFailure.usage("That is no SQL this store understands: \(message).")
-        }
+        let statement = try prepareOne(sql)
         defer { sqlite3_finalize(statement) }
         guard sqlite3_stmt_readonly(statement) != 0 else {
             throw CommandFailure.usage("A store's file is only read; change objects with save.")
@@ -48,6 +45,34 @@ final class SQLiteFile {
             }
         }
         return (columns, rows)
+    }
+
+    /// The only statement of a text.
+    ///
+    /// - Throws: ``CommandFailure`` with `usage` where there is none, or another.
+    private func prepareOne(_ sql: String) throws -> OpaquePointer {
+        var found: OpaquePointer?
+        try sql.withCString { text in
+            var rest: UnsafePointer<CChar>? = text
+            while let next = rest, next.pointee != 0 {
+                var statement: OpaquePointer?
+                guard sqlite3_prepare_v2(connection, next, -1, &statement, &rest) == SQLITE_OK
+                else {
+                    sqlite3_finalize(found)
+                    throw CommandFailure.usage("That is no SQL this store understands: \(message).")
+                }
+                // White space and comments are none.
+                guard let statement else { continue }
+                guard found == nil else {
+                    sqlite3_finalize(statement)
+                    sqlite3_finalize(found)
+                    throw CommandFailure.usage("Those are several statements; give one.")
+                }
+                found = statement
+            }
+        }
+        guard let found else { throw CommandFailure.usage("There is no SQL statement.") }
+        return found
     }
 
     private var message: String { String(cString: sqlite3_errmsg(connection)) }

@@ -29,12 +29,22 @@ struct RestoreCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try NodeConfiguration.read(
             file: config, environment: ProcessInfo.processInfo.environment)
+        // Before it is tried, for the coordinator knows nothing of flags.
+        let store = configuration.store
+        guard replace || !FileManager.default.fileExists(atPath: store) else {
+            throw CommandFailure(
+                .refused,
+                "\(store) is there already. With --replace the backup takes its place, and it is kept "
+                    + "as \(store)-before-restore.")
+        }
         do {
             let restored = try PersistentStoreCoordinator.restore(
                 backup, to: configuration.store, cluster: configuration.cluster,
                 node: configuration.node, isReplacing: replace)
-            if json { return Terminal.print(bytes: JSONWriter.bytes(of: .object(restored.json))) }
-            Terminal.print(
+            if json {
+                return try Terminal.print(bytes: JSONWriter.bytes(of: .object(restored.json)))
+            }
+            try Terminal.print(
                 "\(restored.path) holds generation \(restored.generation) of node \(restored.node). "
                     + "Start the node: it takes saves again once it has caught up.")
         } catch { throw CommandFailure(describing: error) }

@@ -31,6 +31,10 @@ struct SQLCommand: AsyncParsableCommand {
     @Flag(help: "Print {\"columns\": [...], \"rows\": [[...]]}.")
     var json = false
 
+    func validate() throws {
+        if limit < 1 { throw ValidationError("--limit is at least 1.") }
+    }
+
     func run() async throws {
         // Opened by the coordinator first: it says clearly what is no store.
         try await StoreInterface(path: store).close()
@@ -46,11 +50,11 @@ struct SQLCommand: AsyncParsableCommand {
                 "columns": .array(columns.map { .string($0) }),
                 "rows": .array(rows.map { .array($0) }),
             ]
-            return Terminal.print(bytes: JSONWriter.bytes(of: answer))
+            return try Terminal.print(bytes: JSONWriter.bytes(of: answer))
         }
         guard !columns.isEmpty else { return }
         var table = Table(columns.map { Table.Column($0) })
         for row in rows { table.add(row.map { Table.Cell(JSONRendering.brief($0)) }) }
-        for line in table.lines(.output) { Terminal.print(line) }
+        for line in table.lines(.output) { try Terminal.print(line) }
     }
 }
