@@ -11,40 +11,63 @@ struct DemoCommand: AsyncParsableCommand {
             under a minute and leaves nothing running.
             """)
 
-    @Option(help: "The folder to work in; a temporary one by default.")
+    @Option(
+        help: "The folder to work in, a new or an empty one; a temporary one by default.",
+        completion: .directory)
     var directory: String?
 
     @Flag(help: "Keep the folder with the three stores, to look at them afterwards.")
     var keep = false
 
     func run() async throws {
-        let folder = URL(
-            fileURLWithPath: directory
-                ?? NSTemporaryDirectory()
-                + "tributary-demo-\(ProcessInfo.processInfo.processIdentifier)")
         let begin = ContinuousClock().now
-        let cluster = try DemoCluster(folder: folder)
-        let story = DemoStory(
-            cluster: cluster, data: try DemoData(folder: folder),
-            isColoured: isatty(STDOUT_FILENO) == 1
-                && ProcessInfo.processInfo.environment["NO_COLOR"] == nil)
+        // Before anything is made that is to be put away.
+        EndingSignals.trap()
+        let folder = try DemoFolder(
+            URL(
+                fileURLWithPath: directory
+                    ?? NSTemporaryDirectory()
+                    + "tributary-demo-\(ProcessInfo.processInfo.processIdentifier)"))
         var failure: (any Error)?
+        do {
+            try await EndingSignals.cancelling { try await Self.tell(in: folder) }
+        } catch { failure = error }
+        // A failure of the demo itself is worth a look at what there is; where it was ended, or
+        // nobody reads what it says, nobody looks.
+        let isKept = keep || failure is DemoError
+        if !isKept { folder.remove() }
+        switch failure {
+        case nil:
+            if isKept { try Terminal.print(Self.advice(folder)) }
+            let elapsed = (ContinuousClock().now - begin).components.seconds
+            try Terminal.print("\nDone in \(elapsed) s; all three nodes are stopped.")
+        case let received as EndingSignals.Received: throw ExitCode(128 + received.signal)
+        case let failure as CommandFailure: throw failure
+        case let failure?:
+            Terminal.complain("The demo failed: \(failure)\n")
+            if isKept { Terminal.complain(Self.advice(folder) + "\n") }
+            throw ExitCode(1)
+        }
+    }
+
+    /// Starts the nodes, tells the story and stops the nodes, whatever happens.
+    private static func tell(in folder: DemoFolder) async throws {
+        let cluster = try DemoCluster(folder: folder.url)
+        let story = DemoStory(
+            cluster: cluster, data: try DemoData(folder: folder.url),
+            isColoured: Terminal.output.style.isEnabled)
+        let result: Result<Void, any Error>
         do {
             try await cluster.start()
             try await story.tell()
-        } catch { failure = error }
+            result = .success(())
+        } catch { result = .failure(error) }
         await cluster.stop()
-        if keep || failure != nil {
-            print("\nThe stores and logs are in \(folder.path).")
-            print("Look into one: tributary conflicts list --store \(folder.path)/n1.sqlite")
-        } else {
-            try? FileManager.default.removeItem(at: folder)
-        }
-        if let failure {
-            FileHandle.standardError.write(Data("The demo failed: \(failure)\n".utf8))
-            throw ExitCode(1)
-        }
-        let elapsed = (ContinuousClock().now - begin).components.seconds
-        print("\nDone in \(elapsed) s; all three nodes are stopped.")
+        try result.get()
+    }
+
+    private static func advice(_ folder: DemoFolder) -> String {
+        "\nThe stores and logs are in \(folder.url.path).\n"
+            + "Look into one: tributary conflicts list --store \(folder.url.path)/n1.sqlite"
     }
 }

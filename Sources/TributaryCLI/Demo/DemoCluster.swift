@@ -24,7 +24,6 @@ final class DemoCluster {
     init(folder: URL) throws {
         self.folder = folder
         program = DemoProgram()
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         try Data(DemoModel.json.utf8).write(to: folder.appendingPathComponent("model.json"))
     }
 
@@ -69,6 +68,7 @@ final class DemoCluster {
         let process = Process()
         process.executableURL = program.url
         process.arguments = ["serve", "--config", configuration.path]
+        process.environment = DemoProgram.environment
         let log = folder.appendingPathComponent("n\(number).log")
         try Data().write(to: log)
         let handle = try FileHandle(forWritingTo: log)
@@ -101,18 +101,25 @@ final class DemoCluster {
     /// Mends every link.
     func heal() async { for link in links { await link.heal() } }
 
-    /// Ends the nodes and the links, gently first.
+    /// Ends the nodes and the links, gently first; also where the task is cancelled.
     func stop() async {
         for node in nodes { await node.client.close() }
         for process in processes where process.isRunning { process.terminate() }
         for process in processes {
-            for _ in 0..<100 where process.isRunning {
-                try? await Task.sleep(for: .milliseconds(50))
-            }
+            for _ in 0..<100 where process.isRunning { await Self.pause() }
             if process.isRunning { kill(process.processIdentifier, SIGKILL) }
         }
         for link in links { await link.shutdown() }
         links = []
+    }
+
+    /// Lets 50 milliseconds pass, which a cancelled task's sleep does not.
+    private static func pause() async {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(50)) {
+                continuation.resume()
+            }
+        }
     }
 }
 
@@ -120,27 +127,38 @@ final class DemoCluster {
 struct DemoProgram: Sendable {
     let url = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
 
-    /// Runs this program with other arguments and waits for it.
+    /// What programs of the demo are started with: the demo says itself where its nodes listen, and
+    /// whom to ask.
+    static var environment: [String: String] {
+        ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("TRIBUTARY_") }
+    }
+
+    /// Runs this program with other arguments and waits for it; it is ended with the task.
     func run(_ arguments: [String]) async throws -> (status: Int32, output: String) {
         let process = Process()
         process.executableURL = url
         process.arguments = arguments
+        process.environment = Self.environment
         let output = Pipe()
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         process.standardInput = FileHandle.nullDevice
-        return try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                do {
-                    try process.run()
-                    let data = output.fileHandleForReading.readDataToEndOfFile()
-                    process.waitUntilExit()
-                    continuation.resume(
-                        returning: (
-                            process.terminationStatus, String(decoding: data, as: UTF8.self)
-                        ))
-                } catch { continuation.resume(throwing: error) }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                DispatchQueue.global().async {
+                    do {
+                        try process.run()
+                        let data = output.fileHandleForReading.readDataToEndOfFile()
+                        process.waitUntilExit()
+                        continuation.resume(
+                            returning: (
+                                process.terminationStatus, String(decoding: data, as: UTF8.self)
+                            ))
+                    } catch { continuation.resume(throwing: error) }
+                }
             }
+        } onCancel: {
+            if process.isRunning { process.terminate() }
         }
     }
 }

@@ -13,13 +13,11 @@ struct DemoStory {
 
     // MARK: Telling
 
-    private func say(_ text: String = "") {
-        FileHandle.standardOutput.write(Data((text + "\n").utf8))
-    }
+    private func say(_ text: String = "") throws { try Terminal.print(text) }
 
-    private func title(_ text: String) {
-        say()
-        say(isColoured ? "\u{1B}[1;36m\(text)\u{1B}[0m" : text)
+    private func title(_ text: String) throws {
+        try say()
+        try say(isColoured ? "\u{1B}[1;36m\(text)\u{1B}[0m" : text)
     }
 
     private func seconds(_ duration: Duration) -> String {
@@ -31,30 +29,30 @@ struct DemoStory {
     // MARK: The story
 
     func tell() async throws {
-        title("1. Three nodes import the same machine's package database, each a third of it")
-        say("   \(data.description)")
+        try title("1. Three nodes import the same machine's package database, each a third of it")
+        try say("   \(data.description)")
         let saves = try await importPackages()
 
-        title("2. A reader pins a generation on each node; then the mesh is cut")
+        try title("2. A reader pins a generation on each node; then the mesh is cut")
         let pins = try await pinGenerations()
         await cluster.cut()
-        say("   Every link is down. All three go on writing, over each other:")
+        try say("   Every link is down. All three go on writing, over each other:")
 
         let written = try await writeApart()
         try await showPins(pins, "   while apart")
 
-        title("3. The links come back")
+        try title("3. The links come back")
         let elapsed = try await healAndWait()
-        say("   Converged in \(seconds(elapsed)): three equal vectors, three equal digests.")
-        say("   \(written) saves were made apart; none had to wait for another node.")
+        try say("   Converged in \(seconds(elapsed)): three equal vectors, three equal digests.")
+        try say("   \(written) saves were made apart; none had to wait for another node.")
 
-        title("4. What came up, and why each side won")
+        try title("4. What came up, and why each side won")
         try await explainConflicts()
 
-        title("5. One conflict that no policy decides, three-way, and its resolution")
+        try title("5. One conflict that no policy decides, three-way, and its resolution")
         try await resolveOne()
 
-        title("6. The pinned readers, and the proof")
+        try title("6. The pinned readers, and the proof")
         try await showPins(pins, "   after all of this")
         try await showProof(saves: saves + written)
     }
@@ -96,12 +94,12 @@ struct DemoStory {
         for entity in ["Package", "Maintainer", "Section"] {
             var counts: [String] = []
             for node in cluster.nodes { counts.append(String(try await node.count(entity))) }
-            say(
+            try say(
                 "   \(entity.padding(toLength: 11, withPad: " ", startingAt: 0))"
                     + counts.joined(separator: " / ") + "   on node 1 / 2 / 3")
         }
         let saves = try await transactionCount()
-        say(
+        try say(
             "   \(saves) saves in \(seconds(clock.now - begin)); all three nodes were equal "
                 + "\(seconds(elapsed)) after the last.")
         return saves
@@ -155,7 +153,7 @@ struct DemoStory {
                 "POST", "/v1/generations", .object(["leaseSeconds": .integer(300)]))
             let token = answer.text("token")
             let packages = try await node.count("Package", generation: token)
-            say(
+            try say(
                 "   Node \(node.number) pins generation \(answer["generation"]?.integer ?? 0): "
                     + "\(packages) packages.")
             pins.append(Pin(node: node, token: token, packages: packages))
@@ -173,7 +171,7 @@ struct DemoStory {
             }
             texts.append("node \(pin.node.number) still \(pinned), newest \(now)")
         }
-        say("\(when) the pinned readers count packages: " + texts.joined(separator: "; ") + ".")
+        try say("\(when) the pinned readers count packages: " + texts.joined(separator: "; ") + ".")
     }
 
     // MARK: Writing apart
@@ -191,11 +189,13 @@ struct DemoStory {
             }
             return try await group.reduce(0, +)
         }
-        say("   Package (store-trumps):     20 summaries, each rewritten on all three nodes;")
-        say("                               5 packages deleted on node 3 while 1 and 2 edit them")
-        say("   Section (object-trumps):    \(sections.count) notes, each rewritten on all three")
-        say("   Maintainer (error):         \(maintainers.count) phone numbers, each on two nodes")
-        say("   and 10 new packages on each node. \(total) saves in all.")
+        for line in [
+            "   Package (store-trumps):     20 summaries, each rewritten on all three nodes;",
+            "                               5 packages deleted on node 3 while 1 and 2 edit them",
+            "   Section (object-trumps):    \(sections.count) notes, each rewritten on all three",
+            "   Maintainer (error):         \(maintainers.count) phone numbers, each on two nodes",
+            "   and 10 new packages on each node. \(total) saves in all.",
+        ] { try say(line) }
         return total
     }
 
@@ -295,13 +295,13 @@ struct DemoStory {
         for (_, members) in groups.sorted(by: { $0.key < $1.key }) {
             guard let sample = members.first else { continue }
             let policy = sample.text("policy")
-            say(
+            try say(
                 "   \(members.count) \(sample.text("state")) \(sample.text("kind")) "
                     + "conflict\(members.count == 1 ? "" : "s") of \(sample.text("entity")) "
                     + "(\(policy))")
-            say("      \(sample["reason"]?.object?.text("text") ?? "")")
+            try say("      \(sample["reason"]?.object?.text("text") ?? "")")
             for side in (sample["sides"]?.array ?? []).compactMap(\.object) {
-                say("      " + describe(side))
+                try say("      " + describe(side))
             }
         }
     }
@@ -326,7 +326,7 @@ struct DemoStory {
         }
         let shown = try await cluster.program.run(["conflicts", "show", id, "--node", node.url])
         for line in shown.output.split(separator: "\n", omittingEmptySubsequences: false) {
-            say("   \(line)")
+            try say("   \(line)")
         }
         let conflict = try await node.ask("GET", "/v1/conflicts/\(id)")
         let sides = (conflict["sides"]?.array ?? []).compactMap(\.object)
@@ -334,7 +334,7 @@ struct DemoStory {
             throw DemoError("The conflict \(id) has no sides.")
         }
         let seen = sides.map { $0.text("dot") }.joined(separator: ",")
-        say("   $ tributary conflicts resolve \(id) --side \(chosen) --seen \(seen)")
+        try say("   $ tributary conflicts resolve \(id) --side \(chosen) --seen \(seen)")
         let (status, output) = try await cluster.program.run([
             "conflicts", "resolve", id, "--side", chosen, "--seen", seen, "--node", node.url,
         ])
@@ -345,7 +345,7 @@ struct DemoStory {
             left.append(
                 String(try await node.conflicts("state=unresolved&limit=1000").count))
         }
-        say(
+        try say(
             "   Resolved on node 3, an ordinary save. Unresolved conflicts left on node 1 / 2 / 3: "
                 + left.joined(separator: " / ") + " (were \(unresolved.count)).")
     }
@@ -358,11 +358,11 @@ struct DemoStory {
             let report = try await node.ask("POST", "/v1/verify")
             let digest = status.text("digest")
             let isOK = report["ok"]?.boolean ?? false
-            say(
+            try say(
                 "   Node \(node.number): digest \(digest), recomputed from its rows: "
                     + (isOK ? "equal" : "DIFFERENT"))
             guard isOK else { throw DemoError("Node \(node.number) does not verify.") }
         }
-        say("   \(try await transactionCount()) saves in all, every one of them on every node.")
+        try say("   \(try await transactionCount()) saves in all, every one of them on every node.")
     }
 }
