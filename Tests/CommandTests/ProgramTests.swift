@@ -238,7 +238,7 @@ struct ProgramTests {
         #expect(try await sql("SELECT 1 AS a; -- all").output == "a\n1\n")
         let two = try await sql("SELECT 1; SELECT 2")
         #expect(two.exitCode == 2 && two.errors.contains("several statements"))
-        for text in ["", " ", "-- nothing"] {
+        for text in ["", " ", "/* nothing */"] {
             let none = try await sql(text)
             #expect(none.exitCode == 2 && none.errors.contains("no SQL statement"))
         }

@@ -27,8 +27,9 @@ extension PersistentStoreCoordinator {
         do {
             backup = try BackupFile(path: made, files: files).write(from: pool)
         } catch let error as CoordinatorError {
-            // Whoever asked does not know the name in between.
-            throw CoordinatorError(error.code, error.message.replacing(made, with: path))
+            // Whoever asked does not know the names in between.
+            let message = error.message.replacing(made + "-unfinished", with: path)
+            throw CoordinatorError(error.code, message.replacing(made, with: path))
         }
         backup.path = path
         do {

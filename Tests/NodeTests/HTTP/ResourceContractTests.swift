@@ -67,10 +67,6 @@ struct ResourceContractTests {
             for path in ["/v1/members/x/departure", "/v1/members/0/departure"] {
                 #expect(try await node.ask("POST", path, "{}").status == 400)
             }
-            for body in [#"{"force": false}"#, #"{"force": true}"#] {
-                let answer = try await node.ask("POST", "/v1/members/1/departure", body)
-                #expect(answer.status == 400 && answer.text.contains("does not retire itself"))
-            }
             // This one has no mesh, so nobody could be told.
             let join = try await node.ask(
                 "POST", "/v1/members",
