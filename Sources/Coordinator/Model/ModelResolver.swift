@@ -123,16 +123,7 @@ struct ModelResolver {
             let place = "\(description.name).\(relationship.name)"
             let storage = try storage(of: relationship, owner: owner, place: place)
             storages.append((relationship, storage))
-            guard case .column = storage else {
-                guard relationship.mergePolicy == nil else {
-                    throw ModelError(
-                        place,
-                        "only what the object itself keeps can have a merge policy of its own: "
-                            + "attributes and to-ones, and of two to-ones that are each other's "
-                            + "inverse the one that comes first by entity and name")
-                }
-                continue
-            }
+            guard case .column = storage else { continue }
             overrides[relationship.name] = relationship.mergePolicy
             properties.append(
                 ManagedObjectModel.Property(

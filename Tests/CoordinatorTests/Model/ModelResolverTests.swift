@@ -102,37 +102,6 @@ import Testing
         }
     }
 
-    @Test("A merge policy that nothing would follow is refused")
-    func unkeptPolicy() {
-        func pair(_ isToMany: Bool, policy: MergePolicy?) -> [EntityDescription] {
-            [
-                EntityDescription(
-                    "A",
-                    relationships: [RelationshipDescription("b", to: "B", inverse: "a")]),
-                EntityDescription(
-                    "B",
-                    relationships: [
-                        RelationshipDescription(
-                            "a", to: "A", inverse: "b", isToMany: isToMany, mergePolicy: policy)
-                    ]),
-            ]
-        }
-        func links(_ policy: MergePolicy?) -> EntityDescription {
-            EntityDescription(
-                "L",
-                relationships: [
-                    RelationshipDescription("all", to: "L", isToMany: true, mergePolicy: policy)
-                ])
-        }
-        for isToMany in [true, false] {
-            let (plain, own) = (pair(isToMany, policy: nil), pair(isToMany, policy: .error))
-            #expect(refusal(plain[0], plain[1]) == nil)
-            #expect(refusal(own[0], own[1])?.place == "B.a")
-        }
-        #expect(refusal(links(nil)) == nil)
-        #expect(refusal(links(.error))?.place == "L.all")
-    }
-
     @Test("Heirs' relationships of one name are relationships of their own")
     func oneNameOfTwoHeirs() throws {
         let heirs = ["C", "D"].map { name in
