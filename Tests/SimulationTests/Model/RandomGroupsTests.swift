@@ -189,9 +189,9 @@ import Testing
             let open = try node.journal(isOpen: true)
             guard !open.isEmpty else { return }
             let conflict = open[random.below(open.count)]
-            let dots = conflict.sides.compactMap(\.dot)
+            let sides = conflict.sides.filter { $0.dot != nil }
             let choice = random.below(5)
-            let dot = dots.isEmpty ? nil : dots[random.below(dots.count)]
+            let side = sides.isEmpty ? nil : sides[random.below(sides.count)]
             let other = conflict.sides.last?.object
             try attempt {
                 switch choice {
@@ -204,8 +204,12 @@ import Testing
                             conflict.id, .change([try #require(other): ["b": .string("new")]]))
                         as SaveResult
                 default:
-                    guard let dot else { return }
-                    _ = try node.coordinator.resolve(conflict.id, .side(dot)) as SaveResult
+                    guard let side, let dot = side.dot else { return }
+                    // One transaction may have written several sides.
+                    let chosen = side.object.map { ConflictResolution.sideOf($0, dot) }
+                    _ =
+                        try node.coordinator.resolve(conflict.id, chosen ?? .side(dot))
+                        as SaveResult
                 }
             }
         }
