@@ -331,9 +331,10 @@ final class StagedChanges: StagedWrites {
             resolved += try shapeTable.shapes[resolved.count...].map(engine.resolve)
             part.changes.append(change)
             part.encoded.write(change)
+            let constrained = planned.table.constrained
             try stage(
                 change, of: shapeTable.shapes, engine.state.versionVector, &part, at: place, engine,
-                loaded)
+                loaded, changesKeys: planned.values.contains { constrained.contains($0.position) })
         }
     }
 
@@ -356,17 +357,20 @@ final class StagedChanges: StagedWrites {
     }
 
     /// Writes what a change leaves of its row; or keeps it for later.
+    ///
+    /// - Parameter changesKeys: whether a save asks for other unique keys.
     private func stage(
         _ change: Change, of shapes: [ChangeShape], _ seen: VersionVector, _ part: inout Part,
-        at place: Int, _ engine: StoreEngine, _ known: LoadedRow? = nil
+        at place: Int, _ engine: StoreEngine, _ known: LoadedRow? = nil, changesKeys: Bool = false
     ) throws {
         for case .reference(let target) in change.values {
             leading[target, default: []].insert(place)
         }
         guard let (old, new) = try successor(change, of: shapes, seen, at: place, engine, known)
         else {
-            // What the delete rules of a save's deletes say hangs on what refers to their rows.
-            if change.kind == .delete, !isForeign { throw NotStageable() }
+            // What the delete rules of a save's deletes say hangs on what refers to their rows, and a save's
+            // answer tells of all groups that it forms.
+            if changesKeys || (change.kind == .delete && !isForeign) { throw NotStageable() }
             // No save inserts a row and changes it as well.
             if case .rows(let table, _) = resolved[change.shape],
                 try engine.hasHidden(change.row, root: table.entity.root)

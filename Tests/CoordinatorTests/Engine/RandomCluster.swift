@@ -76,7 +76,7 @@ struct RandomCluster {
 
     private static let refusals: [CoordinatorError.Code] = [
         .mergeConflict, .unresolvedConflict, .deleteDenied, .objectNotFound, .validationFailed,
-        .malformed, .conflictNotFound, .sidesChanged,
+        .malformed, .conflictNotFound, .cannotBeUndone, .sidesChanged, .sideAmbiguous,
     ]
 
     private func attempt(_ body: () throws -> Void) throws {

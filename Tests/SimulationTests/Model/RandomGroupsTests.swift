@@ -90,7 +90,7 @@ import Testing
 
         private static let refusals: [CoordinatorError.Code] = [
             .mergeConflict, .unresolvedConflict, .constraintConflict, .objectNotFound,
-            .validationFailed, .malformed, .conflictNotFound, .sidesChanged,
+            .validationFailed, .malformed, .conflictNotFound, .cannotBeUndone, .sidesChanged,
         ]
 
         private func attempt(_ body: () throws -> Void) throws {
