@@ -71,11 +71,10 @@ struct NodeProcessTests {
         error = await Self.failure(of: configuration)
         #expect(error?.code == .configurationInvalid)
         let folder = configuration.model
-        #expect(error?.message == "store: the folder \(folder) cannot be made: File exists")
+        #expect(error?.message == "store: \(folder)/ is no folder")
         configuration.store = folder + "/data/n1.sqlite"
         error = await Self.failure(of: configuration)
-        #expect(
-            error?.message == "store: the folder \(folder)/data cannot be made: Not a directory")
+        #expect(error?.message == "store: \(folder)/data/ is no folder")
     }
 
     private static func failure(of configuration: NodeConfiguration) async -> NodeError? {
