@@ -281,6 +281,8 @@ final class StagedTransaction {
         _ key: UniqueKey, of constraint: UniqueConstraint, shownBy rows: [RowID],
         _ engine: StoreEngine
     ) throws {
+        // What is being put in place or taken back has no tables any more, one after the other.
+        guard phase == .writing else { return }
         for part in writes {
             try part.noteSought(key, of: constraint, shownBy: rows, engine)
         }
