@@ -281,7 +281,8 @@ final class StagedTransaction {
         _ key: UniqueKey, of constraint: UniqueConstraint, shownBy rows: [RowID],
         _ engine: StoreEngine
     ) throws {
-        // What is being put in place or taken back has no tables any more, one after the other.
+        // What is put in place or taken back loses its tables one after the other, and nothing
+        // hangs on who has its keys any more.
         guard phase == .writing else { return }
         for part in writes {
             try part.noteSought(key, of: constraint, shownBy: rows, engine)

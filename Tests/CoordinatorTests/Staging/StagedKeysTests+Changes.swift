@@ -167,6 +167,35 @@ extension StagedKeysTests {
     }
 
     @Test(
+        "Keys are looked for while what is given up is taken back, a table after the other",
+        arguments: [14, 18, 22])
+    func soughtWhileTakenBack(parts: Int) throws {
+        let ids = try filled("Product")
+        try node.reopenStaging(atOnce: 12, worksAlone: false)
+        let coordinator = node.coordinator
+        // The successors go first, and then the inserts.
+        var changes = try renaming(node, ids)
+        changes.operations += try insertions(node, from: 101).operations
+        let request = changes
+        let code = try node.code {
+            _ = try BetweenParts.run(coordinator, parts: parts) {
+                try coordinator.save(request)
+            } meanwhile: {
+                for number in 1_004...1_044 {
+                    // The first is one of the new keys.
+                    let key = number == 1_004 ? "key 1004" : "another \(number)"
+                    _ = try node.insert("Product", ["code": .string(key)])
+                }
+            }
+        }
+        #expect(code == .constraintConflict)
+        #expect(coordinator.stagedTransactions == 0)
+        #expect(try objects(node) == Self.count + 41)
+        try node.expectNothingStaged()
+        try checkEqual()
+    }
+
+    @Test(
         "Another node's changes, and others' objects of the old and the new keys come between",
         arguments: [("Product", false), ("Product", true), ("Sheet", false), ("Crate", true)],
         changeMoments)

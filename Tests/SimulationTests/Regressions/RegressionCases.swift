@@ -751,5 +751,12 @@ extension RegressionCase {
                 null as said by somebody and the other did not. Now nobody does: of an insertion \
                 written without unique keys what is not null counts as assigned.
                 """),
+        RegressionCase(
+            seed: 870_010_699, plans: .changedKeys,
+            lesson: """
+                Law 0. A large change of unique keys was given up; while its inserts were still to be \
+                taken back, and its successors' tables gone, a save looked for a key in these, and the \
+                node stopped. StagedKeysTests.soughtWhileTakenBack.
+                """),
     ]
 }
