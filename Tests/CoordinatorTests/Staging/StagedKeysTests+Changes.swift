@@ -168,10 +168,10 @@ extension StagedKeysTests {
 
     @Test(
         "Keys are looked for while what is given up is taken back, a table after the other",
-        arguments: [14, 18, 22])
+        arguments: [20, 30, 40, 50, 60])
     func soughtWhileTakenBack(parts: Int) throws {
         let ids = try filled("Product")
-        try node.reopenStaging(atOnce: 12, worksAlone: false)
+        try node.reopenStaging(atOnce: 4, worksAlone: false)
         let coordinator = node.coordinator
         // The successors go first, and then the inserts.
         var changes = try renaming(node, ids)
