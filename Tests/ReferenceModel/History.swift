@@ -4,7 +4,7 @@ import Merge
 struct History {
     private(set) var rows: [RowID: [ReferenceWrite]] = [:]
     private(set) var links: [ReferenceLink.Key: [ReferenceWrite]] = [:]
-    /// As what each row was inserted.
+    /// As what each row was inserted, or came to be by an undo.
     private(set) var entities: [RowID: String] = [:]
 
     init(_ transactions: [Transaction], at vector: VersionVector?) {
@@ -29,7 +29,10 @@ struct History {
             writes.append(ReferenceWrite(transaction, isDeath: change.kind == .unlink))
             links[key] = writes
         case .insert, .update, .revival, .delete:
-            if change.kind == .insert { entities[change.row] = shape.entity }
+            // What a policy discarded at the save was inserted by nobody; an undo brings it to be.
+            if change.kind == .insert || (change.kind == .revival && entities[change.row] == nil) {
+                entities[change.row] = shape.entity
+            }
             var writes = rows[change.row] ?? []
             var write = ReferenceWrite(transaction, isDeath: change.kind == .delete)
             if let earlier = writes.last, earlier.dot == transaction.dot {

@@ -281,7 +281,7 @@ struct StoreJoining {
         let hasLog = try statement.step()
         statement.reset()
         // As the next opening counts: see ``StoreLayout/lastPosition``.
-        if !hasLog { engine.state.position = 1 }
+        if !hasLog { engine.state.position = engine.state.versionVector.isEmpty ? 0 : 1 }
         // Answers live as long as the log from now on.
         try engine.database.execute(
             sql: """

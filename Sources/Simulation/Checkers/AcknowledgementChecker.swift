@@ -22,6 +22,8 @@ struct AcknowledgementChecker: Checker {
         var owed = VersionVector()
         /// The saves by their IDs, which a store does once.
         var saves: [String: Dot] = [:]
+        /// Those that it has forgotten since, and would do again.
+        var forgotten: Set<String> = []
         /// How often the disk was lost or put back.
         var losses = 0
     }
@@ -72,12 +74,15 @@ struct AcknowledgementChecker: Checker {
                     + "there, found that it never was")
         case .refused(let node, let save, _):
             let mark = SaveMark(save)
-            if mark.isUnique { refused[mark] = node }
+            if mark.isUnique, !hasForgotten(save, node) { refused[mark] = node }
         case .unknown(_, let save, _): refused[SaveMark(save)] = nil
         // Saves are remembered for as long as their transactions are in history.
         case .purged(let node, let vector):
-            let saves = disks[node]?.saves ?? [:]
-            disks[node]?.saves = saves.filter { !vector.contains($0.value) }
+            let purged = disks[node]?.saves.filter { vector.contains($0.value) } ?? [:]
+            for saveID in purged.keys {
+                disks[node]?.saves[saveID] = nil
+                disks[node]?.forgotten.insert(saveID)
+            }
         case .durable(let node, let vector):
             disks[node, default: Disk()].owed.join(vector)
             if let own = nodes[node] { everOnDisk[own, default: VersionVector()].join(vector) }
@@ -156,6 +161,13 @@ struct AcknowledgementChecker: Checker {
             disks[node]?.saves[saveID] == nil
         else { return }
         disks[node, default: Disk()].saves[saveID] = transaction.dot
+    }
+
+    /// Whether a store did a save and cannot tell any more: refused when it is repeated, it is no less
+    /// done.
+    private func hasForgotten(_ save: SaveRequest, _ node: Int) -> Bool {
+        guard let saveID = save.saveID, let disk = disks[node] else { return false }
+        return disk.saves[saveID] == nil && disk.forgotten.contains(saveID)
     }
 
     // MARK: Settling

@@ -43,9 +43,12 @@ import Testing
         return try #require(incoming.begun()?.offer)
     }
 
-    private func install(_ files: any StoreFiles = SystemFiles()) throws -> TransferInstallation {
+    private func install(
+        _ files: any StoreFiles = SystemFiles(), joinsAlways: Bool = false
+    ) throws -> TransferInstallation {
         var options = PersistentStoreCoordinator.Options()
         options.files = files
+        options.joinsAlways = joinsAlways
         return try PersistentStoreCoordinator.installTransfer(
             at: joiner.path, model: joiner.model, cluster: "test", node: joiner.node,
             options: options)
@@ -450,6 +453,20 @@ import Testing
         _ = try joiner.insert("Tag")
         #expect(try consumers().map(\.isExpired) == [false, true])
         #expect(try consumers().first?.behind == 1)
+    }
+
+    @Test("Of two stores without a save a consumer has read nothing, by rows as by logs")
+    func consumerOfNothing() throws {
+        try joiner.coordinator.setConsumer("reader")
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        joiner.close()
+        #expect(try install(joinsAlways: true).isJoined)
+        try joiner.open()
+        _ = try joiner.insert("Tag")
+        let consumers = try joiner.coordinator.historyStatus().consumers
+        #expect(consumers.map(\.isExpired) == [false])
+        #expect(consumers.map(\.behind) == [1])
     }
 
     @Test("A consumer whose place no log has is told so, though the log begins with the first")

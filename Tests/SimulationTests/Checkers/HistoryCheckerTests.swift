@@ -150,6 +150,24 @@ struct HistoryCheckerTests {
         }
     }
 
+    @Test("Law 2: a save that is there is not refused when repeated, unless it is forgotten")
+    func refusedAgain() throws {
+        for isForgotten in [false, true] {
+            var script = try CheckerScript()
+            var checker = AcknowledgementChecker()
+            let save = script.transaction(first, 1, at: 10, saveID: "s", item(.insert, "i"))
+            let purged = CheckerScript.vector(isForgotten ? [(first, UInt64(1))] : [])
+            let told = script.tell(
+                &checker, .committed(node: 0, notice: script.notice(1, [(first, 1)], [save])),
+                .purged(node: 0, vector: purged),
+                .refused(
+                    node: 0, save: SaveRequest(operations: [], saveID: "s"),
+                    error: CoordinatorError(.objectNotFound, "gone")),
+                settled(script, [(first, 1)], [(first, 1)]))
+            #expect(told.count { $0.contains("refused the save") } == (isForgotten ? 0 : 1))
+        }
+    }
+
     @Test("Law 2: a write that lost and is in no journal is caught")
     func unexplained() throws {
         var script = try CheckerScript()

@@ -58,6 +58,17 @@ private typealias Policy = MergePolicy
         #expect(!history.truth().isAlive(a))
     }
 
+    @Test("What a policy discarded at its save is there once an undo brings it to be")
+    func undoneDiscard() throws {
+        var history = HandHistory(try ExampleModel.pair(.error))
+        let revival = history.save(1, at: 1, .revive("A", a, ["p": .string("0")]))
+        history.save(2, at: 2, .update("A", b, ["p": .string("0")]))
+        let truth = history.truth()
+        #expect(truth.rows("A") == [a])
+        #expect(truth.value(a, "p") == .string("0"))
+        #expect(truth.version(a) == [revival])
+    }
+
     @Test("What somebody had seen is overwritten, whatever their clock said")
     func causalityBeatsClocks() throws {
         for policy in MergePolicy.allCases {

@@ -758,5 +758,25 @@ extension RegressionCase {
                 taken back, and its successors' tables gone, a save looked for a key in these, and the \
                 node stopped. StagedKeysTests.soughtWhileTakenBack.
                 """),
+        RegressionCase(
+            seed: 870_029_101, plans: .changedKeys,
+            lesson: """
+                Law 2, by the judge, and 870018186 as well. A save whose outcome nobody knew was there, its \
+                transaction was purged, and then its client repeated it: nobody knows it any more, \
+                so it is done, or refused, like a new one. HistoryCheckerTests.refusedAgain.
+                """),
+        RegressionCase(
+            seed: 870_000_896, plans: .changedKeys,
+            lesson: """
+                Law 3, by the oracle. A policy discarded an insertion at its save, and an undo brought it to be: \
+                the oracle knew of no entity but by insertions. ReferenceModelTests.undoneDiscard.
+                """),
+        RegressionCase(
+            seed: 870_015_017, plans: .changedKeys,
+            lesson: """
+                Law 8. Two stores without a save were joined by rows, as is done here at any time: the \
+                log's end counted as 1 until the next opening, a consumer came to stand behind the \
+                first save, and that was purged unread. TransferTests.consumerOfNothing.
+                """),
     ]
 }
