@@ -24,8 +24,12 @@ struct StagedClaimsTests {
             EntityDescription(
                 "Pass", parent: "Badge", attributes: [AttributeDescription("area", .string)]),
             EntityDescription(
-                "Person", attributes: [AttributeDescription("name", .string)],
-                relationships: [RelationshipDescription("badge", to: "Badge", inverse: "person")]),
+                "Person",
+                attributes: [
+                    AttributeDescription("name", .string), AttributeDescription("code", .string),
+                ],
+                relationships: [RelationshipDescription("badge", to: "Badge", inverse: "person")],
+                uniquenessConstraints: [["code"]]),
         ])
         let nodes = try [EngineNode(model, node: 1), EngineNode(model, node: 2)]
         (node, other) = (nodes[0], nodes[1])
@@ -276,6 +280,31 @@ struct StagedClaimsTests {
         let mine = try node.insert("Badge", ["person": .reference(person.row)])
         let theirs = try other.insert("Badge", ["person": .reference(person.row)])
         let log = Array(other.transactions.suffix(1))
+        try node.reopenStaging(worksAlone: false)
+        let coordinator = node.coordinator
+        let request = try deletes(node, [mine] + badges)
+        _ = try BetweenParts.run(coordinator, parts: parts) {
+            try coordinator.save(request)
+        } meanwhile: {
+            let applied = try coordinator.apply(log)
+            #expect(applied.rejected.isEmpty)
+            #expect(try coordinator.verify().isOK)
+        }
+        node.finishStaging()
+        #expect(try badge(node, of: person) == theirs.row)
+        #expect(try node.row(mine) == nil)
+        try expectEqualAndDone()
+    }
+
+    @Test("A claim that loses by another object of a key comes between", arguments: moments)
+    func lostByGroupBetween(parts: Int) throws {
+        let badges = try made()
+        // While apart both insert one of that key: the earlier is shown, and the earlier claim stands.
+        let person = try node.insert("Person", ["code": .string("key")])
+        let mine = try node.insert("Badge", ["person": .reference(person.row)])
+        let twin = try other.insert("Person", ["code": .string("key")])
+        let theirs = try other.insert("Badge", ["person": .reference(twin.row)])
+        let log = Array(other.transactions.suffix(2))
         try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try deletes(node, [mine] + badges)
