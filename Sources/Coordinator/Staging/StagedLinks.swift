@@ -78,8 +78,9 @@ final class StagedLinks: StagedWrites {
     /// Those that were written over, by their places, as far as the groups that did it were committed.
     private var overwritten: Set<Int> = []
     private var found: [Found] = []
-    /// Those of these that were written since.
-    private var doubtfulLinks: [Found] = []
+    /// Those of these that were written since, by their places: each is looked at once, however often
+    /// it was.
+    private var doubtfulLinks: Set<Int> = []
     private var rechecks = 0
     /// What is to be applied when all is shown.
     private var rest: [Change] = []
@@ -336,11 +337,14 @@ final class StagedLinks: StagedWrites {
 
     /// Looks again at links that were as a save wants them.
     private func recheckLinks(_ engine: StoreEngine) throws {
-        let links = doubtfulLinks
-        doubtfulLinks = []
+        let links = doubtfulLinks.sorted()
+        doubtfulLinks.removeAll(keepingCapacity: true)
         rechecks += links.count
         guard rechecks <= StagedChanges.Limits.rest else { throw NotStageable() }
-        for (link, ends, change) in links { try keep(change, link, ends, engine) }
+        for place in links {
+            let (link, ends, change) = found[place]
+            try keep(change, link, ends, engine)
+        }
     }
 
     private func add(_ change: Change, _ link: ManagedObjectModel.Link, _ ends: Ends) {
@@ -391,7 +395,7 @@ final class StagedLinks: StagedWrites {
         guard !isShowing, let outcome = met[key.link]?[ends] else { return }
         switch outcome {
         case .written(let place): overwritten.insert(place)
-        case .found(let place): doubtfulLinks.append(found[place])
+        case .found(let place): doubtfulLinks.insert(place)
         case .later: break
         }
     }

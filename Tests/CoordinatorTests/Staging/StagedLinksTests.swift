@@ -15,7 +15,7 @@ struct StagedLinksTests {
     let notes: [ManagedObjectID]
     let topics: [ManagedObjectID]
     /// Labels have a unique name.
-    private let label: ManagedObjectID
+    let label: ManagedObjectID
 
     init() throws {
         func toMany(
@@ -184,6 +184,35 @@ struct StagedLinksTests {
         try third.take(from: node)
         #expect(third.coordinator.stagedTransactions == 1)
         try exchange(node, other, third)
+    }
+
+    @Test(
+        "A link that is there, and is taken away more than once between, is made once",
+        arguments: [1, 2, 4])
+    func madeOnce(parts: Int) throws {
+        func change(_ kind: RelationshipOperation.Kind) throws {
+            try other.save(
+                try other.change(
+                    notes[0], [:], [.init(name: "topics", kind: kind, members: [topics[0].row])]))
+        }
+        try change(.add)
+        try node.take(from: other)
+        for kind in [RelationshipOperation.Kind.remove, .add, .remove] { try change(kind) }
+        let log = Array(other.transactions.suffix(3))
+        try node.reopenStaging(worksAlone: false)
+        let coordinator = node.coordinator
+        let request = try linking(node)
+        _ = try BetweenParts.run(coordinator, parts: parts) {
+            try coordinator.save(request)
+        } meanwhile: {
+            let applied = try coordinator.apply(log)
+            #expect(applied.rejected.isEmpty)
+        }
+        node.finishStaging()
+        #expect(coordinator.stagedTransactions == 1)
+        let transaction = try #require(node.transactions.last?.transaction)
+        #expect(transaction.changes.count == Self.notes * Self.topics)
+        try expectEqualAndDone()
     }
 
     @Test(
