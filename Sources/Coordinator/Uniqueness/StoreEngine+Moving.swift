@@ -147,6 +147,8 @@ extension StoreEngine {
         statement.bind(3, isShown ? 1 : 0)
         statement.bind(4, LinkCoding.encode(register, actors: state.actors))
         try statement.run()
+        // What a staged transaction took away is listed here if this comes before it does so itself.
+        try noteUncollected(link, source: source, target: target, register)
     }
 
     /// The links of the rows of two groups by their own registers, with those without registers

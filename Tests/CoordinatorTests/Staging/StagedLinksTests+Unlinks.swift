@@ -141,6 +141,39 @@ extension StagedLinksTests {
         try expectEqualAndDone()
     }
 
+    @Test("Those that a group shows elsewhere before they are in place are collected as well")
+    func unlinkedThenGrouped() throws {
+        // Of two labels of one name the earlier is shown: the links are those of the other.
+        let nodes = [node, other]
+        let labels = try nodes.map { try $0.insert("Label", ["name": .string("late")]) }
+        let third = try EngineNode(node.model, node: 3)
+        for node in nodes { try third.take(from: node) }
+        let later = try third.row(labels[0])?.objectID == labels[0] ? 1 : 0
+        let (here, label) = (nodes[later], labels[later])
+        func request(_ kind: RelationshipOperation.Kind) throws -> SaveRequest {
+            SaveRequest(
+                operations: try notes.map {
+                    try here.change(
+                        $0, [:], [.init(name: "labels", kind: kind, members: [label.row])])
+                })
+        }
+        try here.reopenStaging(atOnce: 2, worksAlone: false)
+        _ = try here.coordinator.save(try request(.add))
+        here.finishStaging()
+        _ = try here.coordinator.save(try request(.remove))
+        let applied = try here.coordinator.apply([
+            try #require(nodes[1 - later].transactions.last)
+        ])
+        #expect(applied.rejected.isEmpty)
+        here.finishStaging()
+        #expect(here.coordinator.stagedTransactions == 2)
+        #expect(try here.row(label)?.objectID == labels[1 - later])
+        let stable = try here.vector
+        #expect(try here.coordinator.collect(stable: stable).linksCollected == Self.notes)
+        try here.expectNothingStaged()
+        try expectEqualAndDone()
+    }
+
     @Test("A link that comes between is taken away as well", arguments: [1, 2, 4])
     func unlinkedAbsent(parts: Int) throws {
         try link()
