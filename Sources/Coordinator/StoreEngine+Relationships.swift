@@ -224,6 +224,9 @@ extension StoreEngine {
     }
 
     /// Whoever else claims the target of a one-to-one lets go of it.
+    ///
+    /// It comes after unique keys are settled: what is dropped for an object of the store claims
+    /// nothing, and what leads to an insert that becomes one with such an object claims that one.
     func releaseOtherClaims(_ plan: inout SavePlan) throws {
         for row in plan.order {
             guard let planned = plan.rows[row], planned.kind != .delete,
@@ -237,14 +240,58 @@ extension StoreEngine {
                     let other = model.entity(named: relationship.destination)?
                         .relationship(named: inverse)
                 else { continue }
-                // Those too that lost their claim to another: this save has seen them.
+                // Those too that lost their claim to another: this save has seen them. Claims to a
+                // row that is eclipsed are known by what is shown in its place.
+                let shown = try shownRow(target, root: exclusive.root) ?? target
                 let claim = Claim(
-                    owner: exclusive.owner, property: exclusive.property, target: target)
-                let shown = try plannedMembers(of: other, row: target, &plan)
-                for claimant in try shown + hiddenClaimants(claim) where claimant != row {
+                    owner: exclusive.owner, property: exclusive.property, target: shown)
+                let claimants = try plannedMembers(of: other, row: target, &plan)
+                for claimant in try claimants + hiddenClaimants(claim) where claimant != row {
                     try assign(entity.name, exclusive.property, of: claimant, .null, &plan)
+                    noteLost(exclusive.property, of: claimant, &plan)
                 }
             }
+        }
+    }
+
+    /// Has the save refused where an object must not be without what another takes from it.
+    private func noteLost(_ name: String, of row: RowID, _ plan: inout SavePlan) {
+        guard let planned = plan.rows[row], planned.kind != .delete,
+            let position = planned.table.entity.position(of: name),
+            let failure = ValueValidation.failure(
+                .null, of: planned.table.entity.properties[position], object: "\(planned.name)")
+        else { return }
+        plan.failures.append(failure)
+    }
+
+    /// What a relationship of a row leads to as the save leaves it: of a one-to-one, not what
+    /// another row of the save takes over.
+    private func heldMembers(
+        of relationship: ManagedObjectModel.Relationship, row: RowID, _ plan: inout SavePlan
+    ) throws -> [RowID] {
+        let members = try plannedMembers(of: relationship, row: row, &plan)
+        guard let planned = plan.rows[row], !relationship.description.isToMany else {
+            return members
+        }
+        switch relationship.storage {
+        case .column(let position):
+            guard
+                let exclusive = planned.table.exclusive.first(where: { $0.position == position })
+            else { return members }
+            let owner = table(exclusive.owner).entity
+            return members.filter { target in
+                !plan.referrers(to: target).contains { other in
+                    guard other != row, let claimant = plan.rows[other] else { return false }
+                    return claimant.kind != .delete && claimant.table.entity.isKind(of: owner)
+                        && claimant.value(of: exclusive.property) == .reference(target)
+                }
+            }
+        case .inverseColumn(_, let property):
+            let taking = members.filter {
+                plan.rows[$0]?.value(of: property) == .reference(row)
+            }
+            return taking.isEmpty ? members : taking
+        case .link: return members
         }
     }
 
@@ -255,7 +302,6 @@ extension StoreEngine {
     /// Nullify writes nothing: a reference to a deleted row reads as nil anyway, and writing it
     /// would revive children that are deleted elsewhere at the same time (DESIGN section 5.4).
     func propagateDeletes(_ plan: inout SavePlan) throws {
-        try releaseOtherClaims(&plan)
         var queue = plan.order.filter { plan.deletes($0) }
         var denied: [(RowID, ManagedObjectModel.Relationship, EntityTable)] = []
         var nullified: [(RowID, ManagedObjectModel.Relationship)] = []
@@ -270,7 +316,7 @@ extension StoreEngine {
                 case .deny: denied.append((row, relationship, planned.table))
                 case .nullify: nullified.append((row, relationship))
                 case .cascade:
-                    for member in try plannedMembers(of: relationship, row: row, &plan)
+                    for member in try heldMembers(of: relationship, row: row, &plan)
                     where !plan.deletes(member) {
                         if plan.spared.contains(member) {
                             nullified.append((row, relationship))
@@ -284,7 +330,7 @@ extension StoreEngine {
             }
         }
         for (row, relationship, table) in denied {
-            let remaining = try plannedMembers(of: relationship, row: row, &plan)
+            let remaining = try heldMembers(of: relationship, row: row, &plan)
                 .filter { !plan.deletes($0) }
             guard !remaining.isEmpty else { continue }
             throw CoordinatorError(

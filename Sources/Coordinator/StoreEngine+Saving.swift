@@ -58,16 +58,21 @@ extension StoreEngine {
                 conflicts: plan.stale)
         }
         try validate(&plan)
-        if !plan.failures.isEmpty {
-            throw CoordinatorError(
-                .validationFailed,
-                plan.failures.count == 1
-                    ? plan.failures[0].message : "\(plan.failures.count) values are not valid.",
-                failures: plan.failures)
-        }
+        try refuseFailures(of: plan)
         // An insert that becomes one with the row that has its key writes over that row.
         try settleConstraints(&plan, request)
+        try releaseOtherClaims(&plan)
+        try refuseFailures(of: plan)
         try checkUnresolved(plan)
+    }
+
+    private func refuseFailures(of plan: SavePlan) throws {
+        if plan.failures.isEmpty { return }
+        throw CoordinatorError(
+            .validationFailed,
+            plan.failures.count == 1
+                ? plan.failures[0].message : "\(plan.failures.count) values are not valid.",
+            failures: plan.failures)
     }
 
     private func planOperation(
