@@ -264,15 +264,21 @@ extension StoreEngine {
         plan.failures.append(failure)
     }
 
-    /// What a relationship of a row leads to as the save leaves it: of a one-to-one, not what
-    /// another row of the save takes over.
+    /// What a relationship of a row that the save deletes leads to as the save leaves it.
+    ///
+    /// Of a one-to-one that is not what another row of the save takes over; and of a row that is
+    /// deleted without those it eclipses not what hangs on these, though readers see it at the row.
     private func heldMembers(
         of relationship: ManagedObjectModel.Relationship, row: RowID, _ plan: inout SavePlan
     ) throws -> [RowID] {
-        let members = try plannedMembers(of: relationship, row: row, &plan)
-        guard let planned = plan.rows[row], !relationship.description.isToMany else {
-            return members
+        var members = try plannedMembers(of: relationship, row: row, &plan)
+        guard let planned = plan.rows[row] else { return members }
+        if !planned.writesGroup, !(planned.loaded?.eclipsed.isEmpty ?? true) {
+            members = try members.filter {
+                try isOwn($0, of: relationship, row: row, planned, plan)
+            }
         }
+        if relationship.description.isToMany { return members }
         switch relationship.storage {
         case .column(let position):
             guard
@@ -295,6 +301,38 @@ extension StoreEngine {
         }
     }
 
+    /// Whether a member is one by the save, or by a register that says so of that very row, not of one
+    /// that it eclipses.
+    private func isOwn(
+        _ member: RowID, of relationship: ManagedObjectModel.Relationship, row: RowID,
+        _ planned: SavePlan.Row, _ plan: SavePlan
+    ) throws -> Bool {
+        let root = table(relationship.destination).entity.root
+        switch relationship.storage {
+        case .column(let position):
+            if planned.value(at: position) != nil { return true }
+            guard let loaded = planned.loaded,
+                case .reference(let target)? = loaded.state.visible(
+                    position, loaded.table.policies(for: loaded.state))?.value
+            else { return false }
+            return try shownRow(target, root: root) == member
+        case .inverseColumn(let entity, let property):
+            if plan.rows[member]?.value(of: property) != nil { return true }
+            guard let loaded = try plan.rows[member]?.loaded ?? load(table(entity), member),
+                let position = loaded.table.entity.position(of: property)
+            else { return false }
+            return loaded.shown(position)?.value == .reference(row)
+        case .link(let name, let isFirst):
+            guard let link = model.link(named: name) else { return false }
+            let key = LinkKey(
+                link: name, source: isFirst ? row : member, target: isFirst ? member : row)
+            if plan.links[key] != nil { return true }
+            return try livingLinks(link, isFirst ? "source" : "target", row).contains {
+                try shownRow(isFirst ? $0.target : $0.source, root: root) == member
+            }
+        }
+    }
+
     // MARK: Deletes
 
     /// Carries out the delete rules of everything the save deletes, and of what they delete.
@@ -311,6 +349,10 @@ extension StoreEngine {
             next += 1
             guard let planned = plan.rows[row] else { continue }
             for relationship in planned.table.entity.relationships {
+                // What hung on a row that makes way for another of its key hangs on that one now.
+                if planned.isExact {
+                    guard case .column = relationship.storage else { continue }
+                }
                 switch relationship.description.deleteRule {
                 case .noAction: continue
                 case .deny: denied.append((row, relationship, planned.table))
@@ -377,7 +419,7 @@ extension StoreEngine {
             let position = table(entity).entity.position(of: property),
             !table(entity).entity.properties[position].isOptional
         else { return }
-        for member in try plannedMembers(of: relationship, row: row, &plan) {
+        for member in try heldMembers(of: relationship, row: row, &plan) {
             plan.failures.append(
                 ValidationFailure(
                     object: "\(entity)/\(member)", property: property,

@@ -92,7 +92,9 @@ extension StoreEngine {
             ?? Stamp(
                 timestamp: state.clock.highWaterMark, dot: Dot(actor: actor, sequence: 1))
         var regrouping = try regroup(touched)
-        for (_, new) in try write(touched, order: touched.keys.sorted(), regrouping, by: stamp) {
+        for (old, new) in try write(touched, order: touched.keys.sorted(), regrouping, by: stamp) {
+            // Of rows too that only share a key with one that was eclipsed, and are eclipsed now.
+            if let old, old.isVisible { contested.formUnion(shownClaims(old)) }
             contested.formUnion(try claims(new))
         }
         for row in gone {

@@ -1,0 +1,97 @@
+import Coordinator
+import Merge
+import Testing
+
+/// Two objects of one unique key under an error policy, each with what hangs on it.
+@Suite("What hangs on objects of one key")
+struct KeptObjectTests {
+    enum Kind: CaseIterable {
+        case cascade, deny, mandatory, links, toOne
+    }
+
+    private func nodes(_ kind: Kind) throws -> [EngineNode] {
+        let rule: DeleteRule =
+            switch kind {
+            case .cascade, .links, .toOne: .cascade
+            case .deny: .deny
+            case .mandatory: .nullify
+            }
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Child", attributes: [AttributeDescription("text", .string)],
+                relationships: [
+                    RelationshipDescription(
+                        "parent", to: "Parent", inverse: "children",
+                        isToMany: kind == .links,
+                        isOptional: kind != .mandatory)
+                ]),
+            EntityDescription(
+                "Parent", attributes: [AttributeDescription("code", .string)],
+                relationships: [
+                    RelationshipDescription(
+                        "children", to: "Child", inverse: "parent", isToMany: kind != .toOne,
+                        deleteRule: rule)
+                ], uniquenessConstraints: [["code"]]),
+        ])
+        return try [EngineNode(model, node: 1), EngineNode(model, node: 2)]
+    }
+
+    /// A parent with a child at each node, of one key, and the first node knows of both.
+    private func pairs(
+        _ kind: Kind, _ nodes: [EngineNode]
+    ) throws -> [(parent: ManagedObjectID, child: ManagedObjectID)] {
+        let pairs = try nodes.map { node in
+            let parent = try node.insert("Parent", ["code": .string("1")])
+            let isLink = kind == .links
+            let child = try node.insert(
+                "Child", isLink ? [:] : ["parent": .reference(parent.row)],
+                isLink ? [.init(name: "parent", kind: .add, members: [parent.row])] : [])
+            return (parent, child)
+        }
+        try nodes[0].take(from: nodes[1])
+        return pairs
+    }
+
+    @Test(
+        "To keep one of them keeps what hangs on it, and what hung on the other",
+        arguments: Kind.allCases, [0, 1])
+    func kept(_ kind: Kind, place: Int) throws {
+        let nodes = try nodes(kind)
+        let pairs = try pairs(kind, nodes)
+        let conflict = try #require(try nodes[0].conflicts(kind: .uniqueness).first)
+        let kept = pairs[place].parent
+        let side = try #require(conflict.sides.first { $0.object == kept }?.dot)
+        _ =
+            try nodes[0].coordinator.resolve(
+                conflict.id, .side(side), sides: conflict.sides.compactMap(\.dot)) as SaveResult
+        #expect(try nodes[0].row(kept)?.objectID == kept)
+        let children = pairs.map(\.child)
+        for child in children { #expect(try nodes[0].row(child) != nil) }
+        if kind != .toOne {
+            #expect(try nodes[0].members(kept, "children") == children.map(\.row).sorted())
+        } else {
+            #expect(try nodes[0].members(kept, "children").count == 1)
+        }
+        #expect(try nodes[0].coordinator.verify().isOK)
+        try exchange(nodes[0], nodes[1])
+    }
+
+    @Test(
+        "To delete the one that is shown leaves what hangs on the other",
+        arguments: [
+            Kind.cascade, .links, .toOne,
+        ])
+    func deleted(_ kind: Kind) throws {
+        let nodes = try nodes(kind)
+        let pairs = try pairs(kind, nodes)
+        let shown = try #require(try nodes[0].conflicts(kind: .uniqueness).first).object
+        let (gone, left) =
+            pairs[0].parent == shown ? (pairs[0], pairs[1]) : (pairs[1], pairs[0])
+        try nodes[0].delete(shown, resolves: true)
+        #expect(try nodes[0].row(gone.child) == nil)
+        #expect(try nodes[0].row(left.child) != nil)
+        #expect(try nodes[0].members(left.parent, "children") == [left.child.row])
+        #expect(try nodes[0].coordinator.verify().isOK)
+        try exchange(nodes[0], nodes[1])
+    }
+}
