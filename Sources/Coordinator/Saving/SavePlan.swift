@@ -91,6 +91,8 @@ struct SavePlan {
     /// Planned rows by what they refer to, or once did; made when first asked for.
     private var referrers: [RowID: [RowID]]?
     private var linksByEnd: [RowID: [LinkKey]] = [:]
+    /// Where rows are among the inserted ones; made when first asked for.
+    private var insertedPlaces: [RowID: [Int]]?
 
     mutating func add(_ row: RowID, _ planned: Row) {
         if rows.updateValue(planned, forKey: row) == nil { order.append(row) }
@@ -108,7 +110,9 @@ struct SavePlan {
     }
 
     /// The planned links of a row, in order of planning.
-    func links(of row: RowID) -> [LinkKey] { linksByEnd[row] ?? [] }
+    func links(of row: RowID) -> [LinkKey] {
+        (linksByEnd[row] ?? []).filter { links[$0] != nil }
+    }
 
     /// Rows whose planned values may refer to a row: whoever asks looks at the values.
     mutating func referrers(to target: RowID) -> [RowID] {
@@ -130,18 +134,26 @@ struct SavePlan {
     /// Lets another row take the place of one that the save was going to insert.
     ///
     /// - Parameter entityName: the entity of that row; nil where it is the insert's.
+    ///
+    /// It costs what hangs on the insert, for a save may have very many of them; ``order`` and
+    /// ``linkOrder`` keep what is no longer planned, which whoever walks them passes over.
     mutating func merge(_ row: RowID, into other: RowID, of entityName: String?) {
+        let referring = referrers(to: row)
         rows[row] = nil
         merged[row] = other
-        order.removeAll { $0 == row }
-        for index in inserted.indices where inserted[index].row == row {
+        if insertedPlaces == nil {
+            insertedPlaces = Dictionary(grouping: inserted.indices) { inserted[$0].row }
+        }
+        let places = insertedPlaces?.removeValue(forKey: row) ?? []
+        for index in places {
             let known = inserted[index]
             inserted[index] = .init(
                 temporary: known.temporary, row: other,
                 entityName: entityName ?? known.entityName,
                 name: known.name)
         }
-        for referrer in order {
+        insertedPlaces?[other, default: []] += places
+        for referrer in referring {
             guard var planned = rows[referrer] else { continue }
             var isChanged = false
             for index in planned.values.indices where planned.values[index].value == .reference(row)
@@ -149,17 +161,19 @@ struct SavePlan {
                 planned.values[index].value = .reference(other)
                 isChanged = true
             }
-            if isChanged { rows[referrer] = planned }
+            if isChanged {
+                rows[referrer] = planned
+                noteReference(.reference(other), from: referrer)
+            }
         }
-        referrers = nil
-        let known = linkOrder.map { ($0, links[$0] ?? false) }
-        (links, linkOrder, linksByEnd) = ([:], [], [:])
-        for (key, isAlive) in known {
+        for key in links(of: row) {
+            guard let isAlive = links.removeValue(forKey: key) else { continue }
             setLink(
                 LinkKey(
                     link: key.link, source: key.source == row ? other : key.source,
                     target: key.target == row ? other : key.target), isAlive)
         }
+        linksByEnd[row] = nil
     }
 
     /// Whether the save deletes a row.

@@ -214,7 +214,8 @@ extension StoreEngine {
         var replaced: [Int] = []
         for (position, place) in into.table.positions(in: planned.table).enumerated() {
             guard let place else { continue }
-            let value = planned.value(at: place) ?? .null
+            var value = planned.value(at: place) ?? .null
+            if value == .reference(row) { value = .reference(target) }
             // What the save writes there itself, its client knows of.
             if into.value(at: position) == nil, let loaded = into.loaded,
                 loaded.shown(position)?.value ?? .null != value
@@ -222,6 +223,7 @@ extension StoreEngine {
                 replaced.append(position)
             }
             into.set(position, value)
+            plan.noteReference(value, from: target)
         }
         if let loaded = into.loaded { noteReplaced(replaced, of: loaded, request, &plan) }
         if plan.rows[target] == nil {
