@@ -128,8 +128,12 @@ extension World {
             guard everChanged[node]?.departure == nil else { return [] }
             return machine(Int(node.rawValue) - 1).flatMap(telling)?.membership.current ?? []
         }
+        // What nobody tells who counts, has not come about: a departure, say, that was made at the
+        // one that is to go.
+        let heard = machines.filter { !$0.isRemoved && everChanged[$0.node]?.departure == nil }
+            .compactMap(telling).reduce(into: Membership()) { $0.join($1.membership) }
         // Who was never started has nothing that others lack.
-        let members = started(by: knownMembership).filter { telling($0) != nil }
+        let members = started(by: heard).filter { telling($0) != nil }
         return members.contains { member in
             var known: Set = [member.node]
             var open = told(by: member.node)

@@ -778,5 +778,13 @@ extension RegressionCase {
                 log's end counted as 1 until the next opening, a consumer came to stand behind the \
                 first save, and that was purged unread. TransferTests.consumerOfNothing.
                 """),
+        RegressionCase(
+            seed: 880_008_468, plans: .changedKeys,
+            lesson: """
+                Law 1, by the world, and 880017253 as well. A node retired another, was retired itself \
+                before anybody heard of that, and told the one it had retired, which a backup had \
+                taken back to before it knew any other: it waited for ever to be told more, and \
+                members for it. Whoever retires a node looks at what others tell by then.
+                """),
     ]
 }
