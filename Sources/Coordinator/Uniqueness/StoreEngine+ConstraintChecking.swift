@@ -75,14 +75,30 @@ extension StoreEngine {
         return result
     }
 
-    /// The row of the store that shows a key and keeps it.
+    /// The row of the store that shows a key and keeps it, or comes to show it by the save.
+    ///
+    /// Where a save is for one row, another that it eclipsed takes its key over as it gives that up,
+    /// and would eclipse what is inserted with it.
     private func holder(of dispute: Dispute, _ plan: SavePlan) throws -> RowID? {
-        try rows(showing: dispute.key, of: dispute.constraint).first { candidate in
+        var leaving = Set<RowID>()
+        for candidate in try rows(showing: dispute.key, of: dispute.constraint) {
             // Rows of this save are compared as the save leaves them.
-            if dispute.rows.contains(candidate) { return false }
-            guard let planned = plan.rows[candidate] else { return true }
-            return planned.kind != .delete && !planned.touches(dispute.constraint.names)
+            if dispute.rows.contains(candidate) { continue }
+            guard let planned = plan.rows[candidate] else { return candidate }
+            guard gives(planned, dispute.constraint) else { return candidate }
+            if !planned.writesGroup { leaving.insert(candidate) }
         }
+        if leaving.isEmpty { return nil }
+        return try eclipsedRows(with: dispute.key).first { row in
+            guard !dispute.rows.contains(row), let survivor = try survivor(of: row),
+                leaving.contains(survivor)
+            else { return false }
+            return plan.rows[row].map { !gives($0, dispute.constraint) } ?? true
+        }
+    }
+
+    private func gives(_ planned: SavePlan.Row, _ constraint: UniqueConstraint) -> Bool {
+        planned.kind == .delete || planned.touches(constraint.names)
     }
 
     // MARK: Refusing

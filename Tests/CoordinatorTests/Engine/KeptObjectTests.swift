@@ -94,4 +94,57 @@ struct KeptObjectTests {
         #expect(try nodes[0].coordinator.verify().isOK)
         try exchange(nodes[0], nodes[1])
     }
+
+    /// The first node's two objects of one key: the one that is shown, and the other.
+    private func shownAndEclipsed(
+        _ nodes: [EngineNode]
+    ) throws -> (shown: ManagedObjectID, eclipsed: ManagedObjectID) {
+        let parents = try pairs(.links, nodes).map(\.parent)
+        let shown = try #require(try nodes[0].conflicts(kind: .uniqueness).first).object
+        return (shown, try #require(parents.first { $0 != shown }))
+    }
+
+    @Test(
+        "A key that the other takes over is not free for what is inserted in the same save",
+        arguments: [true, false], [MergePolicy.error, .mergeByPropertyStoreTrump, .overwrite])
+    func takenOver(isDeleted: Bool, policy: MergePolicy) throws {
+        let nodes = try nodes(.links)
+        let (shown, eclipsed) = try shownAndEclipsed(nodes)
+        let leaving =
+            isDeleted
+            ? try nodes[0].deletion(shown, resolves: true)
+            : try nodes[0].change(shown, ["code": .string("2")], resolves: true)
+        let insertion = try nodes[0].insertion("Parent", -1, ["code": .string("1")])
+        if policy == .error {
+            let error = #expect(throws: CoordinatorError.self) {
+                try nodes[0].save(leaving, insertion, policy: policy)
+            }
+            #expect(error?.code == .constraintConflict)
+            #expect(error?.constraintConflicts.map(\.databaseObject) == [eclipsed])
+            #expect(try nodes[0].row(shown)?.objectID == shown)
+        } else {
+            try nodes[0].save(leaving, insertion, policy: policy)
+            #expect(try nodes[0].row(eclipsed)?.objectID == eclipsed)
+            #expect(try nodes[0].conflicts(kind: .uniqueness).isEmpty)
+            let parents = try nodes[0].coordinator.read { try $0.fetch(FetchRequest("Parent")) }
+            #expect(parents.count == (isDeleted ? 1 : 2))
+        }
+        #expect(try nodes[0].coordinator.verify().isOK)
+        try exchange(nodes[0], nodes[1])
+    }
+
+    @Test("A key is free once all that have it give it up")
+    func givenUp() throws {
+        let nodes = try nodes(.links)
+        let (shown, eclipsed) = try shownAndEclipsed(nodes)
+        let result = try nodes[0].save(
+            try nodes[0].deletion(shown, resolves: true),
+            try nodes[0].deletion(eclipsed, resolves: true),
+            try nodes[0].insertion("Parent", -1, ["code": .string("1")]))
+        let inserted = try #require(result.insertedRows.first)
+        let parents = try nodes[0].coordinator.read { try $0.fetch(FetchRequest("Parent")) }
+        #expect(parents.map(\.objectID.row) == [inserted.row])
+        #expect(try nodes[0].conflicts(kind: .uniqueness).isEmpty)
+        try exchange(nodes[0], nodes[1])
+    }
 }
