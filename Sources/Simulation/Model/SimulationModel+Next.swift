@@ -2,8 +2,9 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// The model that nodes of a run are opened with later, one after the other: what can be inferred
-/// of a change, each kind once.
+/// The model that nodes of a run are opened with later, one after the other: renamed attributes, more
+/// of them and one more entity, other policies and counts, and a constraint. Nothing is taken away, and
+/// no entity is renamed, made optional or mandatory, or given another relationship.
 extension SimulationModel {
     /// What the next model has otherwise.
     struct NextChoices {
