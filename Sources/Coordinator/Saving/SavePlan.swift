@@ -133,10 +133,10 @@ struct SavePlan {
 
     /// Lets another row take the place of one that the save was going to insert.
     ///
-    /// - Parameter entityName: the entity of that row; nil where it is the insert's.
-    ///
     /// It costs what hangs on the insert, for a save may have very many of them; ``order`` and
     /// ``linkOrder`` keep what is no longer planned, which whoever walks them passes over.
+    ///
+    /// - Parameter entityName: the entity of that row; nil where it is the insert's.
     mutating func merge(_ row: RowID, into other: RowID, of entityName: String?) {
         let referring = referrers(to: row)
         rows[row] = nil

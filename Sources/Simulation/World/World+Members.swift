@@ -55,9 +55,12 @@ extension World {
 
     /// All that any member's store tells of members: what an operator knows. Who leaves is known to
     /// have left when another tells so, not when it says so itself: others may not have heard.
-    private var knownMembership: Membership {
+    private var knownMembership: Membership { membership { $0.membership } }
+
+    /// The same, if each told this; nil for who does not count.
+    private func membership(told: (Machine) -> Membership?) -> Membership {
         machines.filter { !$0.isRemoved && everChanged[$0.node]?.departure == nil }
-            .reduce(into: Membership()) { $0.join($1.membership) }
+            .compactMap(told).reduce(into: Membership()) { $0.join($1) }
     }
 
     /// A machine that begins anew is configured with the members there are: else it might believe
@@ -130,8 +133,7 @@ extension World {
         }
         // What nobody tells who counts, has not come about: a departure, say, that was made at the
         // one that is to go.
-        let heard = machines.filter { !$0.isRemoved && everChanged[$0.node]?.departure == nil }
-            .compactMap(telling).reduce(into: Membership()) { $0.join($1.membership) }
+        let heard = membership { telling($0)?.membership }
         // Who was never started has nothing that others lack.
         let members = started(by: heard).filter { telling($0) != nil }
         return members.contains { member in
