@@ -52,6 +52,27 @@ extension StoreEngine {
                 + "\(request.mergePolicy.rawValue) left it that.", request, &plan)
     }
 
+    /// Notes that a save does not delete an object, for it edits another that has become one with it.
+    func noteDeleteGivenUp(
+        _ planned: SavePlan.Row, _ row: RowID, _ request: SaveRequest, _ plan: inout SavePlan
+    ) {
+        plan.spared.insert(row)
+        // Nor does it replace what was written since.
+        plan.journal.removeAll { entry in
+            entry.id.row == row && entry.sides.last.map { $0.isDeleted && $0.isVisible } ?? false
+        }
+        note(
+            of: planned.table, row,
+            sides: [
+                storeSide(planned.loaded, [], isVisible: true),
+                ConflictSide(
+                    dot: nil, timestamp: nil, isVisible: false, isDeleted: true, value: nil,
+                    row: [], author: request.author, contextName: request.contextName),
+            ],
+            "The save edited an object that has become one with this, which it deleted; the edit "
+                + "stands.", request, &plan)
+    }
+
     /// Notes what an object of the store loses to a new one that has its key, and becomes one with it.
     func noteReplaced(
         _ positions: [Int], of loaded: LoadedRow, _ request: SaveRequest, _ plan: inout SavePlan

@@ -78,9 +78,9 @@ extension StoreEngine {
 
     /// Turns changes of members into what keeps them: columns of other rows, or links.
     func planRelationships(_ operation: SaveOperation, _ plan: inout SavePlan) throws {
-        // A delete tells links for its rules to go by.
+        // A delete tells links for its rules to go by, if it stands.
         guard let row = try addressed(operation, plan),
-            operation.kind == .delete || plan.rows[row]?.kind != .delete,
+            (operation.kind == .delete) == (plan.rows[row]?.kind == .delete),
             !plan.droppedIDs.contains(where: { $0.row == row })
         else { return }
         let entity = plan.rows[row]?.table.entity ?? operation.entity

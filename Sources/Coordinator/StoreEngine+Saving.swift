@@ -112,12 +112,20 @@ extension StoreEngine {
     }
 
     /// A second operation on the same object: it goes on from the first.
+    ///
+    /// A save that edits one and deletes another of objects that have become one does not delete what
+    /// it edits: the delete is given up, in whichever order they come.
     private func planAgain(
         _ operation: SaveOperation, _ request: SaveRequest, _ planned: SavePlan.Row, _ row: RowID,
         _ plan: inout SavePlan
     ) throws {
         var operation = operation
         var planned = planned
+        let isOther = planned.name != operation.row
+        if isOther, operation.kind == .delete, planned.kind != .delete {
+            noteDeleteGivenUp(planned, row, request, &plan)
+            return
+        }
         if let loaded = planned.loaded, loaded.isAlive, let version = operation.version,
             version != loaded.version
         {
@@ -132,8 +140,13 @@ extension StoreEngine {
         switch operation.kind {
         case .delete: planned.kind = .delete
         case .update:
-            guard planned.kind != .delete else {
-                throw CoordinatorError(.malformed, "The save deletes what it updates.")
+            if planned.kind == .delete {
+                guard isOther else {
+                    throw CoordinatorError(.malformed, "The save deletes what it updates.")
+                }
+                noteDeleteGivenUp(planned, row, request, &plan)
+                planned.kind = .update
+                planned.values = []
             }
             for (position, value) in operation.values { planned.set(position, value) }
             planned.resolves = planned.resolves || operation.resolves
