@@ -11,6 +11,8 @@ extension EndToEnd.LargeTransactionTests {
     /// As JSON some 5 MB, of the 16 MiB that `http.maxBodyBytes` is by default. A save of more than
     /// 5,000 objects is written part by part, where it is made and where it is applied.
     private static let size = 100_000
+    /// How many of them are changed, and then deleted, by one save each.
+    private static let part = 10_000
     /// Of which the small saves insert nothing.
     private static let entity = "Earliest"
     /// By far longer than a small save has to wait for a part of the large one, also in a program
@@ -18,7 +20,9 @@ extension EndToEnd.LargeTransactionTests {
     private static let patience = Duration.seconds(10)
     private static let deadline = Duration.seconds(300)
 
-    @Test("Its 100,000 objects are there all at once, on every node, and small saves go on")
+    @Test(
+        "Its objects are there all at once on every node, changed and gone as well, and small saves go on"
+    )
     func isNeverSeenByHalf() async throws {
         try await TestCluster.with { cluster in
             let loads = try cluster.nodes.map {
@@ -28,12 +32,18 @@ extension EndToEnd.LargeTransactionTests {
             do {
                 for load in loads { try await load.waitForAcknowledged(5) }
                 let before = loads.map(\.outcome.acknowledged.count)
-                let counts = try await saveLarge(cluster)
-                let meanwhile = zip(loads, before).map { $0.outcome.acknowledged.count - $1 }
-                for node in cluster.nodes {
-                    let seen = (counts[node.number] ?? []).sorted()
-                    #expect(seen == [0, Self.size], "Node \(node.number)")
+                let inserts = (0..<Self.size).map {
+                    TestModel.insert(Self.entity, ["name": .string("row \($0)")])
                 }
+                try await expectWhole(inserts, counting: nil, from: 0, to: Self.size, cluster)
+                let meanwhile = zip(loads, before).map { $0.outcome.acknowledged.count - $1 }
+                let uris = try await someOfThem(cluster.node(2))
+                try await expectWhole(
+                    uris.map { TestModel.update($0, ["a": "changed"]) },
+                    counting: "a == \"changed\"", from: 0, to: Self.part, cluster)
+                try await expectWhole(
+                    uris.map(TestModel.delete), counting: nil, from: Self.size,
+                    to: Self.size - Self.part, cluster)
                 #expect(meanwhile.allSatisfy { $0 > 0 }, "\(meanwhile)")
                 MachineAbilities.report(
                     "while one save of \(Self.size) objects went round, the three nodes saved "
@@ -51,43 +61,67 @@ extension EndToEnd.LargeTransactionTests {
             }
             try await cluster.waitForConvergence(timeout: Self.deadline)
             for node in cluster.nodes {
-                #expect(try await node.count(Self.entity) == Self.size)
+                #expect(try await node.count(Self.entity) == Self.size - Self.part)
                 #expect(try await node.count("Latest") == 3 * saved)
             }
             try await expectVerified(cluster)
         }
     }
 
-    /// Saves all objects by one request to node 1, and has every node count them until it has all.
-    ///
-    /// - Returns: all counts that each node has told.
-    private func saveLarge(_ cluster: TestCluster) async throws -> [Int: Set<Int>] {
-        let inserts = (0..<Self.size).map {
-            TestModel.insert(Self.entity, ["name": .string("row \($0)")])
-        }
-        let request: JSONValue = ["operations": .array(inserts)]
-        return try await withThrowingTaskGroup(of: (number: Int, seen: Set<Int>).self) { group in
+    /// The URIs of those that are to be changed.
+    private func someOfThem(_ node: NodeHandle) async throws -> [String] {
+        let answer = try await node.expect(
+            "POST", "/v1/fetch",
+            [
+                "entity": .string(Self.entity), "resultType": "ids",
+                "limit": .integer(Int64(Self.part)),
+            ])
+        let uris = (answer["ids"]?.array ?? []).compactMap(\.string)
+        #expect(uris.count == Self.part)
+        return uris
+    }
+
+    /// Saves all by one request to node 1, and expects that no node ever counts a part of it.
+    private func expectWhole(
+        _ operations: [JSONValue], counting predicate: String?, from before: Int, to after: Int,
+        _ cluster: TestCluster
+    ) async throws {
+        let counts = try await withThrowingTaskGroup(of: (number: Int, seen: Set<Int>).self) {
+            group in
             for node in cluster.nodes {
-                group.addTask { (node.number, try await counts(on: node)) }
+                group.addTask {
+                    (node.number, try await self.counts(on: node, predicate, until: after))
+                }
             }
             let node = cluster.node(1)
             // The other connection is for counting.
             let client = try node.makeClient()
             let answer = try await node.expect(
-                "POST", "/v1/save", request, timeout: Self.deadline, using: client)
+                "POST", "/v1/save", ["operations": .array(operations)], timeout: Self.deadline,
+                using: client)
             await client.close()
             #expect(!answer.text("transaction").isEmpty)
             var all: [Int: Set<Int>] = [:]
             for try await (number, seen) in group { all[number] = seen }
             return all
         }
+        for node in cluster.nodes {
+            #expect(
+                counts[node.number] == [before, after],
+                "Node \(node.number), \(predicate ?? "all")")
+        }
     }
 
-    private func counts(on node: NodeHandle) async throws -> Set<Int> {
+    private func counts(
+        on node: NodeHandle, _ predicate: String?, until after: Int
+    ) async throws -> Set<Int> {
+        var request: JSONObject = ["entity": .string(Self.entity), "resultType": "count"]
+        if let predicate { request["predicate"] = .string(predicate) }
         var seen: Set<Int> = []
         let end = ContinuousClock.now + Self.deadline
-        while !seen.contains(Self.size), ContinuousClock.now < end {
-            seen.insert(try await node.count(Self.entity))
+        while !seen.contains(after), ContinuousClock.now < end {
+            let answer = try await node.expect("POST", "/v1/fetch", .object(request))
+            seen.insert(answer["count"]?.integer.map(Int.init) ?? -1)
             try await Task.sleep(for: .milliseconds(5))
         }
         return seen

@@ -1,16 +1,10 @@
 import Coordinator
 import Foundation
-import Synchronization
 import Testing
 
 extension EndToEnd {
     @Suite("Nodes whose models differ")
     struct UpgradeTests {
-        /// A flag that tasks share.
-        final class Flag: Sendable {
-            let value = Atomic<Bool>(false)
-        }
-
         static let first = """
             {"entities": [{"name": "Person", "mergePolicy": "mergeByPropertyObjectTrump",
               "attributes": [{"name": "name", "type": "string"}]}]}
@@ -57,7 +51,7 @@ extension EndToEnd {
         func load(_ node: NodeHandle, until isOver: Flag) async -> [String] {
             var names: [String] = []
             var number = 0
-            while !isOver.value.load(ordering: .acquiring), !Task.isCancelled {
+            while !isOver.isRaised, !Task.isCancelled {
                 number += 1
                 let name = "n\(node.number)-\(number)"
                 let operation: JSONValue = ["insert": "Person", "values": ["name": .string(name)]]
@@ -103,7 +97,7 @@ extension EndToEnd.UpgradeTests {
                     }
                     try await old.save([["insert": "Person", "values": ["name": "old"]]])
                 }
-                flag.value.store(true, ordering: .releasing)
+                flag.raise()
                 for try await some in group { names += some }
             }
             try await cluster.waitForConvergence()
@@ -115,6 +109,60 @@ extension EndToEnd.UpgradeTests {
                     try await node.objects("Person").compactMap { $0.value("name")?.string })
                 #expect(Set(names).subtracting(shown).isEmpty)
                 #expect(shown.isSuperset(of: ["new-1", "new-2", "new-3", "old"]))
+            }
+        }
+    }
+
+    @Test(
+        "A new model takes an attribute and an entity away, one node at a time; the rest agrees"
+    )
+    func removes() async throws {
+        try await TestCluster.with(model: Self.second) { cluster in
+            func save(_ name: String, _ node: NodeHandle) async throws -> String {
+                let saved = try await node.save([
+                    TestModel.insert(
+                        "Person", id: "@one", ["name": .string(name), "note": "a note"]),
+                    ["insert": "Pet", "values": ["name": .string("pet of \(name)")]],
+                ])
+                return try saved.uri("@one")
+            }
+            var wanted: [String: String] = [:]
+            for node in cluster.nodes {
+                wanted[try await save("before \(node.number)", node)] = "before \(node.number)"
+            }
+            try await cluster.waitForConvergence()
+            for node in cluster.nodes {
+                #expect(try await node.terminate() == 0)
+                // Meanwhile somebody goes on writing what is to go, by either model.
+                for other in cluster.nodes where other.number > node.number {
+                    let name = "\(node.number) to \(other.number)"
+                    wanted[try await save(name, other)] = name
+                    let uri = try #require(wanted.keys.sorted().first)
+                    try await other.save([TestModel.update(uri, ["note": .string(name)])])
+                }
+                try setModel(Self.first, of: node)
+                try await node.start()
+                let name = "after \(node.number)"
+                let saved = try await node.save([
+                    TestModel.insert("Person", id: "@one", ["name": .string(name)])
+                ])
+                wanted[try saved.uri("@one")] = name
+                let gone = try await node.ask(
+                    "POST", "/v1/fetch", ["entity": "Pet", "resultType": "count"])
+                #expect(gone.status == 404 || gone.status == 400, "\(gone)")
+            }
+            try await cluster.waitForConvergence()
+            for node in cluster.nodes {
+                #expect(try await held(node).isEmpty)
+                #expect(try await node.verify()["ok"]?.boolean == true)
+                let persons = try await node.objects("Person")
+                let names = persons.map { ($0.text("id"), $0.value("name")?.string ?? "") }
+                #expect(Dictionary(uniqueKeysWithValues: names) == wanted)
+                #expect(persons.allSatisfy { $0.value("note") == nil })
+                // Nor does it come back with a restart.
+                #expect(try await node.terminate() == 0)
+                try await node.start()
+                #expect(try await node.count("Person") == wanted.count)
             }
         }
     }
@@ -142,7 +190,7 @@ extension EndToEnd.UpgradeTests {
                         try await other.save([["insert": "Person", "values": ["name": "late"]]])
                     }
                 }
-                flag.value.store(true, ordering: .releasing)
+                flag.raise()
                 for try await some in group { names += some }
             }
             try await cluster.waitForConvergence()
