@@ -204,6 +204,44 @@ extension EndToEnd.TransferTests {
         }
     }
 
+    @Test("A copy whose bytes change under way is noticed, and none of it is stored")
+    func damaged() async throws {
+        try await TestCluster.with(nodes: 3, starting: []) { cluster in
+            for number in [1, 2] {
+                try await cluster.node(number).start(environment: Self.short)
+            }
+            let text = JSONValue.string(String(repeating: "x", count: 60_000))
+            let saved = try await fillPastTheLogs(cluster, saves: 100) { saveID, _ in
+                [TestModel.insert("Latest", ["name": .string(saveID), "a": text])]
+            }
+            // Some parts come whole between two flips, and some do not.
+            for donor in [1, 2] {
+                let flips = LinkFault.Flips(every: 1_500_000, seed: UInt64(donor))
+                await cluster.set(LinkFault(flips: flips), from: donor, to: 3)
+            }
+            let joiner = cluster.node(3)
+            try await joiner.start()
+            try await waitUntil {
+                "node 3 noticed"
+            } _: {
+                said(joiner, "ignored for a while")
+            }
+            #expect(try await joiner.count("Latest") == 0)
+            // A quarantine lasts a minute, or until the node is started anew.
+            await cluster.heal()
+            for node in cluster.nodes { #expect(try await node.terminate() == 0) }
+            for node in cluster.nodes { try await node.start(environment: Self.short) }
+            try await cluster.waitForConvergence()
+            #expect(try await joiner.count("Latest") == saved)
+            let texts = try await joiner.objects("Latest").map { $0.value("a") }
+            #expect(texts.allSatisfy { $0 == text })
+            #expect(try await joiner.metric("tributary_transfers_installed_total") == 1)
+            try await saveOnce(joiner, "joiner's")
+            try await cluster.waitForConvergence()
+            try await expectEqualContents(cluster)
+        }
+    }
+
     /// How much there is of a member's copy that a node takes in, in bytes.
     private func sizeOfCopy(_ node: NodeHandle) throws -> Int64 {
         var status = stat()
