@@ -202,7 +202,36 @@ extension EndToEnd.ClockTests {
                 try await waitForHeld(bad.answer.transaction, by: node)
                 #expect(try await node.count("Latest") == before + 5)
             }
+            try await retire(wrong, keeping: bad.answer.transaction, cluster)
         }
+    }
+
+    /// Retires a node whose save is held for a year: whoever has it keeps it, and lists it.
+    private func retire(
+        _ wrong: NodeHandle, keeping transaction: String, _ cluster: TestCluster
+    ) async throws {
+        #expect(try await wrong.terminate() == 0)
+        let sane = [cluster.node(1), cluster.node(2)]
+        try await waitUntil {
+            "node \(wrong.number) could be retired"
+        } _: {
+            let path = "/v1/members/\(wrong.number)/departure"
+            return try await sane[0].ask("POST", path, [:]).status == 200
+        }
+        for node in sane {
+            try await waitUntil {
+                "node \(node.number) kept \(transaction)"
+            } _: {
+                let answer = try await node.expect("GET", "/v1/orphans")
+                let listed = (answer["orphans"]?.array ?? []).compactMap(\.object)
+                return listed.map { $0.text("transaction") } == [transaction]
+            }
+            let whole = try await node.expect("GET", "/v1/orphans/\(transaction)")
+            let change = try #require(whole["changes"]?.array?.first?.object)
+            #expect(change["values"]?.object?["name"]?.string == "of the future")
+            #expect(try await save("after all", on: node).status == 200)
+        }
+        try await cluster.waitForConvergence(among: [1, 2])
     }
 
     @Test(
