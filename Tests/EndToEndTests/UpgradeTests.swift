@@ -95,6 +95,8 @@ extension EndToEnd.UpgradeTests {
                     } _: {
                         try await held(old).contains { $0.contains("model") }
                     }
+                    let waiting = try await old.metric("tributary_waiting_for_model_transactions")
+                    #expect(waiting ?? 0 >= 1)
                     try await old.save([["insert": "Person", "values": ["name": "old"]]])
                 }
                 flag.raise()
