@@ -9,8 +9,10 @@ extension StoreEngine {
         _ plan: inout SavePlan
     ) {
         // A second operation on an object loses its values alone.
-        let isDropped = plan.droppedIDs.last?.row == row
-        let relationships = isDropped ? operation.relationships : []
+        var relationships: [RelationshipOperation] = []
+        if case .drop = settlement, plan.rows[row] == nil {
+            relationships = operation.relationships
+        }
         guard
             let (positions, written, saveWins) = discarded(
                 operation, settlement, loaded, changed, isOfLinks: !relationships.isEmpty)

@@ -3,13 +3,13 @@ import Merge
 extension StoreEngine {
     // MARK: Validation
 
-    /// Checks every value the save writes; all failures are listed, not the first alone.
+    /// Checks every value the save writes; all failures are listed, not the first alone. Counts are
+    /// looked at by ``validateCounts(_:)``.
     func validate(_ plan: inout SavePlan) throws {
         for row in plan.order {
             guard let planned = plan.rows[row], planned.kind != .delete else { continue }
             try validate(planned, &plan)
         }
-        try validateCounts(&plan)
         for key in plan.linkOrder where plan.links[key] ?? false {
             if plan.deletes(key.source) || plan.deletes(key.target) {
                 plan.links[key] = false
@@ -116,13 +116,24 @@ extension StoreEngine {
 
     /// Encodes a save, before anything of it is written.
     ///
-    /// - Throws: ``CoordinatorError`` (`limitExceeded`) where other nodes would refuse its size.
+    /// - Throws: ``CoordinatorError`` where other nodes would refuse it: `limitExceeded` for its size,
+    ///   `malformed` where it assigns a property twice.
     func encode(_ transaction: Transaction) throws -> EncodedTransaction {
-        try checkSize(EncodedTransaction(transaction))
+        try checkReadable(EncodedTransaction(transaction))
     }
 
-    /// Refuses what is more than one save may be.
-    func checkSize(_ encoded: EncodedTransaction) throws -> EncodedTransaction {
+    /// Refuses what no node would read, this one included.
+    func checkReadable(_ encoded: EncodedTransaction) throws -> EncodedTransaction {
+        let shapes = encoded.transaction.shapes
+        guard shapes.count <= Transaction.Bounds.shapes else {
+            throw CoordinatorError(
+                .limitExceeded,
+                "The objects of one save may have \(Transaction.Bounds.shapes) different lists of "
+                    + "assigned properties; divide it.")
+        }
+        guard shapes.allSatisfy(\.namesEachOnce) else {
+            throw CoordinatorError(.malformed, "The save assigns a property of an object twice.")
+        }
         guard encoded.bytes.count <= Limits.transactionBytes,
             encoded.transaction.changes.count <= Transaction.Bounds.changes
         else {
@@ -234,7 +245,7 @@ extension StoreEngine {
             result.append(
                 .init(
                     objectID: id, version: isShown ? store?.version : nil,
-                    values: isShown ? store?.columns : nil))
+                    values: isShown ? store?.columns : nil, isDropped: true))
         }
         return result
     }
@@ -243,10 +254,12 @@ extension StoreEngine {
 /// The shapes of a transaction in the making: each once, in order of first use.
 struct ShapeTable {
     private(set) var shapes: [ChangeShape] = []
+    private var places: [ChangeShape: Int] = [:]
     private var last: (table: EntityTable, assigned: [Int], carried: [Int], position: Int)?
 
     mutating func position(of shape: ChangeShape) -> Int {
-        if let found = shapes.firstIndex(of: shape) { return found }
+        if let found = places[shape] { return found }
+        places[shape] = shapes.count
         shapes.append(shape)
         return shapes.count - 1
     }

@@ -140,8 +140,8 @@ extension StoreEngine {
             let row = try Row.fetchOne(
                 database, sql: "SELECT cluster, node FROM _state WHERE id = 1")
         else { throw CoordinatorError(.storeDamaged, "\(path) has lost its state.") }
-        let owner: String = row["cluster"]
-        let number: Int64 = row["node"]
+        let owner = try row.text("cluster")
+        let number = try row.integer("node")
         guard owner == cluster, number == Int64(node.rawValue) else {
             throw CoordinatorError(
                 .storeOwner,
@@ -216,45 +216,48 @@ extension StoreEngine {
                         (SELECT count(*) FROM _eclipsed) AS eclipsed FROM _state
                     """)
         else { throw CoordinatorError(.storeDamaged, "The store has lost its state.") }
-        func unsigned(_ name: String) -> UInt64 { UInt64(bitPattern: row[name] as Int64) }
+        func unsigned(_ name: String) throws -> UInt64 {
+            UInt64(bitPattern: try row.integer(name))
+        }
+        let store = try unsigned("store")
+        let generation = try unsigned("generation")
         let names = try StoreLayout.nameTable(model, in: database)
         let (actors, vector) = try StoreLayout.readActors(in: database)
         let wall = environment.wallMilliseconds()
-        let last = unsigned("incarnation")
+        let last = try unsigned("incarnation")
         let beside = beginning.beside
         let isOwn =
-            beside?.isOf(
-                store: unsigned("store"), incarnation: last, generation: unsigned("generation"))
-            ?? false
+            beside?.isOf(store: store, incarnation: last, generation: generation) ?? false
         // Whoever asks for a later incarnation than the store knows has heard of another store of
         // this node, which may have told others what this one does not hold.
         let isNewest = isOwn && beginning.minimumIncarnation <= last
+        let kept = StoreRecovery(rawValue: Int(try row.integer("recovery"))) ?? .restored
         let recovery: StoreRecovery =
-            beginning.isNew
-            ? .new : isNewest ? StoreRecovery(rawValue: row["recovery"]) ?? .restored : .restored
+            beginning.isNew ? .new : isNewest ? kept : .restored
         let former = FormerLives(
-            store: unsigned("store"),
+            store: store,
             incarnations: actors.actors.filter { $0.node == node }.map(\.incarnation) + [
                 last, beginning.minimumIncarnation, beside?.incarnation ?? 0,
-            ], lastBlock: UInt32(truncatingIfNeeded: unsigned("block")),
+            ], lastBlock: UInt32(truncatingIfNeeded: try unsigned("block")),
             isNew: beginning.isNew, isOwn: isOwn)
         let actor = try incarnation(
             of: node, after: former, wallMilliseconds: wall, random: environment.random())
         if isOwn || beginning.isNew {
             try beginning.announce(
                 IncarnationRecord(
-                    store: unsigned("store"), incarnation: actor.incarnation, previous: last,
+                    store: store, incarnation: actor.incarnation, previous: last,
                     generation: isOwn ? beside?.generation ?? 0 : 0))
         }
         let clock = HybridClock(
-            highWaterMark: HybridTimestamp(rawValue: unsigned("clock")) ?? .zero)
+            highWaterMark: HybridTimestamp(rawValue: try unsigned("clock")) ?? .zero)
         let state = State(
-            actors: actors, versionVector: vector, generation: unsigned("generation"),
-            position: unsigned("position"), clock: clock,
-            digest: ProjectionDigest(high: unsigned("digestHigh"), low: unsigned("digestLow")),
+            actors: actors, versionVector: vector, generation: generation,
+            position: try unsigned("position"), clock: clock,
+            digest: ProjectionDigest(
+                high: try unsigned("digestHigh"), low: try unsigned("digestLow")),
             allocator: allocator(
                 of: node, after: former, wallMilliseconds: wall, random: environment.random),
-            tombstones: Int(unsigned("tombstones")), eclipsed: Int(unsigned("eclipsed")),
+            tombstones: Int(try unsigned("tombstones")), eclipsed: Int(try unsigned("eclipsed")),
             recovery: recovery, membership: try StoreLayout.readMembership(in: database),
             log: try StoreLayout.readLogStanding(in: database),
             orphans: try StoreLayout.readOrphans(in: database))
@@ -262,7 +265,7 @@ extension StoreEngine {
             database: database, model: model,
             history: try StoreModels.history(of: model, in: database, path: beginning.path),
             names: names, cluster: cluster,
-            store: unsigned("store"), actor: actor, state: state, environment: environment)
+            store: store, actor: actor, state: state, environment: environment)
         try engine.intern(actor)
         try engine.forgetAppliedOrphans()
         try database.execute(

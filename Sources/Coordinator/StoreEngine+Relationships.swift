@@ -80,8 +80,7 @@ extension StoreEngine {
     func planRelationships(_ operation: SaveOperation, _ plan: inout SavePlan) throws {
         // A delete tells links for its rules to go by, if it stands.
         guard let row = try addressed(operation, plan),
-            (operation.kind == .delete) == (plan.rows[row]?.kind == .delete),
-            !plan.droppedIDs.contains(where: { $0.row == row })
+            (operation.kind == .delete) == (plan.rows[row]?.kind == .delete)
         else { return }
         let entity = plan.rows[row]?.table.entity ?? operation.entity
         for change in operation.relationships {
@@ -101,7 +100,7 @@ extension StoreEngine {
                 else {
                     // What the save, or this operation, deletes may be gone already.
                     if operation.kind == .delete
-                        || plan.droppedIDs.contains(where: { $0.row == member })
+                        || plan.droppedRows.contains(member)
                     {
                         continue
                     }

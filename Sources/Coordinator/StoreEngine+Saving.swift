@@ -32,20 +32,22 @@ extension StoreEngine {
 
     func work(out request: SaveRequest, into plan: inout SavePlan) throws {
         var allocator = state.allocator
-        plan.inserted.reserveCapacity(request.operations.count)
-        for operation in request.operations where operation.kind == .insert {
-            guard operation.row.rawValue < 0 else {
-                throw CoordinatorError(.malformed, "An insert must not name an existing object.")
-            }
-            plan.inserted.append(
-                .init(
+        let inserts = request.operations.filter { $0.kind == .insert }
+        plan.name(
+            try inserts.map { operation in
+                guard operation.row.rawValue < 0 else {
+                    throw CoordinatorError(
+                        .malformed, "An insert must not name an existing object.")
+                }
+                return SaveResult.InsertedRow(
                     temporary: operation.row, row: allocator.next(),
-                    entityName: operation.entity.name, name: operation.name))
-        }
+                    entityName: operation.entity.name, name: operation.name)
+            })
         state.allocator = allocator
 
-        for operation in request.operations { try planOperation(operation, request, &plan) }
-        for operation in request.operations where !operation.relationships.isEmpty {
+        let stands = try request.operations.map { try planOperation($0, request, &plan) }
+        for (operation, stands) in zip(request.operations, stands)
+        where stands && !operation.relationships.isEmpty {
             try planRelationships(operation, &plan)
         }
         try propagateDeletes(&plan)
@@ -58,10 +60,15 @@ extension StoreEngine {
                 conflicts: plan.stale)
         }
         try validate(&plan)
+        // An insert that becomes one with the row that has its key has that one's members as well; where
+        // none does, or the save fails, all that is wrong is told at once.
+        let isAsPlanned = request.mergePolicy.leavesUnresolved || !plan.failures.isEmpty
+        if isAsPlanned { try validateCounts(&plan) }
         try refuseFailures(of: plan)
-        // An insert that becomes one with the row that has its key writes over that row.
+        // Such an insert writes over that row.
         try settleConstraints(&plan, request)
         try releaseOtherClaims(&plan)
+        if !isAsPlanned { try validateCounts(&plan) }
         try refuseFailures(of: plan)
         try checkUnresolved(plan)
     }
@@ -75,18 +82,20 @@ extension StoreEngine {
             failures: plan.failures)
     }
 
+    /// - Returns: whether the operation's changes of to-manys are to be made; not where the policy
+    ///   dropped it.
     private func planOperation(
         _ operation: SaveOperation, _ request: SaveRequest, _ plan: inout SavePlan
-    ) throws {
+    ) throws -> Bool {
         let table = table(operation.entity.name)
         if operation.kind == .insert {
-            guard let row = plan.resolve(operation.row) else { return }
+            guard let row = plan.resolve(operation.row) else { return false }
             guard !operation.entity.isAbstract else {
                 throw CoordinatorError(
                     .malformed, "\(operation.entity.name) is abstract: insert a sub-entity.")
             }
             try planInsert(operation, table, row, &plan)
-            return
+            return true
         }
         guard let row = try addressed(operation, plan) else {
             throw CoordinatorError(
@@ -94,9 +103,8 @@ extension StoreEngine {
         }
         if row != operation.row, operation.row.rawValue > 0 {
             // Whoever has the eclipsed object learns that it is shown no more.
-            plan.dropped.append(nil)
-            plan.droppedIDs.append(
-                ManagedObjectID(entityName: operation.entity.name, row: operation.row))
+            plan.drop(
+                ManagedObjectID(entityName: operation.entity.name, row: operation.row), nil)
         }
         var operation = operation
         operation.values = try resolved(
@@ -105,10 +113,11 @@ extension StoreEngine {
             try planAgain(
                 try translated(operation, to: planned.table.entity, planned.loaded), request,
                 planned, row, &plan)
-            return
+            // It loses its values alone.
+            return true
         }
         let loaded = try load(table, row).flatMap { $0.isTrace ? nil : $0 }
-        try planExisting(operation, request, loaded, row, &plan)
+        return try planExisting(operation, request, loaded, row, &plan)
     }
 
     /// A second operation on the same object: it goes on from the first.
@@ -228,10 +237,11 @@ extension StoreEngine {
         return values
     }
 
+    /// - Returns: whether the operation stands.
     private func planExisting(
         _ operation: SaveOperation, _ request: SaveRequest, _ loaded: LoadedRow?, _ row: RowID,
         _ plan: inout SavePlan
-    ) throws {
+    ) throws -> Bool {
         let entity = loaded?.table.entity ?? operation.entity
         let operation = try translated(operation, to: entity, loaded)
         let table = loaded?.table ?? table(entity.name)
@@ -248,7 +258,7 @@ extension StoreEngine {
                 throw CoordinatorError(
                     .objectNotFound, "There is no \(entity.name)/\(row), or no more.")
             }
-            if operation.kind == .check { return }
+            if operation.kind == .check { return true }
             var kind: SavePlan.Row.Kind = operation.kind == .delete ? .delete : .update
             var values = operation.values
             if !isAlive, kind == .update {
@@ -264,7 +274,7 @@ extension StoreEngine {
                     assignedCount: operation.isWholeRow ? 0 : operation.values.count,
                     resolves: resolves,
                     name: operation.row, isSettled: false, isExact: operation.isExact))
-            return
+            return true
         }
         func planned(
             _ kind: SavePlan.Row.Kind, _ values: [(position: Int, value: PropertyValue)]
@@ -279,9 +289,12 @@ extension StoreEngine {
         case .delete: plan.add(row, planned(.delete, operation.values))
         case .revive(let whole):
             plan.add(row, planned(.revival, whole.enumerated().map { ($0, $1) }))
-        case .drop where operation.kind == .delete && isAlive: plan.spared.insert(row)
-        case .conflict, .drop: break
+        case .drop where operation.kind == .delete && isAlive:
+            plan.spared.insert(row)
+            return false
+        case .conflict, .drop: return false
         }
+        return true
     }
 
     /// Whether the store has applied all writes that a version names.
@@ -303,7 +316,9 @@ extension StoreEngine {
             throw CoordinatorError(
                 .objectNotFound, "There has never been a \(table.entity.name)/\(row) here.")
         }
-        let known = try operation.snapshot == nil ? knownTo(operation.version) : VersionVector()
+        let known =
+            try operation.snapshot == nil
+            ? knownTo(operation.version, &plan) : VersionVector()
         func changedInStore(_ operation: SaveOperation) -> Set<Int> {
             loaded.map {
                 OptimisticLocking.changedInStore(
@@ -334,9 +349,7 @@ extension StoreEngine {
             }
             return settlement
         case .drop where plan.rows[row] == nil:
-            plan.dropped.append(loaded)
-            plan.droppedIDs.append(
-                ManagedObjectID(entityName: table.entity.name, row: row))
+            plan.drop(ManagedObjectID(entityName: table.entity.name, row: row), loaded)
         case .write, .delete, .revive, .drop: break
         }
         if operation.kind != .check {
@@ -375,13 +388,27 @@ extension StoreEngine {
     }
 
     /// What a version's writer knew: its transaction's causal context and the transaction.
-    private func knownTo(_ version: RowVersion?) throws -> VersionVector {
+    private func knownTo(
+        _ version: RowVersion?, _ plan: inout SavePlan
+    ) throws -> VersionVector {
         var known = VersionVector()
-        for dot in version?.allDots ?? [] {
-            guard let transaction = try transaction(dot) else { continue }
-            known.join(transaction.transaction.seen)
+        for dot in version?.allDots ?? [] { known.join(try causalContext(of: dot, &plan)) }
+        return known
+    }
+
+    /// A transaction and its causal context; nothing where the log does not have it.
+    private func causalContext(
+        of dot: Dot, _ plan: inout SavePlan
+    ) throws -> VersionVector {
+        // To read a transaction for its context alone may take as long as to write it.
+        if let known = plan.known[dot] { return known }
+        var known = VersionVector()
+        if let transaction = try transaction(dot)?.transaction {
+            known = transaction.seen
             known.advance(to: dot)
         }
+        if plan.known.count >= SavePlan.Limits.writers { plan.known = [:] }
+        plan.known[dot] = known
         return known
     }
 

@@ -89,8 +89,10 @@ struct BackupFile {
         guard
             let row = try Row.fetchOne(
                 database, sql: "SELECT cluster, node, generation FROM _state"),
-            let node = NodeID(row["node"] as Int)
+            let node = NodeID(try row.integer("node"))
         else { throw CoordinatorError(.storeDamaged, "\(path) has lost its state.") }
-        return (row["cluster"], node, UInt64(bitPattern: row["generation"] as Int64))
+        return (
+            try row.text("cluster"), node, UInt64(bitPattern: try row.integer("generation"))
+        )
     }
 }

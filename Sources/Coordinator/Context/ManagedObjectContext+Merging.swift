@@ -260,7 +260,17 @@ extension ManagedObjectContext {
         let changed = object.change == .updated ? object.changedPositions() : []
         rebalance(object) {
             var values = row.values
-            for position in changed { values[position] = object.values[position] }
+            for position in changed {
+                // A null in the place of what is deleted here is no change of the object: where the
+                // store leads elsewhere by now, so does the object.
+                if object.nullified.contains(position), object.values[position].isNull,
+                    !leadsToDeleted(values[position], at: position, of: object)
+                {
+                    object.nullified.remove(position)
+                    continue
+                }
+                values[position] = object.values[position]
+            }
             object.values = values
             object.snapshot = row.values
             object.version = row.version

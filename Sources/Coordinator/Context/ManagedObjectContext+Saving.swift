@@ -175,8 +175,15 @@ extension ManagedObjectContext {
     /// projection gives nil anyway (DESIGN, section 5.4). One that was made null before is told,
     /// for then the target's rules are not for this object.
     private func isNullified(_ position: Int, of object: ManagedObject) -> Bool {
-        guard object.nullified.contains(position), object.values[position].isNull,
-            case .reference(let row) = object.base(position),
+        object.nullified.contains(position) && object.values[position].isNull
+            && leadsToDeleted(object.base(position), at: position, of: object)
+    }
+
+    /// Whether a value of a to-one leads to an object that is deleted here.
+    func leadsToDeleted(
+        _ value: PropertyValue, at position: Int, of object: ManagedObject
+    ) -> Bool {
+        guard case .reference(let row) = value,
             case .toOne(let destination) = object.entity.properties[position].content
         else { return false }
         return entityNamed(destination).familyNames.contains {
@@ -257,7 +264,8 @@ extension ManagedObjectContext {
         var changes = ContextChanges()
         changes.inserted = Set(saved.inserted)
         changes.deleted = Set(saved.deleted)
-        var isSurprising = false
+        // What is dropped is not as it is here, and nor are the members of others that it belongs to.
+        var isSurprising = result?.rows.contains(where: \.isDropped) ?? false
         // Under the rollback policy a delete can be what is given up (CD-23).
         let kept = Set(
             saved.deleted.filter { rows[$0.objectID]?.version != nil }.map(\.objectID.row))

@@ -67,20 +67,31 @@ struct SavePlan {
         var inserted: StagedInserts?
     }
 
+    enum Limits {
+        /// Writers whose causal contexts are kept, then all are read anew.
+        static let writers = 64
+    }
+
     var rows: [RowID: Row] = [:]
     var order: [RowID] = []
     var links: [LinkKey: Bool] = [:]
     var linkOrder: [LinkKey] = []
-    var inserted: [SaveResult.InsertedRow] = []
+    private(set) var inserted: [SaveResult.InsertedRow] = []
+    /// Where they are, by their temporary identities; of several of one, the first.
+    private var places: [RowID: Int] = [:]
     var stale: [MergeConflict] = []
     var staleRows = Set<RowID>()
     var failures: [ValidationFailure] = []
     var journal: [Conflict] = []
     /// Objects whose operation the policy dropped, as the store has them.
-    var dropped: [LoadedRow?] = []
-    var droppedIDs: [ManagedObjectID] = []
+    private(set) var dropped: [LoadedRow?] = []
+    private(set) var droppedIDs: [ManagedObjectID] = []
+    private(set) var droppedRows: Set<RowID> = []
     /// Rows whose delete the policy gave up, which no other delete takes along then.
     var spared: Set<RowID> = []
+    /// What the writers of stale objects' versions knew, up to ``Limits/writers`` of them: an import
+    /// wrote all its objects.
+    var known: [Dot: VersionVector] = [:]
     /// What stale objects were like.
     var tail = LogTail()
     /// What else the save does, where this is a part of it.
@@ -94,11 +105,26 @@ struct SavePlan {
     /// Where rows are among the inserted ones; made when first asked for.
     private var insertedPlaces: [RowID: [Int]]?
 
+    /// Gives what the save inserts its identities.
+    mutating func name(_ objects: [SaveResult.InsertedRow]) {
+        inserted = objects
+        places = Dictionary(
+            zip(objects.lazy.map(\.temporary), objects.indices),
+            uniquingKeysWith: { first, _ in first })
+    }
+
     mutating func add(_ row: RowID, _ planned: Row) {
         if rows.updateValue(planned, forKey: row) == nil { order.append(row) }
         if referrers != nil {
             for (_, value) in planned.values { noteReference(value, from: row) }
         }
+    }
+
+    /// Notes that nothing is done of what the save wanted with an object.
+    mutating func drop(_ object: ManagedObjectID, _ loaded: LoadedRow?) {
+        dropped.append(loaded)
+        droppedIDs.append(object)
+        droppedRows.insert(object.row)
     }
 
     mutating func setLink(_ key: LinkKey, _ isAlive: Bool) {
@@ -185,11 +211,6 @@ struct SavePlan {
     func resolve(_ row: RowID) -> RowID? {
         if row.rawValue > 0 { return row }
         if let known = apart.inserted?.named(row) { return known.row }
-        // Inserts usually count down from -1, so the answer is at a known place.
-        let guess = Int(-row.rawValue - 1)
-        if guess >= 0, guess < inserted.count, inserted[guess].temporary == row {
-            return inserted[guess].row
-        }
-        return inserted.first { $0.temporary == row }?.row
+        return places[row].map { inserted[$0].row }
     }
 }

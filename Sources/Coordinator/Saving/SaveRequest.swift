@@ -184,5 +184,8 @@ public struct SaveResult: Hashable, Sendable {
         /// All its values now, in canonical order; nil where they are what the operation
         /// assigned over its snapshot, so that nothing else needs to be told.
         public let values: [PropertyValue]?
+        /// Whether the policy dropped what the save was to do with it, or did that to another object
+        /// that is shown in its place.
+        var isDropped = false
     }
 }

@@ -264,15 +264,15 @@ struct StoreIdentity {
     init(of database: Database, path: String) throws {
         self.path = path
         guard let row = try Row.fetchOne(database, sql: "SELECT * FROM _state"),
-            let node = NodeID(row["node"] as Int64)
+            let node = NodeID(try row.integer("node"))
         else { throw CoordinatorError(.storeDamaged, "\(path) has lost its state.") }
         self.node = node
-        cluster = row["cluster"]
-        incarnation = UInt64(bitPattern: row["incarnation"])
-        generation = row["generation"]
-        clock = row["clock"]
-        block = row["block"]
-        recovery = row["recovery"]
+        cluster = try row.text("cluster")
+        incarnation = UInt64(bitPattern: try row.integer("incarnation"))
+        generation = try row.integer("generation")
+        clock = try row.integer("clock")
+        block = try row.integer("block")
+        recovery = Int(try row.integer("recovery"))
         (actors, vector) = try StoreLayout.readActors(in: database)
     }
 

@@ -215,17 +215,20 @@ extension StoreEngine {
         if into == nil {
             guard let loaded = stored else { return nil }
             guard saveWins else {
-                plan.dropped.append(loaded)
-                plan.droppedIDs.append(loaded.objectID)
+                plan.drop(loaded.objectID, loaded)
                 return loaded.table
             }
             into = SavePlan.Row(
                 table: loaded.table, loaded: loaded, kind: .update, values: [], assignedCount: 0,
                 resolves: planned.resolves, name: planned.name, isSettled: true)
         }
-        guard saveWins, var into else { return into?.table }
-        // It is more than its own object in the context knows of.
+        guard var into else { return nil }
+        // It is more than its own object in the context knows of, or less than the other's.
         into.isSettled = true
+        guard saveWins else {
+            plan.rows[target] = into
+            return into.table
+        }
         // All of the new object's values, those that nobody assigned too (CD-38).
         var replaced: [Int] = []
         for (position, place) in into.table.positions(in: planned.table).enumerated() {

@@ -62,6 +62,9 @@ public struct ChangeShape: Hashable, Sendable {
 
     /// How many values a change of this shape has.
     public var valueCount: Int { assigned.count + carried.count }
+
+    /// Whether no property stands in it twice, so that a change has one value of each.
+    public var namesEachOnce: Bool { Set(assigned).union(carried).count == valueCount }
 }
 
 /// One row's or one link's change within a transaction.

@@ -119,10 +119,11 @@ extension Transaction {
             let entity = try reader.text()
             let assigned = try names(from: &reader)
             let carried = try names(from: &reader)
-            guard Set(assigned).union(carried).count == assigned.count + carried.count else {
+            let shape = ChangeShape(entity: entity, assigned: assigned, carried: carried)
+            guard shape.namesEachOnce else {
                 throw DecodingFailure("a shape names a property twice", offset: reader.offset)
             }
-            shapes.append(ChangeShape(entity: entity, assigned: assigned, carried: carried))
+            shapes.append(shape)
         }
         return shapes
     }

@@ -291,12 +291,17 @@ import Testing
             let mail = policy.rawValue
             let context = store.context(policy)
             try context.performAndWait {
+                var users: [ManagedObject] = []
                 for note in ["first", "second"] {
                     let user = context.insert("User")
                     user["mail"] = mail
                     user["note"] = note
+                    users.append(user)
                 }
                 try context.save()
+                // One of them is left, and shows what was kept.
+                let left = users.filter { $0.managedObjectContext != nil }
+                #expect(left.map { $0["note"] } == [note])
             }
             let found = try users(mail)
             #expect(found.count == 1)

@@ -327,6 +327,40 @@ import Testing
     }
 
     @Test(
+        "What a delete here has nullified follows where the store leads by now",
+        arguments: [true, false])
+    func nullifiedAndLedElsewhere(isMerged: Bool) throws {
+        let (item, first) = (try store.insert("Item"), try store.insert("Person", ["name": "A"]))
+        let second = try store.insert("Person", ["name": "B"])
+        let other = store.context()
+        func lead(to id: ManagedObjectID) throws {
+            try other.performAndWait {
+                let person = try other.existingObject(with: id)
+                try other.existingObject(with: item).setRelatedObject(person, forKey: "owner")
+                try other.save()
+            }
+        }
+        try lead(to: first)
+        context.mergePolicy = .mergeByPropertyObjectTrump
+        try context.performAndWait {
+            let here = try context.existingObject(with: item)
+            #expect(here.relatedObject(forKey: "owner")?.objectID == first)
+            context.delete(try context.existingObject(with: first))
+            context.processPendingChanges()
+            #expect(here.relatedObject(forKey: "owner") == nil)
+            try lead(to: second)
+            if isMerged {
+                context.mergeChanges(fromContextDidSave: ContextDidSave(updated: [item]))
+                #expect(here.relatedObject(forKey: "owner")?.objectID == second)
+            }
+            try context.save()
+            context.refresh(here, mergeChanges: false)
+            #expect(here.relatedObject(forKey: "owner")?.objectID == second)
+        }
+        #expect(try !store.isStored(first))
+    }
+
+    @Test(
         "CD-94, CD-108: a delete here of what is found deleted elsewhere before its rules were run",
         arguments: [true, false])
     func deletedElsewhereFirst(isInEvent: Bool) throws {

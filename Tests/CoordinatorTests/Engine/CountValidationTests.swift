@@ -71,6 +71,50 @@ struct CountValidationTests {
         #expect(try one.row(coach) == nil)
     }
 
+    @Test(
+        "An insert that becomes one with an object of the store is counted with what that has",
+        arguments: [MergePolicy.mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump])
+    func upserted(policy: MergePolicy) throws {
+        let (team, players, coach) = try team("reds", on: one)
+        // It has neither players nor a coach of its own, and is not inserted.
+        try one.save(try one.insertion("Team", -1, ["name": .string("reds")]), policy: policy)
+        #expect(try one.members(team, "players") == players.map(\.row).sorted())
+        #expect(try one.members(team, "coaches") == [coach.row])
+        #expect(try one.conflicts().isEmpty)
+        // Nor is anything let through to it that it may not have.
+        let (full, more) = try squad()
+        let saved = try full.code {
+            try full.save(
+                try full.insertion("Squad", -1, ["name": .string("reds")]),
+                try full.insertion("Member", -2, ["squad": .reference(RowID(-1))]), policy: policy)
+        }
+        #expect(saved == .validationFailed)
+        #expect(try full.members(more, "members").count == 2)
+        #expect(try full.conflicts().isEmpty)
+    }
+
+    /// A squad that is full, with a node of its own.
+    private func squad() throws -> (node: EngineNode, squad: ManagedObjectID) {
+        let node = try EngineNode(
+            ManagedObjectModel(entities: [
+                EntityDescription(
+                    "Squad", attributes: [AttributeDescription("name", .string)],
+                    relationships: [
+                        RelationshipDescription(
+                            "members", to: "Member", inverse: "squad", isToMany: true,
+                            maximumCount: 2)
+                    ], uniquenessConstraints: [["name"]]),
+                EntityDescription(
+                    "Member",
+                    relationships: [
+                        RelationshipDescription("squad", to: "Squad", inverse: "members")
+                    ]),
+            ]))
+        let squad = try node.insert("Squad", ["name": .string("reds")])
+        for _ in 0..<2 { _ = try node.insert("Member", ["squad": .reference(squad.row)]) }
+        return (node, squad)
+    }
+
     @Test("Nor do the links of an object that is eclipsed hold anybody")
     func eclipsedOwner() throws {
         let shared = try one.insert("Coach")
