@@ -14,7 +14,8 @@ extension NodeService {
     ///
     /// - Throws: ``CoordinatorError``: `memberDeparted` where the number was a member's once,
     ///   `malformed` where this node does not know its own address to tell the others, where another
-    ///   member is at that address, or where there is no public key and this mesh uses keys;
+    ///   member is at that address or has that key, or where there is no public key and this mesh uses
+    ///   keys;
     ///   ``NotSupported`` where this node has no mesh.
     public func join(
         _ node: NodeID, at address: MemberAddress, author: String? = nil
@@ -27,6 +28,13 @@ extension NodeService {
                 throw CoordinatorError(
                     .malformed,
                     "Node \(node) cannot be at \(taken): node \(other) is. Give its own address.")
+            }
+            // A key is good for one number: whoever has been let in with it first keeps the other out.
+            if !Set(known.publicKeys).isDisjoint(with: address.publicKeys) {
+                throw CoordinatorError(
+                    .malformed,
+                    "Node \(node) cannot have the public key of node \(other). Make it a key of its "
+                        + "own with `tributary keygen`.")
             }
         }
         if let own = settings.address, !own.publicKeys.isEmpty, address.publicKeys.isEmpty {
@@ -44,13 +52,19 @@ extension NodeService {
             let told = try coordinator.membership
             let own = settings.address.map { [(coordinator.node, $0)] } ?? []
             let configured = settings.peers.filter { told[$0.node] == nil }.map {
-                ($0.node, MemberAddress(publish: "\($0.publish)", exchange: "\($0.exchange)"))
+                ($0.node, Self.address(of: $0))
             }
             return own + configured
                 + told.members.filter(\.isCurrent).compactMap { member in
                     member.address.map { (member.node, $0) }
                 }
         }
+    }
+
+    private static func address(of peer: MeshPeer) -> MemberAddress {
+        MemberAddress(
+            publish: "\(peer.publish)", exchange: "\(peer.exchange)",
+            publicKeys: peer.publicKeys.map(\.text))
     }
 
     /// Ends the membership of a node that will not return, so that nobody waits for it any more.
@@ -123,11 +137,7 @@ extension NodeService {
             all.append(.join(coordinator.node, own))
             for peer in settings.peers {
                 all.append(
-                    .join(
-                        peer.node,
-                        MemberAddress(
-                            publish: "\(peer.publish)", exchange: "\(peer.exchange)",
-                            publicKeys: peer.publicKeys.map(\.text))))
+                    .join(peer.node, Self.address(of: peer)))
             }
         }
         return try await coordinator.changeMembership(all + changes, author: author)

@@ -29,6 +29,28 @@ struct ImportBatchTests {
             references: try plan.references.map { try plan.keys(of: record, $0) })
     }
 
+    @Test("What was exported is read as it was; what fills nothing is named")
+    func exported() throws {
+        let plan = try plan()
+        func record(_ fields: JSONObject) -> ImportRecord { ImportRecord(line: 3, fields: fields) }
+        let values: JSONObject = ["name": "a", "size": 5, "users": .array([]), "colour": "red"]
+        let exported: JSONObject = [
+            "id": "x-tributary://test/Package/p1", "entity": "Package",
+            "version": .array(["1.1-1"]), "conflicted": .boolean(false), "values": .object(values),
+        ]
+        let unwrapped = try plan.unwrapped(record(exported))
+        #expect(unwrapped == record(values))
+        #expect(try plan.values(of: unwrapped) == ["name": "a", "size": 5])
+        #expect(plan.fieldsLeftOut(of: unwrapped) == ["users", "colour"])
+        // An object under that name is nothing of ours elsewhere.
+        let flat: JSONObject = ["name": "a", "values": .object(values)]
+        #expect(try plan.unwrapped(record(flat)) == record(flat))
+        var foreign = exported
+        foreign["entity"] = "Other"
+        #expect(throws: RecordError.self) { try plan.unwrapped(record(foreign)) }
+        #expect(plan.fieldsLeftOut(of: record(["naem": "a", "Depends": "b"])) == ["naem"])
+    }
+
     @Test("New records refer to each other in any order, and to what is made for them")
     func inserts() throws {
         let plan = try plan()

@@ -265,6 +265,24 @@ extension EndToEnd.MembershipTests {
             try await save(cluster.node(2), "for members")
             try await cluster.waitForConvergence(among: [1, 2, 3])
             #expect(try await newcomer.count("Latest") == 0)
+            // Nor is it let in with a member's key, or as a node of another cluster.
+            let member: JSONObject = [
+                "node": 4, "publish": .string("tcp://127.0.0.1:\(newcomer.publishPort)"),
+                "exchange": .string("tcp://127.0.0.1:\(newcomer.exchangePort)"),
+                "publicKeys": .array([.string(try ring.keys(of: 3).publicKey.text)]),
+            ]
+            var other = member
+            other["cluster"] = "other"
+            other["publicKeys"] = .array([.string(try ring.keys(of: 4).publicKey.text)])
+            for (body, reason) in [
+                (member, "the public key of node 3"),
+                (other, "of cluster other"),
+            ] {
+                let refused = try await cluster.node(1).ask("POST", "/v1/members", .object(body))
+                #expect(refused.status == 400)
+                let message = refused.body["error"]?.object?.text("message") ?? ""
+                #expect(message.contains(reason), "\(message)")
+            }
             let joined = try await run(
                 [
                     "join", "--config", newcomer.configuration.path, "--node", cluster.node(1).url,

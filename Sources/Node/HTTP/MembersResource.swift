@@ -14,7 +14,12 @@ struct MembersResource: Sendable {
     func post(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
         let fields = try JSONFields(
             try request.json(maximumBytes: services.maximumBodyBytes),
-            allowed: ["node", "publish", "exchange", "publicKeys", "author"])
+            allowed: ["node", "publish", "exchange", "publicKeys", "cluster", "author"])
+        let cluster = services.coordinator.cluster
+        if let other = try fields.string("cluster"), other != cluster {
+            throw HTTPError.malformed(
+                "That node's configuration is of cluster \(other), and this node of \(cluster).")
+        }
         guard let number = try fields.count("node", atLeast: 1), let node = NodeID(number) else {
             throw fields.wrong("node", "a number from 1 to \(NodeID.maximum)")
         }

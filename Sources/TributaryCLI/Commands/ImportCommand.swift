@@ -77,18 +77,19 @@ struct ImportCommand: AsyncParsableCommand {
             node: node, plan: plan, onlyExisting: existingOnly, batchSize: batch,
             runID: "import-\(UUID().uuidString)")
         var progress = Progress()
+        var end: RecordError?
         do {
             var reader = try format.reader(source)
             try await read(&reader, source, filter, plan, &importer, &progress)
         } catch let error as RecordError {
-            progress.end()
-            throw CommandFailure.usage("\(source.name), \(error).")
+            end = error
         }
         progress.end()
         var report = importer.report
         report.seconds = progress.seconds
         await node.close()
-        try tell(report)
+        if let end, report.read <= 1 { throw CommandFailure.usage("\(source.name), \(end).") }
+        try tell(report, end.map { "\(source.name), \($0). What comes after that was not read" })
     }
 
     private func read(
@@ -97,7 +98,8 @@ struct ImportCommand: AsyncParsableCommand {
     ) async throws {
         while true {
             do {
-                guard let record = try reader.next() else { break }
+                guard let next = try reader.next() else { break }
+                let record = try plan.unwrapped(next)
                 importer.countRead()
                 if try filter.takes(record, plan) {
                     try await importer.add(record)
@@ -118,7 +120,8 @@ struct ImportCommand: AsyncParsableCommand {
         try await importer.flush()
     }
 
-    private func tell(_ report: ImportReport) throws {
+    /// - Parameter end: where reading had to end; nil at the end of the file.
+    private func tell(_ report: ImportReport, _ end: String?) throws {
         if options.json {
             try Terminal.print(bytes: JSONWriter.bytes(of: report.json))
         } else {
@@ -126,8 +129,8 @@ struct ImportCommand: AsyncParsableCommand {
         }
         for example in report.examples { Terminal.complain("\(DisplayText.line(example))\n") }
         guard report.hasFailures else { return }
-        throw CommandFailure(
-            .failed, "Not all records were imported; correct them and import again with --key.")
+        let reason = end ?? "Not all records were imported"
+        throw CommandFailure(.failed, "\(reason); correct them and import again with --key.")
     }
 }
 

@@ -116,6 +116,7 @@ struct MemberJoinCommand: AsyncParsableCommand {
         let answer = try await interface.change(
             "/v1/members",
             [
+                "cluster": .string(joining.cluster),
                 "node": .integer(Int64(joining.node.rawValue)),
                 "publish": .string("\(mesh.advertisePublish ?? mesh.publish)"),
                 "exchange": .string("\(mesh.advertiseExchange ?? mesh.exchange)"),

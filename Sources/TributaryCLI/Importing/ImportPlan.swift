@@ -126,6 +126,28 @@ struct ImportPlan {
         return entity.attribute(named: column)
     }
 
+    /// A record with its fields; of one that `tributary export` has written, those of its object.
+    ///
+    /// - Throws: ``RecordError`` where that is of another entity.
+    func unwrapped(_ record: ImportRecord) throws -> ImportRecord {
+        guard attribute(for: "values") == nil, let values = record.fields["values"]?.object,
+            record.fields["id"]?.string?.hasPrefix("x-tributary:") ?? false
+        else { return record }
+        if let name = record.fields["entity"]?.string, name != entity.name {
+            throw RecordError(
+                line: record.line, "it is of entity \(name); import those with --entity \(name)")
+        }
+        return ImportRecord(line: record.line, fields: values)
+    }
+
+    /// The fields of a record that fill nothing, in their order.
+    func fieldsLeftOut(of record: ImportRecord) -> [String] {
+        record.fields.members.map(\.key).filter { column in
+            attribute(for: column) == nil
+                && !references.contains { $0.rule.column == column }
+        }
+    }
+
     /// The values of a record by attribute.
     ///
     /// - Throws: ``RecordError`` for one that is not of its attribute's type.

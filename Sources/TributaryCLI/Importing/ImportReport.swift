@@ -12,6 +12,9 @@ struct ImportReport {
     var referenced = 0
     /// References left out because their target does not exist.
     var referencesSkipped = 0
+    /// Fields that are no properties, the first few.
+    private(set) var fieldsLeftOut: [String] = []
+    private var entity = ""
     private(set) var skipped: [(reason: String, count: Int)] = []
     /// The first few, with their lines.
     private(set) var examples: [String] = []
@@ -38,6 +41,15 @@ struct ImportReport {
         if let example, examples.count < Self.maximumExamples { examples.append(example) }
     }
 
+    /// Notes fields of a record that fill nothing.
+    mutating func leaveOut(_ fields: [String], of entity: String) {
+        self.entity = entity
+        for field in fields
+        where fieldsLeftOut.count < Self.maximumExamples && !fieldsLeftOut.contains(field) {
+            fieldsLeftOut.append(field)
+        }
+    }
+
     private var rate: Int { seconds > 0 ? Int((Double(read) / seconds).rounded()) : 0 }
 
     /// As people read it.
@@ -47,6 +59,11 @@ struct ImportReport {
                 + "\(unchanged) unchanged, \(skippedCount) skipped."
         ]
         for entry in skipped { lines.append("  skipped \(entry.count): \(entry.reason)") }
+        if !fieldsLeftOut.isEmpty {
+            lines.append(
+                "Fields left out, for they fill no attribute of \(entity): "
+                    + fieldsLeftOut.map { DisplayText.line($0) }.joined(separator: ", ") + ".")
+        }
         if referenced > 0 { lines.append("\(referenced) objects made for references.") }
         if referencesSkipped > 0 {
             lines.append("\(referencesSkipped) references left out: no such object.")
@@ -65,6 +82,7 @@ struct ImportReport {
             "updated": .integer(Int64(updated)), "unchanged": .integer(Int64(unchanged)),
             "skipped": .integer(Int64(skippedCount)), "reasons": .object(reasons),
             "examples": .array(examples.map { .string($0) }),
+            "fieldsLeftOut": .array(fieldsLeftOut.map { .string($0) }),
             "referenced": .integer(Int64(referenced)),
             "referencesSkipped": .integer(Int64(referencesSkipped)), "seconds": .double(seconds),
             "recordsPerSecond": .integer(Int64(rate)),

@@ -50,6 +50,14 @@ struct Importer {
 
     /// Takes a record; saves when a batch is full.
     mutating func add(_ record: ImportRecord) async throws {
+        let leftOut = plan.fieldsLeftOut(of: record)
+        if leftOut.count == record.fields.members.count {
+            return report.skip(
+                "no property",
+                example: "line \(record.line): no field of it is a property of \(plan.entity.name)")
+        }
+        // Of such a file most fields are always for somebody else.
+        if !plan.isControl { report.leaveOut(leftOut, of: plan.entity.name) }
         let prepared: PreparedRecord
         do {
             prepared = try prepare(record)
