@@ -125,7 +125,10 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
             case (_, "mergeConflict"): "Fetch the object anew and save against its version."
             case (_, "unresolvedConflict"):
                 "See `tributary conflicts list --state unresolved`, then resolve it."
-            case (_, "sidesChanged"): "Look at it again with `tributary conflicts show`."
+            case (_, "sidesChanged"):
+                "Look at it again with `tributary conflicts show`. Where its outcome is to be undone, "
+                    + "`tributary history` has what was written since: name all of these after --seen "
+                    + "to write over it."
             case (_, "validationFailed"):
                 // A single failure is the error's own message too.
                 error?["failures"]?.array.map { failures in

@@ -24,6 +24,7 @@ struct RebuildCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
+        NewFiles.keepToOwner()
         let configuration = try NodeConfiguration.read(
             file: config, environment: ProcessInfo.processInfo.environment)
         let peers = configuration.mesh?.peers ?? []

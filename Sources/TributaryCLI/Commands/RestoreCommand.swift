@@ -27,6 +27,7 @@ struct RestoreCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
+        NewFiles.keepToOwner()
         let configuration = try NodeConfiguration.read(
             file: config, environment: ProcessInfo.processInfo.environment)
         // Before it is tried, for the coordinator knows nothing of flags.

@@ -44,6 +44,7 @@ struct ServeCommand: AsyncParsableCommand {
     var check = false
 
     func run() async throws {
+        NewFiles.keepToOwner()
         var overrides = NodeConfiguration.Overrides()
         overrides.cluster = cluster
         overrides.node = nodeNumber
