@@ -42,6 +42,8 @@ struct MachineSettings: Hashable, Sendable {
     var hasFreedKeys = false
     /// Whether they may change unique keys, and take links away.
     var hasChangedKeys = false
+    /// Whether others may claim in one-to-ones what they claim, or what they delete claims.
+    var hasContestedClaims = false
     /// Whether its store is joined by rows with a copy that takes its place, though its log would do.
     var joinsAlways = false
     /// How far the machine's clock is off from the start, in milliseconds.

@@ -121,6 +121,7 @@ struct RunPlan {
             machines[place].hasLargeLinks = options.hasLargeLinks
             machines[place].hasFreedKeys = options.hasFreedKeys
             machines[place].hasChangedKeys = options.hasChangedKeys
+            machines[place].hasContestedClaims = options.hasContestedClaims
         }
     }
 

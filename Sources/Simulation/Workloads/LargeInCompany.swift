@@ -22,6 +22,11 @@ enum LargeInCompany {
         {
             return links(link, session, &generator)
         }
+        if session.hasContestedClaims, generator.chance(in: 6),
+            let claim = generator.choice(claims(session.model))
+        {
+            return contestedClaims(claim, session, &generator)
+        }
         if session.hasFreedKeys, session.hasLargeChanges, generator.chance(in: 5),
             let entity = generator.choice(keyed(session.model))
         {
@@ -190,6 +195,59 @@ enum LargeInCompany {
                 if let row = generator.hot(rows) {
                     composer.update(row, basis: .blind, resolves: true, &generator)
                 }
+            }
+            requests.append(composer.request(&generator))
+        }
+        return requests
+    }
+
+    /// One-to-ones whose claimants can be staged.
+    private static func claims(_ model: ManagedObjectModel) -> [ModelStructure.ToOne] {
+        let names = Set(entities(model).map(\.name))
+        return ModelStructure.oneToOnes(model).filter { names.contains($0.entity.name) }
+    }
+
+    /// Inserts that claim objects for themselves in a one-to-one, or deletes of those that do, and saves
+    /// behind them that claim the same.
+    private static func contestedClaims(
+        _ claim: ModelStructure.ToOne, _ session: WorkloadSession,
+        _ generator: inout SeededGenerator
+    ) -> [SaveRequest] {
+        let claimants = session.rows(claim.entity, &generator).filter {
+            $0.objectID.entityName == claim.entity.name
+        }
+        func target(of row: RowSnapshot) -> RowID? {
+            guard case .reference(let target) = row.values[claim.position] else { return nil }
+            return target
+        }
+        var contested = claimants.compactMap(target)
+        var large = SaveComposer(session)
+        if session.hasLargeChanges, contested.count > 2, generator.chance(in: 2) {
+            for row in claimants where target(of: row) != nil {
+                large.delete(row, basis: .blind, &generator)
+            }
+        } else {
+            let taken = Set(contested)
+            contested = session.objects(claim.destination).map(\.row)
+                .filter { !taken.contains($0) }
+            contested = Array(contested.prefix(few))
+            guard !contested.isEmpty, session.count(claim.entity) < crowd else { return [] }
+            for row in contested {
+                large.insert(claim.entity, set: [claim.position: .reference(row)], &generator)
+            }
+            // So that it is written in several parts.
+            for _ in contested.count..<few { large.insert(claim.entity, &generator) }
+        }
+        var requests = [large.request(&generator)]
+        let count = large.operations.count
+        // They are checked and written in as many parts.
+        for _ in 0..<2 * count + generator.number(below: count) {
+            var composer = SaveComposer(session)
+            if generator.chance(in: 2), let row = generator.choice(contested) {
+                composer.insert(
+                    claim.entity, set: [claim.position: .reference(row)], &generator)
+            } else if let row = generator.hot(claimants) {
+                composer.update(row, basis: .blind, resolves: true, &generator)
             }
             requests.append(composer.request(&generator))
         }

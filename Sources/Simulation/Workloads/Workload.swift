@@ -77,6 +77,9 @@ final class WorkloadSession {
     /// Whether large saves may change unique keys, and take links away.
     var hasChangedKeys: Bool { process.machine.settings.hasChangedKeys }
 
+    /// Whether others may claim in one-to-ones what they claim, or what they delete claims.
+    var hasContestedClaims: Bool { process.machine.settings.hasContestedClaims }
+
     /// Counts a rare path.
     func met(_ beacon: Beacon) { process.met(beacon) }
 }

@@ -7,8 +7,9 @@ struct SQLCommand: AsyncParsableCommand {
         commandName: "sql",
         abstract: "Read a store's file with SQL.",
         discussion: """
-            A table an entity, a column a property; the system's tables begin with an underscore. \
-            Statements that write are refused.
+            A table for each entity without a parent, with the rows of all that inherit from it, and a \
+            column for each property; the system's tables begin with an underscore. Statements that \
+            write are refused.
             """)
 
     /// What everything else that reads a store leaves out, and SQLite does not.

@@ -33,6 +33,8 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         case freedKeys
         /// Large saves that change unique keys, or take links away.
         case changedKeys
+        /// Saves that claim in a one-to-one what a large one claims, or what it deletes claims.
+        case contestedClaims
 
         static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
     }
@@ -65,6 +67,7 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         options.hasLargeLinks = plans >= .largeLinks
         options.hasFreedKeys = plans >= .freedKeys
         options.hasChangedKeys = plans >= .changedKeys
+        options.hasContestedClaims = plans >= .contestedClaims
         return options
     }
 }
