@@ -43,7 +43,8 @@ public struct SimulationOptions: Sendable {
     /// seed's plan is the same, though not what comes of it.
     public var hasChangedKeys = true
     /// Whether at these nodes some large ones claim objects in one-to-ones, or delete what does, and
-    /// others claim the same; all else of a seed's plan is the same, though not what comes of it.
+    /// others claim the same, and more of them change unique keys; all else of a seed's plan is the
+    /// same, though not what comes of it.
     public var hasContestedClaims = true
     /// Whether in a quarter of the runs to-manys have least and greatest counts; all else of a seed's
     /// plan is the same, though not what comes of it.

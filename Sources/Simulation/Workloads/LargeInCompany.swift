@@ -32,7 +32,8 @@ enum LargeInCompany {
         {
             return freedKeys(of: entity, session, &generator)
         }
-        if session.hasChangedKeys, session.hasLargeChanges, generator.chance(in: 6),
+        if session.hasChangedKeys, session.hasLargeChanges,
+            generator.chance(in: session.hasContestedClaims ? 3 : 6),
             let entity = generator.choice(keyed(session.model))
         {
             return changedKeys(of: entity, session, &generator)
@@ -160,7 +161,9 @@ enum LargeInCompany {
         _ generator: inout SeededGenerator
     ) -> [SaveRequest] {
         let rows = session.rows(entity, &generator)
-        guard rows.count > few else { return keys(of: entity, session, &generator) }
+        guard rows.count > (session.hasContestedClaims ? 3 : few) else {
+            return keys(of: entity, session, &generator)
+        }
         var large = SaveComposer(session)
         for (number, row) in rows.dropFirst().enumerated() {
             let text = "c\(session.node)-\(session.memory.counter)-\(number)"
