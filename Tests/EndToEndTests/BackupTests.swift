@@ -39,6 +39,13 @@ extension EndToEnd.BackupTests {
             #expect(try await node.terminate() == 0)
             #expect(try await restore(backup, node, replace: false) == 3)
             #expect(try await restore(backup, cluster.node(1)) == 6)
+            // One that has changed on its medium is not taken unasked.
+            let damaged = backup + "-damaged"
+            var bytes = try Data(contentsOf: URL(fileURLWithPath: backup))
+            let name = try #require(bytes.range(of: Data("own-".utf8), options: .backwards))
+            bytes[name.lowerBound] ^= 0x20
+            try bytes.write(to: URL(fileURLWithPath: damaged))
+            #expect(try await restore(damaged, node) == 5)
             #expect(try await restore(backup, node) == 0)
             try await node.start()
             try await cluster.waitForConvergence()
