@@ -224,24 +224,31 @@ enum LargeInCompany {
             return target
         }
         var contested = claimants.compactMap(target)
+        var requests: [SaveRequest] = []
         var large = SaveComposer(session)
         if session.hasLargeChanges, contested.count > 2, generator.chance(in: 2) {
             for row in claimants where target(of: row) != nil {
                 large.delete(row, basis: .blind, &generator)
             }
         } else {
-            let taken = Set(contested)
-            contested = session.objects(claim.destination).map(\.row)
-                .filter { !taken.contains($0) }
             contested = Array(contested.prefix(few))
             guard !contested.isEmpty, session.count(claim.entity) < crowd else { return [] }
+            // Most of what can be claimed is, and what somebody claims is written in one piece.
+            for row in claimants {
+                guard let target = target(of: row), contested.contains(target) else { continue }
+                var composer = SaveComposer(session)
+                composer.update(
+                    row, values: [(claim.position, .null)], basis: .blind, resolves: true,
+                    &generator)
+                requests.append(composer.request(&generator))
+            }
             for row in contested {
                 large.insert(claim.entity, set: [claim.position: .reference(row)], &generator)
             }
             // So that it is written in several parts.
             for _ in contested.count..<few { large.insert(claim.entity, &generator) }
         }
-        var requests = [large.request(&generator)]
+        requests.append(large.request(&generator))
         let count = large.operations.count
         // They are checked and written in as many parts.
         for _ in 0..<2 * count + generator.number(below: count) {
