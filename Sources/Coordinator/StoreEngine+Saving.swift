@@ -131,10 +131,6 @@ extension StoreEngine {
         var operation = operation
         var planned = planned
         let isOther = planned.name != operation.row
-        if isOther, operation.kind == .delete, planned.kind != .delete {
-            noteDeleteGivenUp(planned, row, request, &plan)
-            return
-        }
         if let loaded = planned.loaded, loaded.isAlive, let version = operation.version,
             version != loaded.version
         {
@@ -147,6 +143,8 @@ extension StoreEngine {
             }
         }
         switch operation.kind {
+        case .delete where isOther && planned.kind != .delete:
+            return noteDeleteGivenUp(planned, row, request, &plan)
         case .delete: planned.kind = .delete
         case .update:
             if planned.kind == .delete {

@@ -103,6 +103,29 @@ struct UnitedEditTests {
         try exchange(nodes[0], nodes[1])
     }
 
+    @Test(
+        "Under the error policy whoever has not seen that they are one is told",
+        arguments: [true, false])
+    func underError(isDeleteFirst: Bool) throws {
+        let nodes = try Self.nodes()
+        var versions: [ManagedObjectID: RowVersion] = [:]
+        let (shown, eclipsed) = try Self.tags(nodes) { tags in
+            for tag in tags { versions[tag] = try nodes[0].row(tag)?.version }
+        }
+        var operations = [
+            try nodes[0].change(
+                shown, ["colour": .string("red")], version: nodes[0].row(shown)?.version),
+            try nodes[0].deletion(eclipsed, version: versions[eclipsed]),
+        ]
+        if isDeleteFirst { operations.reverse() }
+        let code = try nodes[0].code {
+            _ = try nodes[0].coordinator.save(SaveRequest(operations: operations))
+        }
+        #expect(code == .mergeConflict)
+        #expect(try nodes[0].value(shown, "colour") == .null)
+        #expect(try nodes[0].members(shown, "tasks").count == 2)
+    }
+
     @Test("A save that deletes what it updates by one name is malformed still")
     func byOneName() throws {
         let nodes = try Self.nodes()
