@@ -242,11 +242,17 @@ enum LargeInCompany {
                     &generator)
                 requests.append(composer.request(&generator))
             }
+            // Nor do they claim anything else by chance, for the same reason.
+            let others = ModelStructure.oneToOnes(session.model)
+                .filter { $0.entity === claim.entity }.map { ($0.position, PropertyValue.null) }
+            var set = Dictionary(others) { first, _ in first }
             for row in contested {
-                large.insert(claim.entity, set: [claim.position: .reference(row)], &generator)
+                set[claim.position] = .reference(row)
+                large.insert(claim.entity, set: set, &generator)
             }
+            set[claim.position] = .null
             // So that it is written in several parts.
-            for _ in contested.count..<few { large.insert(claim.entity, &generator) }
+            for _ in contested.count..<few { large.insert(claim.entity, set: set, &generator) }
         }
         requests.append(large.request(&generator))
         let count = large.operations.count
