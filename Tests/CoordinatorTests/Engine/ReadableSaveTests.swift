@@ -13,9 +13,8 @@ struct ReadableSaveTests {
             isInsert ? try node.insertion("Item") : try node.change(item, ["p": .string("a")])
         operation.values = try node.values("Item", ["p": .string("a")]) + operation.values
         operation.values += try node.values("Item", ["p": .string("b")])
-        let saved = try? node.save(operation)
-        if isInsert { #expect(saved == nil) }
-        // Whatever was done can be read by everybody.
+        #expect(try node.code { try node.save(operation) } == .malformed)
+        // What is saved before and after can be read by everybody.
         let other = try EngineNode(TestStore.standardModel(), node: 2)
         try exchange(node, other)
         #expect(try other.row(item) != nil)
