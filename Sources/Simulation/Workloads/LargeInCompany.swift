@@ -22,7 +22,7 @@ enum LargeInCompany {
         {
             return links(link, session, &generator)
         }
-        if session.hasContestedClaims, generator.chance(in: 6),
+        if session.hasContestedClaims, generator.chance(in: 3),
             let claim = generator.choice(claims(session.model))
         {
             return contestedClaims(claim, session, &generator)
@@ -256,14 +256,19 @@ enum LargeInCompany {
         }
         requests.append(large.request(&generator))
         let count = large.operations.count
-        // They are checked and written in as many parts.
-        for _ in 0..<2 * count + generator.number(below: count) {
+        // They are checked in some parts, and written in as many. Who claims the same while they are
+        // checked has them written in one piece; who does when some are written takes it from them.
+        let atOnce = 1 + generator.number(below: 3)
+        let parts = (count + atOnce - 1) / atOnce
+        for number in 0..<3 * count {
             var composer = SaveComposer(session)
-            if generator.chance(in: 2), let row = generator.choice(contested) {
+            if number >= parts, generator.chance(in: 2), let row = generator.choice(contested) {
                 composer.insert(
                     claim.entity, set: [claim.position: .reference(row)], &generator)
             } else if let row = generator.hot(claimants) {
-                composer.update(row, basis: .blind, resolves: true, &generator)
+                composer.update(
+                    row, values: plainValues(of: row, session, &generator), basis: .blind,
+                    resolves: true, &generator)
             }
             requests.append(composer.request(&generator))
         }
