@@ -19,7 +19,7 @@ extension ClusterInvariants {
         complaints += heard.pins.elements.flatMap { judge.complaints(about: $0) }
         var finalCount = 0
         // Entity by entity, for the oracle of each is computed once.
-        for entity in TestModel.entities {
+        for entity in TestModel.entities + TestModel.keyed {
             for node in cluster.nodes {
                 for isCount in [false, true] {
                     let answer = try await node.expect(

@@ -8,6 +8,7 @@ struct SaveRecord: Sendable {
     let saveID: String
     /// Its dot; empty where nothing was left to save.
     let transaction: String
+    /// What must be found in the transaction.
     let operations: [JSONValue]
 }
 
@@ -44,8 +45,8 @@ struct SharedRows: Sendable {
     }
 }
 
-/// Writers that insert, change, link and delete rows under every policy, on one node each, until
-/// they are stopped. A node that does not answer is asked again.
+/// Writers that insert, change, link and delete rows under every policy, and objects with unique keys,
+/// on one node each, until they are stopped. A node that does not answer is asked again.
 final class MixedLoad: Sendable {
     /// What became of the saves so far.
     struct Outcome: Sendable {
@@ -108,14 +109,20 @@ final class MixedLoad: Sendable {
         while !state.withLock({ $0.isStopped }) {
             let saveID = "\(prefix)-n\(node.number)-\(index)"
             index += 1
-            let operations = operations(saveID, &own, &generator)
+            let isKeyed = Int.random(in: 0..<4, using: &generator) == 0
+            let keyed =
+                isKeyed
+                ? await KeyedWrites.operation(saveID, on: node, client, &generator) : nil
+            let operations = keyed.map { [$0] } ?? operations(saveID, &own, &generator)
             let request: JSONObject = [
                 "operations": .array(operations), "saveID": .string(saveID),
             ]
             let answer = try? await node.ask(
                 "POST", "/v1/save", .object(request), timeout: .seconds(15), using: client)
-            note(answer, node: node.number, saveID, operations)
-            if answer?.status == 200, let uri = answer?.body["ids"]?.object?["@new"]?.string,
+            // What is saved of an object with a key may be carried out on another one of its group.
+            note(answer, node: node.number, saveID, keyed == nil ? operations : [])
+            if answer?.status == 200, keyed == nil,
+                let uri = answer?.body["ids"]?.object?["@new"]?.string,
                 let entity = uri.split(separator: "/").dropLast().last
             {
                 own.append((String(entity), uri))

@@ -72,7 +72,7 @@ final class MixedReader: Sendable {
         var pin: Pin?
         while !state.withLock({ $0.isStopped }) {
             let place = Int.random(in: 0..<nodes.count, using: &generator)
-            let entities = TestModel.entities
+            let entities = TestModel.entities + TestModel.keyed
             let entity = entities[Int.random(in: 0..<entities.count, using: &generator)]
             let kind = Int.random(in: 0..<8, using: &generator)
             let length = Int.random(in: 1...4, using: &generator)

@@ -161,9 +161,9 @@ final class TestCluster: Sendable {
 
     /// Everything by which nodes that agree can be compared, as text: all objects of entities, and
     /// the conflicts nobody has resolved.
-    func contents(of node: NodeHandle, entities: [String] = TestModel.entities) async throws
-        -> [String]
-    {
+    func contents(
+        of node: NodeHandle, entities: [String] = TestModel.entities + TestModel.keyed
+    ) async throws -> [String] {
         var lines: [String] = []
         for entity in entities {
             for object in try await node.objects(entity) {

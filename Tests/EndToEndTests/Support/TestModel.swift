@@ -1,6 +1,6 @@
 public import Coordinator
 
-/// One entity for every policy, alike in everything else.
+/// One entity for every policy, alike in everything else, and some with unique keys.
 enum TestModel {
     /// The entities and their policies' names.
     static let policies = [
@@ -9,6 +9,24 @@ enum TestModel {
     ]
 
     static let entities = policies.keys.sorted()
+
+    /// Entities with unique keys, one of them with heirs, and what belongs to one of those alone.
+    static let keyed = ["Accounts", "Cards", "Reserves"]
+
+    private static let keyedText = """
+        {"name": "Accounts", "mergePolicy": "mergeByPropertyStoreTrump",
+         "uniquenessConstraints": [["name"]],
+         "attributes": [{"name": "name", "type": "string", "optional": false},
+           {"name": "a", "type": "string"}],
+         "relationships": [{"name": "card", "destination": "Cards", "inverse": "account"}]},
+        {"name": "VipAccounts", "parent": "Accounts"},
+        {"name": "Cards", "mergePolicy": "mergeByPropertyObjectTrump",
+         "attributes": [{"name": "name", "type": "string"}, {"name": "a", "type": "string"}],
+         "relationships": [{"name": "account", "destination": "Accounts", "inverse": "card"}]},
+        {"name": "Reserves", "mergePolicy": "error", "uniquenessConstraints": [["name"]],
+         "attributes": [{"name": "name", "type": "string", "optional": false},
+           {"name": "a", "type": "string"}]}
+        """
 
     static let json: String = {
         let texts = entities.map { entity in
@@ -28,7 +46,7 @@ enum TestModel {
                 "toMany": true}]}
             """
         }
-        return "{\"entities\": [\(texts.joined(separator: ",\n"))]}"
+        return "{\"entities\": [\((texts + [keyedText]).joined(separator: ",\n"))]}"
     }()
 
     // MARK: - Operations of a save
