@@ -20,13 +20,27 @@ extension NodeService {
         if let damage = failure.damage {
             endIfDamaged(damage)
         } else if failure.code == CoordinatorError.Code.storeDamaged.rawValue {
-            counters.raise(
-                AlarmLine(
-                    "damageSuspected", .critical,
-                    "What was read of the store, or a copy of it, is damaged; run verify",
-                    [LogKeys.path: "\(failure.path)", LogKeys.reason: "\(failure.message)"]),
-                settings.logger)
+            raiseDamage([LogKeys.path: "\(failure.path)", LogKeys.reason: "\(failure.message)"])
         }
+    }
+
+    /// Raises the alarm of a damaged store: peers do not see it, for what they compare is the digest of
+    /// what was written.
+    ///
+    /// - Parameter differences: what was found, a sentence each.
+    public func noteUnsound(_ differences: [String]) {
+        raiseDamage([
+            LogKeys.reason: "\(differences.first ?? "the digest is another one")",
+            LogKeys.count: "\(differences.count)",
+        ])
+    }
+
+    private func raiseDamage(_ particulars: Logger.Metadata) {
+        counters.raise(
+            AlarmLine(
+                "damageSuspected", .critical,
+                "What was read of the store, or a copy of it, is damaged; run verify", particulars),
+            settings.logger)
     }
 
     /// Ends the node where an error shows that its store is damaged, as the writer does that finds

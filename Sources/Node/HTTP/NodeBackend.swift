@@ -20,6 +20,10 @@ public protocol NodeBackend: Sendable {
     func countRequest(status: Int)
     /// Is told of a request that failed through a fault of the node's own.
     func noteFailure(_ failure: RequestFailure)
+    /// Takes note that this node's own store does not hold what was written.
+    ///
+    /// - Parameter differences: what is wrong, a sentence each.
+    func noteUnsound(_ differences: [String])
     /// What replication knows of itself and its peers.
     func status() async -> NodeStatus
     /// What is measured, in Prometheus' text format.
@@ -80,6 +84,9 @@ extension NodeBackend {
 
     /// Notes nothing.
     public func noteFailure(_ failure: RequestFailure) {}
+
+    /// Notes nothing.
+    public func noteUnsound(_ differences: [String]) {}
 
     /// Refuses, as a node does that has no configuration file.
     public func reload() async throws -> ReloadReport {

@@ -14,6 +14,7 @@ struct VerifyResource: Sendable {
         }
         let coordinator = services.coordinator
         let report = try await services.blocking { try coordinator.verify() }
+        if !report.isOK { services.backend.noteUnsound(report.differences) }
         var isOK = report.isOK
         var differences = report.differences
         var peers = JSONObject()

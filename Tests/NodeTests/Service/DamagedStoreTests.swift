@@ -59,6 +59,11 @@ struct DamagedStoreTests {
         try await eventually("it listens") { url.withLock { $0 } != nil }
         let address = url.withLock { $0 }
         let client = try NodeClient(url: try #require(address))
+        // Who asks for it is told, and so is who watches the node, which goes on.
+        let verification = try await client.request("POST", "/v1/verify")
+        #expect(verification.status == 200)
+        #expect(String(decoding: verification.body, as: UTF8.self).contains(#""sound":false"#))
+        #expect(lines.all.count { $0.hasPrefix("critical What was read of the store") } == 1)
         let answer = try await client.request("GET", "/v1/history?limit=7")
         #expect(answer.status == 500)
         let body = String(decoding: answer.body, as: UTF8.self)
