@@ -8,8 +8,7 @@ extension StoreEngine {
         let key: UniqueKey
         let constraint: UniqueConstraint
         /// Rows of the save, in its order.
-        var rows: [RowID]
-        var isTouched: Bool
+        let rows: [RowID]
         /// The row of the store.
         var holder: RowID?
     }
@@ -28,51 +27,33 @@ extension StoreEngine {
             !(plan.rows[$0]?.table.constraints.isEmpty ?? true)
         }
         guard isConcerned else { return }
+        var keys = PlannedKeys(plan)
         var accepted = Set<UniqueKey>()
         // Each round settles one dispute at least, so there are no more than keys; whatever that
         // overlooks is refused rather than tried for ever.
         for round in 0... {
-            let disputes = try self.disputes(plan).filter { !accepted.contains($0.key) }
+            let disputes = try self.disputes(keys, plan).filter { !accepted.contains($0.key) }
             if disputes.isEmpty { return }
             if request.mergePolicy.leavesUnresolved || round > 2 * plan.order.count + 8 {
                 throw try refusal(disputes, plan)
             }
-            for dispute in disputes { try settle(dispute, &plan, request, &accepted) }
+            var changed = Set<RowID>()
+            for dispute in disputes { try settle(dispute, &plan, request, &accepted, &changed) }
+            keys.update(changed, plan, besides: disputes.map(\.key))
         }
     }
 
-    private func disputes(_ plan: SavePlan) throws -> [Dispute] {
-        var order: [UniqueKey] = []
-        var found: [UniqueKey: Dispute] = [:]
-        for row in plan.order {
-            guard let planned = plan.rows[row], planned.kind != .delete else { continue }
-            for constraint in planned.table.constraints {
-                let key = constraint.key { position in
-                    planned.value(at: position)
-                        ?? planned.loaded.flatMap {
-                            $0.state.visible(position, $0.table.policies(for: $0.state))?.value
-                        } ?? .null
-                }
-                guard let key else { continue }
-                if found[key] == nil {
-                    order.append(key)
-                    found[key] = Dispute(
-                        key: key, constraint: constraint, rows: [], isTouched: false)
-                }
-                // An eclipsed row has its key already, and keeps it in the shade.
-                let isTouched = planned.touches(constraint.names)
-                if !isTouched, planned.loaded?.survivor != nil { continue }
-                found[key]?.rows.append(row)
-                if isTouched { found[key]?.isTouched = true }
+    /// The disputes about keys that are to be looked at, in the order of the save.
+    private func disputes(_ keys: PlannedKeys, _ plan: SavePlan) throws -> [Dispute] {
+        try keys.unseen.compactMap { key in
+            guard let claim = keys.claims[key], claim.rows.contains(where: \.isTouched) else {
+                return nil
             }
-        }
-        var result: [Dispute] = []
-        for key in order {
-            guard var dispute = found[key], dispute.isTouched else { continue }
+            var dispute = Dispute(
+                key: key, constraint: claim.constraint, rows: claim.rows.map(\.row))
             dispute.holder = try holder(of: dispute, plan)
-            if dispute.rows.count > 1 || dispute.holder != nil { result.append(dispute) }
+            return dispute.rows.count > 1 || dispute.holder != nil ? dispute : nil
         }
-        return result
     }
 
     /// The row of the store that shows a key and keeps it, or comes to show it by the save.
@@ -163,9 +144,10 @@ extension StoreEngine {
 
     // MARK: Settling
 
+    /// - Parameter changed: receives the rows that the plan has otherwise now, or no more.
     private func settle(
         _ dispute: Dispute, _ plan: inout SavePlan, _ request: SaveRequest,
-        _ accepted: inout Set<UniqueKey>
+        _ accepted: inout Set<UniqueKey>, _ changed: inout Set<RowID>
     ) throws {
         let saveWins = request.mergePolicy.choice == .latest
         // An earlier dispute of the same round may have settled this one.
@@ -178,6 +160,7 @@ extension StoreEngine {
         guard let target = dispute.holder ?? stored ?? rows.first else { return }
         for row in rows where row != target {
             guard var planned = plan.rows[row] else { continue }
+            changed.formUnion([row, target])
             switch planned.kind {
             case .insert:
                 let kept = try merge(
@@ -258,5 +241,82 @@ extension SavePlan.Row {
     /// Whether the save may change a key of these properties.
     func touches(_ names: [String]) -> Bool {
         kind != .update || names.contains { value(of: $0) != nil }
+    }
+}
+
+/// The keys that rows of a save would have, as it is planned.
+///
+/// Settling a dispute changes few rows, and may bring about another one, again and again: objects of
+/// which each takes the key of the next are as many rounds. So each looks only at the keys of what
+/// the one before has changed.
+private struct PlannedKeys {
+    struct Claim {
+        let constraint: UniqueConstraint
+        /// The rows that would show the key, in the order of the save, and whether it gives them that.
+        var rows: [(row: RowID, isTouched: Bool)] = []
+    }
+
+    private(set) var claims: [UniqueKey: Claim] = [:]
+    /// The keys that are to be looked at, in the order of the save.
+    private(set) var unseen: [UniqueKey] = []
+    private var keys: [RowID: [UniqueKey]] = [:]
+    private var places: [RowID: Int] = [:]
+    /// How far the plan's order is in there.
+    private var placed = 0
+
+    init(_ plan: SavePlan) {
+        notePlaces(plan)
+        for row in plan.order { add(row, plan) }
+        sortUnseen(Set(unseen))
+    }
+
+    /// Takes note of what became of rows; their keys, those of before as well, are to be looked at, and
+    /// some besides.
+    mutating func update(_ rows: Set<RowID>, _ plan: SavePlan, besides others: [UniqueKey]) {
+        notePlaces(plan)
+        var concerned = Set(others)
+        for row in rows { concerned.formUnion(keys.removeValue(forKey: row) ?? []) }
+        for key in concerned { claims[key]?.rows.removeAll { rows.contains($0.row) } }
+        unseen = []
+        for row in rows { add(row, plan) }
+        sortUnseen(concerned.union(unseen))
+    }
+
+    private mutating func notePlaces(_ plan: SavePlan) {
+        for place in placed..<plan.order.count { places[plan.order[place]] = place }
+        placed = plan.order.count
+    }
+
+    private mutating func add(_ row: RowID, _ plan: SavePlan) {
+        guard let planned = plan.rows[row], planned.kind != .delete else { return }
+        for constraint in planned.table.constraints {
+            let key = constraint.key { position in
+                planned.value(at: position)
+                    ?? planned.loaded.flatMap {
+                        $0.state.visible(position, $0.table.policies(for: $0.state))?.value
+                    } ?? .null
+            }
+            guard let key else { continue }
+            keys[row, default: []].append(key)
+            unseen.append(key)
+            // An eclipsed row has its key already, and keeps it in the shade.
+            let isTouched = planned.touches(constraint.names)
+            if !isTouched, planned.loaded?.survivor != nil { continue }
+            claims[key, default: Claim(constraint: constraint)].rows.append((row, isTouched))
+        }
+    }
+
+    /// Puts keys, and of each the rows, in the order of the save.
+    private mutating func sortUnseen(_ concerned: Set<UniqueKey>) {
+        var firsts: [(place: Int, index: Int, key: UniqueKey)] = []
+        for key in concerned {
+            guard var rows = claims[key]?.rows, !rows.isEmpty else { continue }
+            rows.sort { places[$0.row, default: 0] < places[$1.row, default: 0] }
+            claims[key]?.rows = rows
+            let index = keys[rows[0].row]?.firstIndex(of: key) ?? 0
+            firsts.append((places[rows[0].row, default: 0], index, key))
+        }
+        firsts.sort { ($0.place, $0.index) < ($1.place, $1.index) }
+        unseen = firsts.map(\.key)
     }
 }

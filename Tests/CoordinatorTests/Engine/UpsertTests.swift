@@ -61,4 +61,39 @@ struct UpsertTests {
         }
         #expect(try node.coordinator.verify().isOK)
     }
+
+    @Test(
+        "Objects that each take the next one's key, where the last is taken, all keep their own",
+        .timeLimit(.minutes(1)), arguments: [3, 4_000])
+    func chain(count: Int64) throws {
+        let node = try node()
+        let inserts = try (0...count).map {
+            try node.insertion(
+                "Person", -1 - $0, ["code": .string("\($0)"), "name": .string("old")])
+        }
+        let people = try node.coordinator.save(SaveRequest(operations: inserts)).insertedRows.map {
+            ManagedObjectID(entityName: $0.entityName, row: $0.row)
+        }
+        // The last, whose key its predecessor wants, stays as it is.
+        let operations = try people.dropLast().enumerated().map { place, person in
+            try node.change(
+                person, ["code": .string("\(place + 1)"), "name": .string("new \(place)")])
+        }
+        let result = try node.coordinator.save(
+            SaveRequest(operations: operations, mergePolicy: .mergeByPropertyStoreTrump))
+        #expect(result.rows.count == Int(count))
+        for place in [0, 1, Int(count) - 1, Int(count)] {
+            let name = place == Int(count) ? "old" : "new \(place)"
+            #expect(try node.value(people[place], "code") == .string("\(place)"))
+            #expect(try node.value(people[place], "name") == .string(name))
+        }
+        // Where the last makes way as well, all move on.
+        let last = try node.change(people[Int(count)], ["code": .string("\(count + 1)")])
+        _ = try node.coordinator.save(
+            SaveRequest(operations: operations + [last], mergePolicy: .mergeByPropertyStoreTrump))
+        for place in [0, 1, Int(count)] {
+            #expect(try node.value(people[place], "code") == .string("\(place + 1)"))
+        }
+        #expect(try node.coordinator.verify().isOK)
+    }
 }
