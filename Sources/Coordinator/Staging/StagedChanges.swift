@@ -615,8 +615,9 @@ final class StagedChanges: StagedWrites {
 
     var writtenCount: Int { written.count }
 
-    /// Where references change their indexes do, too.
-    var weight: Int { leading.isEmpty ? 2 : 3 }
+    /// Where references change their indexes do, too; and unique keys lie anywhere in theirs, as references
+    /// to one row do not.
+    var weight: Int { changesKeys ? 4 : leading.isEmpty ? 2 : 3 }
 
     func finish(_ range: Range<Int>, _ engine: StoreEngine) throws {
         let shown = engine.state.actors.staged
