@@ -29,8 +29,8 @@ extension StoreEngine {
         guard isConcerned else { return }
         var keys = PlannedKeys(plan)
         var accepted = Set<UniqueKey>()
-        // Each round settles one dispute at least, so there are no more than keys; whatever that
-        // overlooks is refused rather than tried for ever.
+        // Each round settles one dispute at least, and hardly a row gives up more than two keys; whatever
+        // that overlooks is refused rather than tried for ever.
         for round in 0... {
             let disputes = try self.disputes(keys, plan).filter { !accepted.contains($0.key) }
             if disputes.isEmpty { return }
@@ -144,7 +144,8 @@ extension StoreEngine {
 
     // MARK: Settling
 
-    /// - Parameter changed: receives the rows that the plan has otherwise now, or no more.
+    /// - Parameter changed: receives all rows whose keys may be others now, or none; perhaps more. What
+    ///   refers to a row is not among them, for no reference is part of a key.
     private func settle(
         _ dispute: Dispute, _ plan: inout SavePlan, _ request: SaveRequest,
         _ accepted: inout Set<UniqueKey>, _ changed: inout Set<RowID>
@@ -167,8 +168,10 @@ extension StoreEngine {
                     row, planned, into: target, dispute, request, &plan, saveWins: saveWins)
                 if !saveWins, let kept { noteMerged(planned, into: target, kept, request, &plan) }
             case .update where !saveWins:
+                // By name: in another entity of the hierarchy the properties are at other places.
+                let properties = planned.table.entity.properties
                 let isOfKey: ((position: Int, value: PropertyValue)) -> Bool = {
-                    dispute.constraint.positions.contains($0.position)
+                    dispute.constraint.names.contains(properties[$0.position].name)
                 }
                 noteGivenUp(planned.values.filter(isOfKey), of: planned, row, request, &plan)
                 planned.values.removeAll(where: isOfKey)
@@ -248,9 +251,10 @@ extension SavePlan.Row {
 ///
 /// Settling a dispute changes few rows, and may bring about another one, again and again: objects of
 /// which each takes the key of the next are as many rounds. So each looks only at the keys of what
-/// the one before has changed.
+/// the one before has changed, and at those that were in dispute.
 private struct PlannedKeys {
     struct Claim {
+        /// As one of the rows has it; those of other entities of the hierarchy have it at other positions.
         let constraint: UniqueConstraint
         /// The rows that would show the key, in the order of the save, and whether it gives them that.
         var rows: [(row: RowID, isTouched: Bool)] = []
@@ -278,7 +282,7 @@ private struct PlannedKeys {
         for row in rows { concerned.formUnion(keys.removeValue(forKey: row) ?? []) }
         for key in concerned { claims[key]?.rows.removeAll { rows.contains($0.row) } }
         unseen = []
-        for row in rows { add(row, plan) }
+        for row in rows.sorted() { add(row, plan) }
         sortUnseen(concerned.union(unseen))
     }
 
