@@ -49,6 +49,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let storeInUse = Code(rawValue: "storeInUse")
         /// The store is damaged.
         public static let storeDamaged = Code(rawValue: "storeDamaged")
+        /// The store's files are not where they were opened; they may be put back.
+        public static let storeRemoved = Code(rawValue: "storeRemoved")
         /// The file is no store, or of a layout this release does not know.
         public static let storeLayout = Code(rawValue: "storeLayout")
         /// The store belongs to another node or cluster.

@@ -11,6 +11,8 @@ struct Standing {
     var isClockOff = false
     /// Whether the node is a member no more.
     var isDeparted = false
+    /// Whether its files are not where they were opened.
+    var isRemoved = false
     /// Whether it was closed.
     var isClosed = false
 }
@@ -27,13 +29,20 @@ extension CoordinatorError {
 }
 
 extension PersistentStoreCoordinator {
-    /// Why saves are refused at present: `clockDrift`, `memberDeparted` or `recovering`; nil where
-    /// they are let through. May be asked from any thread.
+    /// Why saves are refused at present: `storeRemoved`, `clockDrift`, `memberDeparted` or `recovering`; nil
+    /// where they are let through. May be asked from any thread.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     public var savingRefusal: CoordinatorError? {
         get throws {
             let standing = standing.withLock { $0 }
+            if standing.isRemoved, !standing.isClosed {
+                return CoordinatorError(
+                    .storeRemoved,
+                    "The file \(storePath) or its log was removed or replaced while this node has it "
+                        + "open, so it takes no saves: they would be gone when it ends. Put the files "
+                        + "back, or make a backup of the running node and restore that.")
+            }
             if standing.isClockOff {
                 return CoordinatorError(
                     .clockDrift,
@@ -45,6 +54,9 @@ extension PersistentStoreCoordinator {
             return isDeparted ? .departed(node) : .recovering
         }
     }
+
+    /// Whether the store's files are not where they were opened, as ``maintain()`` has found last.
+    public var isStoreRemoved: Bool { standing.withLock(\.isRemoved) }
 
     /// Whether somebody must vouch for the store; ``StoreRecovery/none`` once they have.
     public var recovery: StoreRecovery { standing.withLock(\.recovery) }

@@ -85,6 +85,8 @@ public final class PersistentStoreCoordinator: Sendable {
     let writer: GroupCommit?
     private let ownership: (any StoreLock)?
     let standing: Mutex<Standing>
+    /// The files that are written, as they were opened.
+    private let openedFiles: [(path: String, identity: FileIdentity)]
     /// The generation that the file beside the store names, where this opening has written it.
     let recording = Mutex<UInt64?>(nil)
 
@@ -132,6 +134,9 @@ public final class PersistentStoreCoordinator: Sendable {
                 }, onStop: { observers.stop($0) })
             self.pool = pool
             writablePool = pool
+            openedFiles = [path, path + "-wal"].compactMap { path in
+                options.files.identity(of: path).map { (path, $0) }
+            }
         } catch {
             throw CoordinatorError(mapping: error).naming(path)
         }
@@ -167,6 +172,7 @@ public final class PersistentStoreCoordinator: Sendable {
             writablePool = nil
             writer = nil
             ownership = nil
+            openedFiles = []
         } catch {
             throw CoordinatorError(mapping: error).naming(path)
         }
@@ -475,6 +481,13 @@ public final class PersistentStoreCoordinator: Sendable {
     /// With what the disk failed at a write, also while the store was being closed; nil where it did
     /// not.
     package var diskFailure: CoordinatorError? { writer?.diskFailure }
+
+    /// Refuses saves with `storeRemoved` while the files that are written are not where they were opened,
+    /// and lets them through again when they are back.
+    func watchFiles() {
+        let areThere = openedFiles.allSatisfy { options.files.identity(of: $0.path) == $0.identity }
+        standing.withLock { $0.isRemoved = !areThere }
+    }
 
     /// Closes the store: saves are refused from now on, and what was written is checkpointed.
     /// To close it again does nothing.

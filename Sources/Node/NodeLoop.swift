@@ -29,11 +29,23 @@ final class LoopShared: Sendable {
     let report = Mutex(LoopReport())
     let history: HistoryKeeper
     let orphans: OrphanKeeper
+    private let isRemovalTold = Atomic(false)
 
     init(history limits: HistoryLimits, counters: NodeCounters) {
         self.counters = counters
         orphans = OrphanKeeper(counters: counters)
         history = HistoryKeeper(limits: limits, counters: counters)
+    }
+
+    /// Raises an alarm where the store's files have gone from their place, once until they are back.
+    func noteStore(isRemoved: Bool, _ path: String, _ logger: Logger) {
+        let wasRemoved = isRemovalTold.exchange(isRemoved, ordering: .relaxed)
+        guard isRemoved, !wasRemoved else { return }
+        counters.raise(
+            AlarmLine(
+                "storeRemoved", .critical,
+                "The store's file is not where it was opened; saves are refused",
+                [LogKeys.path: "\(path)"]), logger)
     }
 }
 
@@ -359,8 +371,10 @@ final class NodeLoop {
     private func tendStore() {
         let coordinator = coordinator
         let logger = logger
+        let shared = shared
         maintenanceQueue.async {
             let expired = coordinator.maintain()
+            shared.noteStore(isRemoved: coordinator.isStoreRemoved, coordinator.storePath, logger)
             guard expired > 0 else { return }
             logger.warning(
                 "Pinned generations were given up", metadata: [LogKeys.count: "\(expired)"])

@@ -20,7 +20,8 @@ public struct PinStatus: Hashable, Sendable {
 
 extension PersistentStoreCoordinator {
     /// Gives up pins that have lived too long, and the oldest one while the write-ahead log is
-    /// over its limit. To be called about every second, from any thread.
+    /// over its limit; and sees whether the store's files are still where they were opened, without which
+    /// saves are refused (`storeRemoved`). To be called about every second, from any thread.
     ///
     /// One pin a call goes for the log's sake, since it shows with the next commits only whether
     /// that was enough. Whoever reads through an expired pin is told `queryGenerationExpired`.
@@ -28,6 +29,7 @@ extension PersistentStoreCoordinator {
     /// - Returns: how many pins were given up.
     @discardableResult
     public func maintain() -> Int {
+        watchFiles()
         let now = options.monotonicMilliseconds()
         var expired = 0
         var left: [GenerationPin] = []

@@ -15,6 +15,9 @@ package protocol StoreFiles: Sendable {
     /// somebody calls it, two processes could have it, each with a lock of its own.
     func resolved(_ path: String) -> String
 
+    /// Which file a path names; nil where there is none, or where that cannot be told.
+    func identity(of path: String) -> FileIdentity?
+
     /// The length of a file in bytes; nil where there is no such file.
     func size(of path: String) -> UInt64?
 
@@ -62,6 +65,14 @@ package protocol StoreFiles: Sendable {
     func remove(_ path: String) throws
 }
 
+/// What tells a file from all others, as long as somebody has it open.
+package struct FileIdentity: Hashable, Sendable {
+    /// The file system.
+    package let device: UInt64
+    /// Its number there.
+    package let number: UInt64
+}
+
 /// A lock that keeps everybody else from a store.
 package protocol StoreLock: Sendable {
     /// Lets go of the lock; more than once is harmless.
@@ -71,6 +82,9 @@ package protocol StoreLock: Sendable {
 extension StoreFiles {
     /// A disk without links.
     package func resolved(_ path: String) -> String { path }
+
+    /// A disk on which files cannot be told apart.
+    package func identity(of path: String) -> FileIdentity? { nil }
 
     /// What is left to the store's own saves when something large is written beside it.
     package static var reservedBytes: UInt64 { 64 * 1024 * 1024 }

@@ -37,6 +37,12 @@ package struct SystemFiles: StoreFiles {
         return String(cString: found)
     }
 
+    package func identity(of path: String) -> FileIdentity? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        return FileIdentity(device: UInt64(status.st_dev), number: UInt64(status.st_ino))
+    }
+
     package func size(of path: String) -> UInt64? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }

@@ -113,6 +113,43 @@ struct DamagedStoreTests {
         await node.stop()
     }
 
+    @Test("A store that is removed under its node refuses saves with an alarm until it is back")
+    func removed() async throws {
+        let cluster = try TestCluster(1)
+        let node = try await cluster.start(1)
+        try await node.insertNotes(2)
+        let store = node.coordinator.storePath
+        let manager = FileManager.default
+        for path in [store, store + "-wal"] {
+            try manager.moveItem(atPath: path, toPath: path + "-gone")
+            try await eventually("saves are refused") {
+                try node.coordinator.savingRefusal?.code == .storeRemoved
+            }
+            // Another file of its name is not the store.
+            try Data().write(to: URL(fileURLWithPath: path))
+            node.coordinator.maintain()
+            let error = await #expect(throws: CoordinatorError.self) {
+                try await node.insertNotes(1)
+            }
+            #expect(error?.code == .storeRemoved)
+            #expect(error?.message.contains(store) == true)
+            // Whoever removed it can have it back.
+            let backup = cluster.directory.appendingPathComponent(UUID().uuidString).path
+            _ = try node.coordinator.backUp(to: backup)
+            let saved = try PersistentStoreCoordinator(readingStoreAt: backup)
+            #expect(try saved.currentToken == node.coordinator.currentToken)
+            try manager.removeItem(atPath: path)
+            try manager.moveItem(atPath: path + "-gone", toPath: path)
+            try await eventually("saves are taken") {
+                try node.coordinator.savingRefusal == nil
+            }
+            try await node.insertNotes(1)
+        }
+        let alarms = node.counters.values.lastAlarms
+        #expect(alarms.map(\.name) == ["storeRemoved"] && alarms.first?.count == 2)
+        await node.stop()
+    }
+
     @Test("So many failures are logged in a second, and of the others the count")
     func floods() {
         var watch = FailureWatch()
