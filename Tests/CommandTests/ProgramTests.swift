@@ -242,6 +242,11 @@ struct ProgramTests {
             let none = try await sql(text)
             #expect(none.exitCode == 2 && none.errors.contains("no SQL statement"))
         }
+        let some = try await sql("VALUES (1), (2)", "--limit", "1")
+        #expect(some.exitCode == 0 && some.output == "column1\n1\n")
+        #expect(some.errors.contains("the first 1 rows"))
+        let all = try await sql("VALUES (1), (2)", "--limit", "2")
+        #expect(all.output == "column1\n1\n2\n" && all.errors == "")
         let wrong = try await sql("SELECT 1", "--limit=-1")
         #expect(wrong.exitCode == 2 && wrong.errors.contains("--limit is at least 1"))
     }

@@ -42,7 +42,12 @@ struct SQLCommand: AsyncParsableCommand {
         let file = try SQLiteFile(path: store)
         // One state, so that the note is of what is read.
         _ = try file.rows("BEGIN", limit: 1)
-        let (columns, rows) = try file.rows(statement, limit: limit)
+        // One more, to know whether there are more.
+        var (columns, rows) = try file.rows(statement, limit: limit == .max ? limit : limit + 1)
+        if rows.count > limit {
+            rows.removeLast()
+            Terminal.complain("Note: these are the first \(limit) rows; --limit gives more.\n")
+        }
         // A store of a former layout has no such table, and nothing is written so there.
         let staged = try? file.rows("SELECT id FROM _staged WHERE dot IS NULL", limit: 1).rows
         if staged?.isEmpty == false { Terminal.complain(Self.stagedNote) }
