@@ -113,12 +113,23 @@ struct UniqueKeys: Workload {
         }
         var composer = SaveComposer(session)
         composer.update(row, values: values, &generator)
-        // Two rows that exchange their keys, or one that takes what another gives up.
         if generator.chance(in: 5), let other = generator.hot(rows), other != row,
-            other.objectID.entityName == entity.name
+            let kin = session.model.entity(named: other.objectID.entityName)
         {
-            let taken = keys.keys.sorted().map { (position: $0, value: row.values[$0]) }
-            composer.update(other, values: taken, &generator)
+            let positions = keys.keys.sorted()
+            if kin === entity {
+                // Two rows that exchange their keys, or one that takes what another gives up.
+                let taken = positions.map { (position: $0, value: row.values[$0]) }
+                composer.update(other, values: taken, &generator)
+            } else {
+                // Two of one hierarchy that want the same keys.
+                let wanted = positions.compactMap { position in
+                    kin.position(of: entity.properties[position].name).flatMap { place in
+                        keys[position].map { (position: place, value: $0) }
+                    }
+                }
+                composer.update(other, values: wanted, &generator)
+            }
         }
         session.save(composer.request(&generator))
     }
