@@ -42,15 +42,16 @@ extension World {
             let all = machines.filter { !$0.isCopy }.compactMap(\.process)
             return all.count == context.machines ? all : []
         }
-        let founders = machines.prefix(context.founders).map(\.node)
-        func members(by membership: Membership) -> [NodeID] {
-            membership.isEmpty ? founders : membership.current
-        }
         let current = members(by: knownMembership)
         let processes = machines.prefix(context.machines)
             .filter { current.contains($0.node) }.compactMap(\.process)
         let isAgreed = processes.allSatisfy { members(by: $0.state.membership) == current }
         return isAgreed && processes.count == current.count ? processes : []
+    }
+
+    /// The members by what is told; where nothing is, those that the cluster began with.
+    private func members(by membership: Membership) -> [NodeID] {
+        membership.isEmpty ? machines.prefix(context.founders).map(\.node) : membership.current
     }
 
     /// All that any member's store tells of members: what an operator knows. Who leaves is known to
@@ -113,9 +114,15 @@ extension World {
         hidesMembers { $0 === machine ? (membership, configured) : ($0.membership, $0.configured) }
     }
 
-    /// Whether some member would never hear of another, if nobody listened to a machine any more.
+    /// Whether some member would never hear of another, if nobody listened to a machine any more; or
+    /// nobody of one, where the join was put back at all others who knew it.
     func wouldHideMembers(retiring machine: Machine) -> Bool {
-        hidesMembers { $0 === machine ? nil : ($0.membership, $0.configured) }
+        let told = members(by: membership { $0 === machine ? nil : $0.membership })
+        let isForgotten = started(by: knownMembership).contains {
+            $0 !== machine && !told.contains($0.node)
+        }
+        if isForgotten { return true }
+        return hidesMembers { $0 === machine ? nil : ($0.membership, $0.configured) }
     }
 
     /// Whether some member never hears of another, by what each tells; nil for who does not count.
