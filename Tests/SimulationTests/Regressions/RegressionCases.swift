@@ -786,5 +786,10 @@ extension RegressionCase {
                 taken back to before it knew any other: it waited for ever to be told more, and \
                 members for it. Whoever retires a node looks at what others tell by then.
                 """),
+        RegressionCase(
+            seed: 910_018_929, plans: .contestedClaims,
+            lesson: """
+                Law 8, by the world. Of the two who knew a join one was put back to before it, and the other                 was retired while cut off: the newcomer was a stranger to all. Nobody is retired that alone                 can tell of a join.
+                """),
     ]
 }
