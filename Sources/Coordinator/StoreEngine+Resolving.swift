@@ -26,6 +26,7 @@ extension StoreEngine {
         case .policy(let policy):
             operation = try choosing(try side(by: policy, of: conflict), of: conflict)
         case .values(let values):
+            try checkReferences(values, of: conflict.object)
             operation = try update(conflict, values.sorted { $0.key < $1.key })
             try check(operation, settles: conflict)
         case .delete: operation = try delete(conflict)
@@ -35,7 +36,9 @@ extension StoreEngine {
                 "\(id) is not about a unique key, so no changes of objects resolve it; choose a side, "
                     + "a policy or values.")
         }
-        return SaveRequest(operations: [operation], author: author, contextName: contextName)
+        return SaveRequest(
+            operations: [try exact(operation, of: conflict)], author: author,
+            contextName: contextName)
     }
 
     /// The save that undoes a conflict's outcome.
@@ -70,6 +73,15 @@ extension StoreEngine {
                 "\(id) cannot be undone while the object it refers to is gone; should that return, "
                     + "so does the reference.")
         }
+        // Deciding over one property says nothing of the object's life.
+        if conflict.kind == .update || conflict.kind == .dangling {
+            let loaded = try load(table(try entity(conflict.object).name), conflict.id.row)
+            guard loaded?.isAlive ?? false else {
+                throw CoordinatorError(
+                    .cannotBeUndone,
+                    "\(id) cannot be undone while its object is deleted; undo the delete first.")
+            }
+        }
         guard conflict.state != .unresolved, let wanted else {
             throw CoordinatorError(
                 .conflictNotFound, "\(id) has no outcome to undo: it is unresolved.")
@@ -79,8 +91,18 @@ extension StoreEngine {
             try check(sides, are: conflict.sides.compactMap(\.dot) + newer, of: id)
         }
         return SaveRequest(
-            operations: [try choosing(wanted, of: conflict)], author: author,
-            contextName: contextName)
+            operations: [try exact(try choosing(wanted, of: conflict), of: conflict)],
+            author: author, contextName: contextName)
+    }
+
+    /// The operation for the row that the conflict is about, where another one is shown in its place: the
+    /// sides are that row's, and say nothing of the other.
+    private func exact(
+        _ operation: SaveOperation, of conflict: Conflict
+    ) throws -> SaveOperation {
+        var operation = operation
+        operation.isExact = try survivor(of: conflict.id.row) != nil
+        return operation
     }
 
     private func journalled(_ id: ConflictID) throws -> Conflict {
@@ -151,6 +173,25 @@ extension StoreEngine {
         }
         throw CoordinatorError(
             .malformed, "These values would leave \(conflict.id) open: there are none.")
+    }
+
+    /// Refuses references to what is not there, as a save does.
+    func checkReferences(
+        _ values: [String: PropertyValue], of object: ManagedObjectID
+    ) throws {
+        let named = try entity(object)
+        let entity = try load(table(named.name), object.row)?.table.entity ?? named
+        let failures = try values.sorted { $0.key < $1.key }.compactMap { name, value in
+            guard case .reference(let target) = value, let position = entity.position(of: name),
+                case .toOne(let destination) = entity.properties[position].content,
+                try !isAlive(target, root: table(destination).entity.root)
+            else { return ValidationFailure?.none }
+            return ValidationFailure(
+                object: object.description, property: name, code: .danglingReference,
+                message: "\(name) refers to an object that is not there.")
+        }
+        guard let first = failures.first else { return }
+        throw CoordinatorError(.validationFailed, first.message, failures: failures)
     }
 
     /// Nobody decides over what they have not seen (MODEL P18).
@@ -291,6 +332,16 @@ extension StoreEngine {
         switch conflict.kind {
         case .update:
             guard let property = conflict.property, let value = side.value else { break }
+            if case .reference = value, try !leads(conflict, side) {
+                // What is shown reads as nil, which can be accepted; nothing else would come in its place.
+                guard side.isVisible else {
+                    throw CoordinatorError(
+                        .objectNotFound,
+                        "The object that this side of \(conflict.id) refers to is gone; choose another "
+                            + "side, or values.")
+                }
+                return try update(conflict, [(property, .null)])
+            }
             return try update(conflict, [(property, value)])
         case .delete, .row, .save:
             if side.isDeleted { return try delete(conflict) }

@@ -51,6 +51,7 @@ extension StoreEngine {
             else {
                 throw CoordinatorError(.sidesChanged, "\(conflict.id) has no side of \(object).")
             }
+            try checkReferences(values, of: object)
             var operation = try update(object, values.sorted { $0.key < $1.key })
             operation.isExact = true
             let entity = operation.entity
