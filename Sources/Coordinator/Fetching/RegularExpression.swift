@@ -24,9 +24,8 @@ public struct RegularExpression: Sendable {
         var ranges: [ClosedRange<UInt32>] = []
         var isNegated = false
 
-        func contains(_ scalar: UInt32) -> Bool {
-            ranges.contains { $0.contains(scalar) } != isNegated
-        }
+        /// Whether it names a scalar, be it to leave it out.
+        func names(_ scalar: UInt32) -> Bool { ranges.contains { $0.contains(scalar) } }
     }
 
     enum State: Sendable {
@@ -96,13 +95,17 @@ public struct RegularExpression: Sendable {
         case .scalar(let expected): return expected == scalar
         case .any: return scalar != 0x0A && scalar != 0x0D
         case .set(let set):
-            if set.contains(scalar) { return true }
-            guard options.contains(.caseInsensitive), !set.isNegated,
-                let upper = Unicode.Scalar(scalar)?.properties.uppercaseMapping.unicodeScalars,
-                upper.count == 1, let only = upper.first
-            else { return false }
-            return set.contains(only.value)
+            return (set.names(scalar) || namesUpperCase(of: scalar, set)) != set.isNegated
         default: return false
         }
+    }
+
+    /// Whether a set names a scalar of the text by its upper case, as ranges do that are not folded.
+    private func namesUpperCase(of scalar: UInt32, _ set: ScalarClass) -> Bool {
+        guard options.contains(.caseInsensitive),
+            let upper = Unicode.Scalar(scalar)?.properties.uppercaseMapping.unicodeScalars,
+            upper.count == 1, let only = upper.first
+        else { return false }
+        return set.names(only.value)
     }
 }

@@ -9,7 +9,8 @@ final class RegularExpressionCache: Sendable {
     private static let capacity = 64
 
     private struct Key: Hashable {
-        let pattern: String
+        /// Its bytes: Swift takes texts for equal that patterns tell apart, as é in one scalar and in two.
+        let pattern: [UInt8]
         let options: ComparisonOptions
     }
 
@@ -17,7 +18,7 @@ final class RegularExpressionCache: Sendable {
 
     /// The compiled pattern; nil where it cannot be compiled.
     func expression(_ pattern: String, _ options: ComparisonOptions) -> RegularExpression? {
-        let key = Key(pattern: pattern, options: options)
+        let key = Key(pattern: Array(pattern.utf8), options: options)
         if let known = expressions.withLock({ $0[key] }) { return known }
         guard let compiled = try? RegularExpression(pattern, options: options) else { return nil }
         expressions.withLock {

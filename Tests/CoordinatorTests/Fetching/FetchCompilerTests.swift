@@ -201,6 +201,29 @@ struct RegularExpressionTests {
     }
 
     @Test(
+        "ranges leave out what they name in either case",
+        arguments: [
+            ("[^A-Z]+", "BOB", false), ("[^A-Z]+", "bob", false), ("[^a-z]+", "BOB", false),
+            ("[^A-Z]+", "12", true), ("[A-Z]+", "bob", true), ("[^A]", "a", false),
+        ])
+    func ignoresCase(pattern: String, text: String, isMatch: Bool) throws {
+        let expression = try RegularExpression(pattern, options: .caseInsensitive)
+        #expect(expression.matches(text) == isMatch)
+    }
+
+    @Test("patterns that Swift takes for equal are kept apart")
+    func cache() throws {
+        let cache = RegularExpressionCache()
+        let texts = ["\u{E9}", "e\u{301}"]
+        for pattern in texts + texts.reversed() {
+            let expression = try #require(cache.expression(pattern, []))
+            for text in texts {
+                #expect(expression.matches(text) == text.utf8.elementsEqual(pattern.utf8))
+            }
+        }
+    }
+
+    @Test(
         "refuses what it does not know",
         arguments: [
             "(", ")", "[a", "*", "a**", "a{2,1}", "a{9999}", "(?=a)", "\\1", "a\\", "[b-a]",
