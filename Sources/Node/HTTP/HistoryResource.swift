@@ -70,7 +70,8 @@ struct LogPlace: Sendable {
     init(
         after: QueryGenerationToken?, current: QueryGenerationToken, _ reader: StoreReader
     ) throws {
-        known = after?.versionVector ?? VersionVector()
+        // What is gone from the beginning counts as seen, or the next page would miss it.
+        known = try after?.versionVector ?? reader.purgedVector
         isAtBeginning = after == nil
         guard let position = after == nil ? 0 : try reader.position(seen: known) else {
             throw Self.expired

@@ -80,7 +80,7 @@ extension StoreInterface {
             guard let uri = ObjectURI(object), uri.cluster == coordinator.cluster else {
                 throw CommandFailure.usage("--object is the URI of an object of this cluster.")
             }
-            query.row = uri.row
+            query.object = uri.objectID
         }
         query.isOpen = target["open"].map { $0 == "true" }
         return query

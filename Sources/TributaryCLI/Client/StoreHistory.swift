@@ -52,7 +52,8 @@ extension StoreInterface {
     private static func place(
         after: QueryGenerationToken?, _ reader: StoreReader
     ) throws -> QueryGenerationToken {
-        let known = after?.versionVector ?? VersionVector()
+        // What is gone from the beginning counts as seen, or the next page would miss it.
+        let known = try after?.versionVector ?? reader.purgedVector
         guard let position = after == nil ? 0 : try reader.position(seen: known) else {
             throw CoordinatorError(
                 .queryGenerationExpired,

@@ -130,9 +130,11 @@ final class HTTPTestNode: Sendable {
 
     /// Applies a concurrent write of another node to a person's name, so that there is a
     /// conflict: it has seen nothing but the person's insertion.
-    func applyForeignName(_ name: String, of uri: String, seen: VersionVector) throws {
+    func applyForeignName(
+        _ name: String, of uri: String, seen: VersionVector, node: Int = 2
+    ) throws {
         guard let object = ObjectURI(uri) else { throw Unexpected(uri) }
-        let actor = ActorID(node: try Self.node(2), startedAtSeconds: 1_700_000_000, random: 7)
+        let actor = ActorID(node: try Self.node(node), startedAtSeconds: 1_700_000_000, random: 7)
         let transaction = Transaction(
             dot: Dot(actor: actor, sequence: 1),
             timestamp: HybridTimestamp(milliseconds: 1_700_000_000_000, counter: 3) ?? .zero,

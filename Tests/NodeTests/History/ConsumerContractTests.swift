@@ -52,6 +52,29 @@ struct ConsumerContractTests {
         }
     }
 
+    @Test("Of a log whose beginning was purged each page goes on where the one before ended")
+    func purgedBeginning() async throws {
+        try await HTTPTestNode.run { node in
+            let uri = try await node.insertPerson("Ada").uri
+            let seen = try node.coordinator.currentToken.versionVector
+            // Neither has seen the other one, and the first is purged.
+            try node.applyForeignName("Eve", of: uri, seen: seen, node: 2)
+            let purged = try node.coordinator.currentToken
+            try node.applyForeignName("Eva", of: uri, seen: seen, node: 3)
+            _ = try await node.insertPerson("Bob")
+            let count = try await node.coordinator.purgeHistory(
+                before: purged, stable: purged.versionVector)
+            #expect(count == 2)
+            let first = try await node.ask("GET", "/v1/history?limit=1")
+            let token = try #require(first["token"]?.string)
+            #expect(first["transactions"]?.array?.count == 1)
+            let second = try await node.ask("GET", "/v1/history?after=\(token)")
+            #expect(second.status == 200 && second["transactions"]?.array?.count == 1)
+            let put = try await node.ask("PUT", "/v1/consumers/audit", #"{"token": "\#(token)"}"#)
+            #expect(put.status == 200 && put["behind.transactions"]?.integer == 1)
+        }
+    }
+
     @Test("A consumer whose history was purged is told so, wherever it asks")
     func expired() async throws {
         try await HTTPTestNode.run { node in
