@@ -78,8 +78,9 @@ extension StoreEngine {
             let loaded = try load(table(try entity(conflict.object).name), conflict.id.row)
             guard loaded?.isAlive ?? false else {
                 throw CoordinatorError(
-                    .cannotBeUndone,
-                    "\(id) cannot be undone while its object is deleted; undo the delete first.")
+                    .objectNotFound,
+                    "\(id) cannot be undone: its object is deleted. Undo the delete first, if it can be."
+                )
             }
         }
         guard conflict.state != .unresolved, let wanted else {

@@ -60,7 +60,7 @@ struct DecisionTests {
                 let code = try node.code {
                     _ = try node.coordinator.undo(closed.id, sides: seen) as SaveResult
                 }
-                #expect(code == .cannotBeUndone)
+                #expect(code == .objectNotFound)
             }
             #expect(try node.row(task) == nil)
         }
