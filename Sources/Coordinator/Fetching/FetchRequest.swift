@@ -34,17 +34,19 @@ public struct FetchRequest: Hashable, Sendable {
     public var includesSubentities: Bool
     /// Whether what the context has not saved yet counts. Default true.
     public var includesPendingChanges: Bool
-    /// Relationships whose objects are fetched along.
+    /// Relationships whose objects are fetched along, over HTTP. A context does not go by it yet: objects
+    /// come from the row cache, or one by one.
     public var relationshipKeyPathsForPrefetching: [String]
     /// Whether a dictionary fetch leaves out repetitions.
     public var returnsDistinctResults: Bool
     /// Whether objects the context has already are refreshed with what is fetched.
     public var shouldRefreshRefetchedObjects: Bool
-    /// Whether objects come without their values. Default true, as in Core Data.
+    /// Whether objects come without their values. Default true, as in Core Data; but nobody goes by it yet,
+    /// and fetched objects have theirs.
     public var returnsObjectsAsFaults: Bool
     /// Whether row values are fetched along into the cache. Default true.
     public var includesPropertyValues: Bool
-    /// How many objects are fetched at a time; 0 for all.
+    /// How many objects are fetched at a time; 0 for all. Nobody goes by it yet: all are.
     public var fetchBatchSize: Int
 
     /// Describes a fetch of an entity's objects.
