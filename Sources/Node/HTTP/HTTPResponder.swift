@@ -15,8 +15,9 @@ struct HTTPResponder: Sendable {
         /// How much more than its bound a body is read, and thrown away, so that the client gets
         /// to the answer. A longer one is cut off.
         static let excess = 64 << 20
-        /// The longest address in bytes.
-        static let target = 16 << 10
+        /// The longest address in bytes: of what clients put there tokens are the longest, some 20 bytes for
+        /// each incarnation. The parser below takes 80 KiB for the address and all fields.
+        static let target = 64 << 10
     }
 
     /// The connection must end, for its next bytes are still those of this request.
@@ -107,7 +108,7 @@ struct HTTPResponder: Sendable {
         }
         let target = request.head.path ?? ""
         guard target.utf8.count <= Limits.target else {
-            throw HTTPError(414, "addressTooLong", "The address has more than 16 KiB.")
+            throw HTTPError(414, "addressTooLong", "The address has more than 64 KiB.")
         }
         let (segments, query) = try RequestTarget.parse(target)
         let endpoint = try router.endpoint(

@@ -38,6 +38,17 @@ struct ConsumerContractTests {
         }
     }
 
+    @Test("A token may be as long as those of thousands of incarnations, and no longer")
+    func longTokens() async throws {
+        try await HTTPTestNode.run { node in
+            for (count, status) in [(60_000, 400), (70_000, 414)] {
+                let token = String(repeating: "A", count: count)
+                let answer = try await node.ask("GET", "/v1/history?after=\(token)")
+                #expect(answer.status == status, "\(count)")
+            }
+        }
+    }
+
     @Test("What is no name, no token, or no field is refused")
     func refused() async throws {
         try await HTTPTestNode.run { node in
