@@ -139,7 +139,16 @@ extension StoreReader {
     /// Prepares what people ask, which is not kept: a cache of statements that come from outside
     /// would have no bound.
     private func statement(_ compiled: CompiledFetch) throws -> SQLStatement {
-        let statement = SQLStatement(try database.makeStatement(sql: compiled.sql))
+        let statement: SQLStatement
+        do {
+            statement = SQLStatement(try database.makeStatement(sql: compiled.sql))
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+            // The SQL is ours, so all that can be wrong with it is its size.
+            throw CoordinatorError(
+                .invalidPredicate,
+                "The request is larger, or nested deeper, than SQLite bears (\(error.message ?? "")); "
+                    + "make less of it, or put nested parts last.")
+        }
         for (index, value) in compiled.bindings.enumerated() {
             statement.bind(Int32(index + 1), value)
         }

@@ -101,6 +101,22 @@ struct PredicateParserTests {
         #expect(found == expected)
     }
 
+    @Test("what SQLite does not bear is refused as a predicate, and not told as the disk's fault")
+    func beyondSQLite() throws {
+        let node = try EngineNode(EngineModel.everything())
+        let parts = String(repeating: "q == 1 OR q == 2 AND NOT (", count: 16)
+        let text = parts + "q == 3" + String(repeating: ")", count: 16)
+        let request = FetchRequest("Note", predicate: try Predicate(format: text))
+        for isCount in [false, true] {
+            let code = try node.code {
+                try node.coordinator.read { reader in
+                    _ = isCount ? try reader.count(request) : try reader.fetch(request).count
+                }
+            }
+            #expect(code == .invalidPredicate)
+        }
+    }
+
     @Test("no text whatever makes it trap")
     func fuzz() throws {
         let fixture = try FetchingFixture(seed: 2, people: 3)
