@@ -147,7 +147,7 @@ extension StoreReader {
             throw CoordinatorError(
                 .invalidPredicate,
                 "The request is larger, or nested deeper, than SQLite bears (\(error.message ?? "")); "
-                    + "make less of it, or put nested parts last.")
+                    + "ask for less at once.")
         }
         for (index, value) in compiled.bindings.enumerated() {
             statement.bind(Int32(index + 1), value)
