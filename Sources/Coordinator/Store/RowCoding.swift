@@ -31,6 +31,8 @@ struct RowCoding {
     ) -> [UInt8]? {
         let policies = table.policies(for: state)
         let insertion = state.insertion.siblings
+        // One insertion alone stands in for nobody but itself.
+        let given = insertion.count > 1 ? givenByModels(insertion) : [:]
         var properties: [(Int, Register<PropertyValue>, explicit: Bool)] = []
         for (position, register) in state.properties.enumerated() {
             let siblings = register.siblings
@@ -45,7 +47,11 @@ struct RowCoding {
                 continue
             }
             let inColumn = siblings.count == 1 && columns?[position] == siblings[0].value
-            if inColumn, siblings[0].stamp == insertion.first?.stamp { continue }
+            if inColumn, siblings[0].stamp == insertion.first?.stamp,
+                stoodIn(given[position], in: columns, at: position) == nil
+            {
+                continue
+            }
             properties.append((position, register, !inColumn))
         }
         let existence = state.existence.siblings
@@ -326,17 +332,12 @@ struct RowCoding {
     private func supplement(
         _ state: inout RowState, listed: Set<Int>, columns: [PropertyValue]?
     ) {
-        guard !table.history.isPlain, !table.entity.policies.isRowGrained else { return }
-        var values: [Int: [(stamp: Stamp, value: PropertyValue)]] = [:]
-        for sibling in state.insertion.siblings {
-            for (position, value) in table.absent(of: sibling.dot.actor) {
-                values[position, default: []].append((sibling.stamp, value))
-            }
-        }
+        let values = givenByModels(state.insertion.siblings)
+        if values.isEmpty { return }
         for (position, entries) in values where !listed.contains(position) {
-            if let columns, columns[position] != entries[0].value { continue }
-            state.properties[position] = Register(
-                siblings: entries.map { Sibling(stamp: $0.stamp, value: $0.value) })
+            if let entries = stoodIn(entries, in: columns, at: position) {
+                state.properties[position] = Register(siblings: entries)
+            }
         }
         if table.constraints.isEmpty { return }
         for sibling in state.insertion.siblings {
@@ -351,6 +352,29 @@ struct RowCoding {
             state.exceptions.append(InsertionException(dot: sibling.dot, positions: all))
             state.exceptions.sort { $0.dot < $1.dot }
         }
+    }
+
+    /// What insertions gave properties that their writers' models lack, earliest first, by position.
+    private func givenByModels(_ insertions: [Sibling<Bool>]) -> [Int: [Sibling<PropertyValue>]] {
+        guard !table.history.isPlain, !table.entity.policies.isRowGrained else { return [:] }
+        var given: [Int: [Sibling<PropertyValue>]] = [:]
+        for insertion in insertions {
+            for (position, value) in table.absent(of: insertion.dot.actor) {
+                given[position, default: []].append(Sibling(stamp: insertion.stamp, value: value))
+            }
+        }
+        return given
+    }
+
+    /// The register of a property that is not listed, as far as models give it; nil where it is the
+    /// first insertion's. Whoever writes must ask this before leaving out what is the first
+    /// insertion's own, or it comes back as the other's.
+    private func stoodIn(
+        _ given: [Sibling<PropertyValue>]?, in columns: [PropertyValue]?, at position: Int
+    ) -> [Sibling<PropertyValue>]? {
+        guard let given else { return nil }
+        if let columns, columns[position] != given[0].value { return nil }
+        return given
     }
 
     private func readExtra(

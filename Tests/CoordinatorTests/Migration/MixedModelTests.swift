@@ -106,6 +106,33 @@ import Testing
         for node in nodes { #expect(try node.value(person, "name") == later) }
     }
 
+    @Test(
+        "A value that its insertion gave stays that insertion's, though a model that lacks the property inserted too",
+        arguments: [MergePolicyChoice.storeTrump, .objectTrump])
+    func revivedByTwoModels(_ policy: MergePolicyChoice) throws {
+        let second = try MigrationModels.second(policy)
+        let nodes = try (1...2).map { try EngineNode(try MigrationModels.first(policy), node: $0) }
+        let person = try nodes[0].insert("Person", ["name": .string("a")])
+        try exchange(nodes[0], nodes[1])
+        let version = try #require(try nodes[0].row(person)).version
+        try nodes[0].delete(person)
+        try exchange(nodes[0], nodes[1])
+        try nodes[0].migrate(to: second)
+        for (place, node) in nodes.enumerated() {
+            try node.save(
+                try node.change(person, ["age": .integer(Int64(place))], version: version),
+                policy: .overwrite)
+        }
+        try nodes[0].take(from: nodes[1])
+        #expect(try nodes[0].coordinator.verify().isOK)
+        let (shown, stable) = (try nodes[0].row(person), try nodes[0].vector)
+        #expect(try nodes[0].coordinator.collect(stable: stable).siblingsCollapsed > 0)
+        #expect(try nodes[0].coordinator.verify().isOK)
+        #expect(try nodes[0].row(person) == shown)
+        try nodes[1].migrate(to: second)
+        try exchange(nodes[0], nodes[1])
+    }
+
     /// Badges that have one holder each, and one name for one badge.
     private func badges(_ policy: MergePolicyChoice) throws -> ManagedObjectModel {
         try MigrationModels.model(

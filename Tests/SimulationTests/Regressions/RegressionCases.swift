@@ -789,7 +789,17 @@ extension RegressionCase {
         RegressionCase(
             seed: 910_018_929, plans: .contestedClaims,
             lesson: """
-                Law 8, by the world. Of the two who knew a join one was put back to before it, and the other                 was retired while cut off: the newcomer was a stranger to all. Nobody is retired that alone                 can tell of a join.
+                Law 8, by the world. Of the two who knew a join one was put back to before it, and the other \
+                was retired while cut off: the newcomer was a stranger to all. Nobody is retired that alone \
+                can tell of a join.
+                """),
+        RegressionCase(
+            seed: 910_048_481, plans: .contestedClaims,
+            lesson: """
+                Law 1. Two nodes revived an object, one of them by a model that lacks one of its \
+                properties, which had been given the same value by the other: collapsed to the other's \
+                it was left out of the row's registers, and read back as the first one's. \
+                MixedModelTests.revivedByTwoModels.
                 """),
     ]
 }
