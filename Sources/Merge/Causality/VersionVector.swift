@@ -61,6 +61,9 @@ public struct VersionVector: Hashable, Sendable {
     /// Whether all that the other knows is known here too.
     public func covers(_ other: VersionVector) -> Bool {
         if entries.count == other.entries.count, entries == other.entries { return true }
+        if other.entries.count < entries.count / 16 {
+            return other.entries.allSatisfy { self[$0.actor] >= $0.sequence }
+        }
         var index = 0
         for entry in other.entries {
             while index < entries.count, entries[index].actor < entry.actor { index += 1 }
@@ -87,7 +90,35 @@ public struct VersionVector: Hashable, Sendable {
 
     /// The least vector that covers both.
     public mutating func join(_ other: VersionVector) {
-        for entry in other.entries { advance(entry.actor, to: entry.sequence) }
+        guard !covers(other) else { return }
+        if other.entries.count < max(8, entries.count / 64) {
+            for entry in other.entries { advance(entry.actor, to: entry.sequence) }
+            return
+        }
+        var merged: [Entry] = []
+        merged.reserveCapacity(max(entries.count, other.entries.count))
+        var index = 0
+        for entry in other.entries {
+            while index < entries.count, entries[index].actor < entry.actor {
+                merged.append(entries[index])
+                index += 1
+            }
+            guard index < entries.count, entries[index].actor == entry.actor else {
+                merged.append(entry)
+                continue
+            }
+            merged.append(entries[index].sequence < entry.sequence ? entry : entries[index])
+            index += 1
+        }
+        merged += entries[index...]
+        entries = merged
+    }
+
+    /// The entries for which something holds.
+    public func filter(_ isIncluded: (Entry) -> Bool) -> VersionVector {
+        var result = VersionVector()
+        result.entries = entries.filter(isIncluded)
+        return result
     }
 
     /// The least vector that covers both.

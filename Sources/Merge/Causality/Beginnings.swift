@@ -1,0 +1,92 @@
+/// What each actor had seen when it made its first transaction: its *beginning*.
+///
+/// Vectors are causally closed: whoever knows a transaction knows all that it has seen. So a vector
+/// with anything of an actor has that actor's beginning, and need not say so. What a vector has
+/// beyond the beginnings of its own actors is its *frontier*, and says all of it: as every opening of
+/// a store begins with nearly all that there is, the frontier names about one actor a node, and not
+/// every incarnation there ever was (DESIGN section 3).
+///
+/// Laws, watched by BeginningsTests, for every vector V that is closed:
+/// 1. The closure of V's frontier is V, by these beginnings and by any others that have at least those
+///    of V's actors that these have.
+/// 2. A closed vector covers V exactly where it covers V's frontier.
+/// 3. The closure of anything is within every closed vector that covers it.
+///
+/// Invariants: a beginning is a frontier itself, and is known only together with those of its actors
+/// that are known at all. Who is missing is told by nobody: then less is left out of frontiers.
+public struct Beginnings: Hashable, Sendable {
+    /// Each by its frontier, as its transaction says it.
+    private var frontiers: [ActorID: VersionVector] = [:]
+    /// The first transaction of each whose beginning is known.
+    private var firsts = VersionVector()
+    /// The join of all beginnings: what a vector that has all of ``firsts`` need not name.
+    private var implied = VersionVector()
+    /// The actors of ``firsts`` that no beginning implies: from them all others are reached.
+    private var latest: [ActorID] = []
+
+    /// Of nobody.
+    public init() {}
+
+    /// How many are known.
+    public var count: Int { frontiers.count }
+
+    /// The beginning of an actor, as its frontier; nil where it is not known.
+    public subscript(actor: ActorID) -> VersionVector? { frontiers[actor] }
+
+    /// Whose beginnings are known, sorted.
+    public var actors: [ActorID] { firsts.entries.map(\.actor) }
+
+    /// Notes an actor's beginning; what is known of it already stays.
+    ///
+    /// - Parameter frontier: of what its first transaction has seen, as that says it.
+    public mutating func note(_ actor: ActorID, _ frontier: VersionVector) {
+        guard frontiers[actor] == nil else { return }
+        frontiers[actor] = frontier
+        firsts.advance(actor, to: 1)
+        implied.join(frontier)
+        latest.append(actor)
+        latest.removeAll { implied[$0] > 0 }
+        latest.sort()
+    }
+
+    /// Notes all that another has.
+    public mutating func join(_ other: Beginnings) {
+        for actor in other.actors where frontiers[actor] == nil {
+            if let frontier = other.frontiers[actor] { note(actor, frontier) }
+        }
+    }
+
+    /// The entries of a closed vector that the beginnings of its actors do not imply.
+    ///
+    /// - Parameter named: an actor whose entry stays whether it is implied or not.
+    public func frontier(of vector: VersionVector, naming named: ActorID? = nil) -> VersionVector {
+        let implied = vector.covers(firsts) ? self.implied : self.implied(by: vector)
+        return vector.filter { $0.actor == named || $0.sequence > implied[$0.actor] }
+    }
+
+    /// The closed vector of which this is the frontier, or whatever else of it covers that; as much of
+    /// it as the beginnings known here tell.
+    public func closure(of frontier: VersionVector) -> VersionVector {
+        if !latest.isEmpty, latest.allSatisfy({ frontier[$0] > 0 }) {
+            return implied.joined(frontier)
+        }
+        var reached = Set<ActorID>()
+        var open = frontier.entries.map(\.actor)
+        var closure = frontier
+        while let actor = open.popLast() {
+            guard reached.insert(actor).inserted, let beginning = frontiers[actor] else { continue }
+            closure.join(beginning)
+            open += beginning.entries.lazy.map(\.actor).filter { !reached.contains($0) }
+        }
+        return closure
+    }
+
+    /// The join of the beginnings of a vector's actors.
+    private func implied(by vector: VersionVector) -> VersionVector {
+        var implied = VersionVector()
+        for actor in actors where vector[actor] > 0 {
+            if let beginning = frontiers[actor] { implied.join(beginning) }
+        }
+        return implied
+    }
+}
