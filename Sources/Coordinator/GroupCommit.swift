@@ -7,6 +7,8 @@ import Synchronization
 public struct ApplyResult: Sendable {
     /// The store's vector afterwards.
     public let versionVector: VersionVector
+    /// What the actors of that had seen at first.
+    public let beginnings: Beginnings
     /// Its digest.
     public let digest: ProjectionDigest
     /// Its generation.
@@ -417,7 +419,8 @@ final class GroupCommit: @unchecked Sendable {
             completion(
                 .success(
                     ApplyResult(
-                        versionVector: current.token.versionVector, digest: current.digest,
+                        versionVector: current.token.versionVector,
+                        beginnings: current.token.beginnings, digest: current.digest,
                         generation: current.token.generation, membership: current.membership,
                         durable: current.durable, rejected: rejected)))
         }

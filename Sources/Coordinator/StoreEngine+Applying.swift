@@ -60,6 +60,8 @@ extension StoreEngine {
     func apply(
         _ encoded: EncodedTransaction, loaded: [RowID: LoadedRow] = [:], isLocal: Bool = false
     ) throws {
+        // Where all that it has seen is here, so are the beginnings of that.
+        let encoded = isLocal ? encoded : encoded.completed(by: state.beginnings)
         let logged = encoded.transaction
         let (transaction, parked) = try asOwn(logged)
         guard state.versionVector[transaction.dot.actor] == transaction.dot.sequence - 1,

@@ -119,7 +119,8 @@ extension StoreEngine {
     /// - Throws: ``CoordinatorError`` where other nodes would refuse it: `limitExceeded` for its size,
     ///   `malformed` where it assigns a property twice.
     func encode(_ transaction: Transaction) throws -> EncodedTransaction {
-        try checkReadable(EncodedTransaction(transaction))
+        try checkReadable(
+            EncodedTransaction(transaction, beginnings: state.beginnings))
     }
 
     /// Refuses what no node would read, this one included.

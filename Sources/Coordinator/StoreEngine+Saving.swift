@@ -417,7 +417,7 @@ extension StoreEngine {
         statement.bind(1, integer)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
-        return try? EncodedTransaction(decoding: statement.bytes(0))
+        return try? EncodedTransaction(decoding: statement.bytes(0)).completed(by: state.beginnings)
     }
 
     private func mergeConflict(

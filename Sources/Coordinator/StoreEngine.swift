@@ -37,6 +37,7 @@ final class StoreEngine {
     struct State {
         var actors: ActorTable
         var versionVector: VersionVector
+        var beginnings: Beginnings
         var generation: UInt64
         var position: UInt64
         var clock: HybridClock
@@ -182,7 +183,7 @@ final class StoreEngine {
         return QueryGenerationToken(
             store: store, generation: isEmpty ? committed.generation : state.generation,
             position: state.position,
-            versionVector: state.versionVector)
+            versionVector: state.versionVector, beginnings: state.beginnings)
     }
 
     // MARK: Groups
@@ -285,6 +286,19 @@ final class StoreEngine {
 
     // MARK: The log
 
+    /// Notes what an actor that has been met had seen at first.
+    func noteBeginning(of actor: ActorID, _ frontier: VersionVector) throws {
+        guard state.beginnings[actor] == nil, let code = state.actors.code(of: actor) else { return }
+        state.beginnings.note(actor, frontier)
+        var writer = CBORWriter(capacity: 8 + 20 * frontier.entries.count)
+        writer.write(frontier)
+        let statement = try database.prepared(
+            "INSERT INTO _beginning (actor, frontier) VALUES (?1, ?2)")
+        statement.bind(1, code)
+        statement.bind(2, writer.bytes)
+        try statement.run()
+    }
+
     /// Numbers an actor that may be new.
     func intern(_ actor: ActorID) throws {
         guard state.actors.code(of: actor) == nil else { return }
@@ -313,6 +327,9 @@ final class StoreEngine {
         statement.bind(5, encoded.bytes)
         try statement.run()
         state.log.append(position: state.position, bytes: encoded.bytes.count)
+        if transaction.dot.sequence == 1, let frontier = encoded.frontier {
+            try noteBeginning(of: transaction.dot.actor, frontier)
+        }
         state.versionVector.advance(to: transaction.dot)
         state.clock.observe(transaction.timestamp)
         group.actors.insert(transaction.dot.actor)

@@ -28,8 +28,8 @@ struct DigestBook {
     /// Peers of another model show other things, so their digests say nothing.
     private let modelHash: [UInt8]
     private let limits: Limits
-    /// Longer frames are no heads that anybody heeds: those have three vectors of at most
-    /// `limits.actors` incarnations, and lists of three incarnations and two numbers a node. With
+    /// Longer frames are no heads that anybody heeds: those have a vector and two differences of at most
+    /// `limits.actors` incarnations each, and lists of three incarnations and two numbers a node. With
     /// 16,384 incarnations that is a little over a megabyte, which a transport carries.
     private let frameBytes: Int
     /// One entry a peer, of at most so many. An entry is a vector of 24 bytes an incarnation: of
@@ -54,12 +54,15 @@ struct DigestBook {
     }
 
     /// Looks into a frame, where it may be heads that are due.
-    mutating func note(_ frame: IncomingFrame, now: UInt64) {
+    ///
+    /// - Parameter beginnings: those that are known here.
+    mutating func note(_ frame: IncomingFrame, now: UInt64, beginnings: Beginnings) {
         guard frame.bytes.count <= frameBytes,
             entries.count < Self.maximumPeers || entries[frame.sender] != nil,
             now >= (entries[frame.sender]?.heardAt ?? 0) + Self.intervalMilliseconds,
             Self.mayBeHeads(frame.bytes),
-            let envelope = try? Envelope.decode(frame.bytes, cluster: cluster, limits: limits),
+            let envelope = try? Envelope.decode(
+                frame.bytes, cluster: cluster, limits: limits, beginnings: beginnings),
             envelope.sender == frame.sender
         else { return }
         switch envelope.message {
@@ -68,8 +71,8 @@ struct DigestBook {
                 entries[frame.sender] = nil
                 return
             }
-            // The replicator takes no longer vector in either.
-            guard heads.vector.entries.count <= limits.actors else { return }
+            // The replicator takes neither a longer vector in, nor one of which a part is missing.
+            guard heads.isWhole, heads.vector.entries.count <= limits.actors else { return }
             entries[frame.sender] = Entry(
                 digest: PeerDigest(
                     node: frame.sender, vector: heads.vector, digest: heads.digest),

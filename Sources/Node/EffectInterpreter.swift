@@ -236,7 +236,8 @@ struct EffectInterpreter {
                     .applied(
                         StoreState(
                             vector: applied.versionVector, durable: applied.durable,
-                            digest: applied.digest, membership: applied.membership),
+                            digest: applied.digest, membership: applied.membership,
+                            beginnings: applied.beginnings),
                         rejections))
             case .failure(let error):
                 // A full disk passes; anything worse stops the writer, which says so itself.

@@ -182,7 +182,8 @@ final class NodeLoop {
             try takeHandedOver()
             for frame in frames {
                 if frame.route != nil { isDurabilityAsked = true }
-                digestBook.note(frame, now: MonotonicClock.milliseconds)
+                digestBook.note(
+                    frame, now: MonotonicClock.milliseconds, beginnings: replicator.beginnings)
                 try feed(
                     .messageReceived(
                         bytes: frame.bytes, from: frame.sender,
@@ -364,7 +365,8 @@ final class NodeLoop {
                 .madeDurable(
                     StoreState(
                         vector: token.versionVector, durable: coordinator.durableVector,
-                        digest: digest, membership: membership)))
+                        digest: digest, membership: membership,
+                        beginnings: token.beginnings)))
         }
     }
 

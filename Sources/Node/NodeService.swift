@@ -158,7 +158,7 @@ public final class NodeService: Sendable {
                 notice.transactions,
                 StoreState(
                     vector: notice.token.versionVector, digest: notice.digest,
-                    membership: notice.membership))
+                    membership: notice.membership, beginnings: notice.token.beginnings))
         }
         lifecycle.withLock { $0.observation = observation }
         coordinator.onStop { handover.give(.failed($0)) }
@@ -169,7 +169,8 @@ public final class NodeService: Sendable {
             state = try coordinator.read { reader in
                 StoreState(
                     vector: try reader.token.versionVector, durable: durable,
-                    digest: try reader.digest, membership: try reader.membership)
+                    digest: try reader.digest, membership: try reader.membership,
+                    beginnings: try reader.beginnings())
             }
         } catch {
             // No loop will ever tell that it has ended, and who stops the node waits for that.

@@ -11,7 +11,8 @@ extension Replicator {
         let envelope: Envelope
         do throws(MessageFailure) {
             envelope = try Envelope.decode(
-                bytes, cluster: configuration.cluster, limits: limits)
+                bytes, cluster: configuration.cluster, limits: limits,
+                beginnings: state.beginnings)
         } catch {
             counts.ignoredCount += 1
             return receiveFailure(error, from: socket, over: channel)
@@ -127,12 +128,15 @@ extension Replicator {
     }
 
     private mutating func receiveHeads(_ heads: Heads, from index: Int, over channel: Channel) {
-        guard heads.actor.node == peers[index].node, heads.vector.covers(heads.durable),
-            heads.durable.covers(heads.recorded)
-        else {
+        guard heads.actor.node == peers[index].node else {
             return quarantine(index, reason: "heads contradict themselves")
         }
         if channel == .publish { peers[index].lastPublished = now }
+        // It is ahead of this node by a whole incarnation, and tells all of it to who asks.
+        guard heads.isWhole else {
+            counts.partialHeadsCount += 1
+            return sayHello(index)
+        }
         peers[index].clockOffset =
             Int64(clamping: heads.wallMilliseconds) - Int64(clamping: wallMilliseconds)
         guard agreesOnModel(heads, from: index) else { return }

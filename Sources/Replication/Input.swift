@@ -22,14 +22,17 @@ public struct StoreState: Hashable, Sendable {
     public var digest: ProjectionDigest
     /// Who is a member, as the transactions of exactly ``vector`` tell.
     public var membership: Membership
+    /// What the actors of ``vector`` had seen at first; of those that are missing vectors name all.
+    public var beginnings: Beginnings
 
     /// Describes a store; without a durable vector everything is durable, and without a recorded
     /// one all that is durable is recorded.
     public init(
         vector: VersionVector, durable: VersionVector? = nil,
         recorded: VersionVector? = nil, digest: ProjectionDigest,
-        membership: Membership = Membership()
+        membership: Membership = Membership(), beginnings: Beginnings = Beginnings()
     ) {
+        self.beginnings = beginnings
         self.membership = membership
         self.vector = vector
         self.durable = durable ?? vector

@@ -7,7 +7,7 @@ public import Merge
 /// and ``transferPart(_:)`` answer.
 public enum Message: Hashable, Sendable {
     /// The revision of the protocol that this is.
-    public static let revision: UInt64 = 6
+    public static let revision: UInt64 = 7
 
     /// Where the sender stands.
     case heads(Heads)
@@ -38,6 +38,9 @@ public struct Heads: Hashable, Sendable {
     public var actor: ActorID
     /// All that it has applied.
     public var vector: VersionVector
+    /// Whether that, and what is part of it, is all there. Heads that are published name a frontier, and
+    /// whoever does not know the beginnings that belong to it has to ask.
+    public var isWhole = true
     /// What of it would survive a power loss.
     public var durable: VersionVector
     /// What of that the sender could prove to have had; stability rests on it.

@@ -39,14 +39,16 @@ extension Envelope {
     private static let checksumBytes = 9
 
     /// The frame.
-    public func encoded() -> [UInt8] {
+    ///
+    /// - Parameter beginnings: by which heads name of their vector its frontier alone; nil to name all.
+    public func encoded(telling beginnings: Beginnings? = nil) -> [UInt8] {
         var writer = CBORWriter(capacity: 64 + cluster.utf8.count + message.sizeEstimate)
         writer.beginArray(6)
         writer.write(Message.revision)
         writer.write(cluster)
         writer.write(UInt64(sender.rawValue))
         writer.write(message.kind)
-        message.write(to: &writer)
+        message.write(to: &writer, telling: beginnings)
         let checksum = Transaction.checksum(writer.bytes)
         writer.write(withUnsafeBytes(of: checksum.bigEndian) { Array($0) })
         return writer.bytes
@@ -54,10 +56,13 @@ extension Envelope {
 
     /// Reads a frame; total: whatever the bytes are, it gives a message or throws.
     ///
-    /// - Parameter cluster: the only cluster whose messages are accepted.
+    /// - Parameters:
+    ///   - cluster: the only cluster whose messages are accepted.
+    ///   - beginnings: those that are known here, which complete the vectors of heads.
     /// - Throws: ``MessageFailure``.
     public static func decode(
-        _ bytes: [UInt8], cluster: String, limits: Limits = Limits()
+        _ bytes: [UInt8], cluster: String, limits: Limits = Limits(),
+        beginnings: Beginnings = Beginnings()
     ) throws(MessageFailure) -> Envelope {
         do throws(DecodingFailure) {
             try verifyChecksum(bytes, limits: limits)
@@ -76,7 +81,8 @@ extension Envelope {
         }
         do throws(DecodingFailure) {
             let kind = try reader.unsigned()
-            let message = try Message.read(kind: kind, from: &reader, limits: limits)
+            let message = try Message.read(
+                kind: kind, from: &reader, limits: limits, beginnings: beginnings)
             guard try reader.data().count == 8 else {
                 throw DecodingFailure("a checksum has 8 bytes", offset: reader.offset)
             }
@@ -159,8 +165,7 @@ extension Message {
         switch self {
         case .heads(let heads), .hello(let heads):
             100 + 20
-                * (heads.vector.entries.count + heads.durable.entries.count
-                    + heads.recorded.entries.count + heads.met.count + heads.known.count
+                * (heads.vector.entries.count + heads.met.count + heads.known.count
                     + heads.departed.count)
         case .notification(let transactions):
             transactions.reduce(16) { $0 + $1.count + 5 }
@@ -175,9 +180,10 @@ extension Message {
         }
     }
 
-    fileprivate func write(to writer: inout CBORWriter) {
+    fileprivate func write(to writer: inout CBORWriter, telling beginnings: Beginnings?) {
         switch self {
-        case .heads(let heads), .hello(let heads): heads.write(to: &writer)
+        case .heads(let heads), .hello(let heads):
+            heads.write(to: &writer, telling: beginnings)
         case .notification(let transactions): Self.write(transactions, to: &writer)
         case .announcement(let announced):
             writer.beginArray(announced.count)
@@ -228,11 +234,11 @@ extension Message {
     }
 
     fileprivate static func read(
-        kind: UInt64, from reader: inout CBORReader, limits: Limits
+        kind: UInt64, from reader: inout CBORReader, limits: Limits, beginnings: Beginnings
     ) throws(DecodingFailure) -> Message {
         switch kind {
-        case 0: return .heads(try Heads(from: &reader, limits: limits))
-        case 1: return .hello(try Heads(from: &reader, limits: limits))
+        case 0: return .heads(try Heads(from: &reader, limits: limits, beginnings))
+        case 1: return .hello(try Heads(from: &reader, limits: limits, beginnings))
         case 2: return .notification(try transactions(from: &reader, limits: limits))
         case 3: return .announcement(try announced(from: &reader, limits: limits))
         case 4: return .pull(try Pull(from: &reader))
@@ -285,14 +291,17 @@ extension Message {
     }
 }
 
+/// A vector is [vector or its frontier, sum of all sequences of the vector]; durable and recorded are
+/// what each of them differs in from the one before: [node, incarnation, sequence or 0 ...].
 extension Heads {
-    fileprivate func write(to writer: inout CBORWriter) {
-        writer.beginArray(16)
+    fileprivate func write(to writer: inout CBORWriter, telling beginnings: Beginnings?) {
+        writer.beginArray(17)
         writer.write(UInt64(actor.node.rawValue))
         writer.write(actor.incarnation)
-        writer.write(vector)
-        writer.write(durable)
-        writer.write(recorded)
+        writer.write(beginnings?.frontier(of: vector) ?? vector)
+        writer.write(vector.total)
+        Self.write(durable, insteadOf: vector, to: &writer)
+        Self.write(recorded, insteadOf: durable, to: &writer)
         writer.write(digest.high)
         writer.write(digest.low)
         writer.write(clock.rawValue)
@@ -304,6 +313,46 @@ extension Heads {
         writer.write(recovery.rawValue)
         Self.write(founders, to: &writer)
         Self.write(configured, to: &writer)
+    }
+
+    private static func write(
+        _ part: VersionVector, insteadOf whole: VersionVector, to writer: inout CBORWriter
+    ) {
+        let actors = part == whole ? [] : part.joined(whole).entries.map(\.actor)
+        let others = actors.filter { part[$0] != whole[$0] }
+        writer.beginArray(3 * others.count)
+        for actor in others {
+            writer.write(UInt64(actor.node.rawValue))
+            writer.write(actor.incarnation)
+            writer.write(part[actor])
+        }
+    }
+
+    /// Reads a vector that is within another one.
+    private static func part(
+        of whole: VersionVector, isWhole: Bool, from reader: inout CBORReader
+    ) throws(DecodingFailure) -> VersionVector {
+        let count = try reader.array()
+        guard count % 3 == 0 else {
+            throw DecodingFailure("a vector has three numbers an actor", offset: reader.offset)
+        }
+        var differing: [VersionVector.Entry] = []
+        for _ in 0..<count / 3 {
+            let actor = try reader.actor()
+            let sequence = try reader.unsigned()
+            // What is not known as a whole is not used, whatever it says.
+            guard !isWhole || sequence < whole[actor], differing.last.map({ $0.actor < actor }) ?? true
+            else { throw DecodingFailure("heads contradict themselves", offset: reader.offset) }
+            differing.append(.init(actor: actor, sequence: sequence))
+        }
+        if differing.isEmpty { return whole }
+        var index = 0
+        return VersionVector(
+            whole.entries.map { entry in
+                while index < differing.count, differing[index].actor < entry.actor { index += 1 }
+                let isOther = index < differing.count && differing[index].actor == entry.actor
+                return isOther ? differing[index] : entry
+            })
     }
 
     private static func write(_ nodes: [NodeID], to writer: inout CBORWriter) {
@@ -320,13 +369,16 @@ extension Heads {
     }
 
     fileprivate init(
-        from reader: inout CBORReader, limits: Limits
+        from reader: inout CBORReader, limits: Limits, _ beginnings: Beginnings
     ) throws(DecodingFailure) {
-        try reader.array(exactly: 16)
+        try reader.array(exactly: 17)
         actor = try reader.actor()
-        vector = try reader.vector()
-        durable = try reader.vector()
-        recorded = try reader.vector()
+        let told = try reader.vector()
+        let total = try reader.unsigned()
+        vector = told.total == total ? told : beginnings.closure(of: told)
+        isWhole = vector.total == total
+        durable = try Self.part(of: vector, isWhole: isWhole, from: &reader)
+        recorded = try Self.part(of: durable, isWhole: isWhole, from: &reader)
         let high = try reader.unsigned()
         digest = ProjectionDigest(high: high, low: try reader.unsigned())
         clock = try reader.timestamp()

@@ -8,7 +8,7 @@ extension Replicator {
         advanceStability()
         // At the next tick then.
         if isApplyingOfDeparted { return }
-        effects.append(.publish(encoded(.heads(heads))))
+        effects.append(.publish(encoded(.heads(heads), telling: state.beginnings)))
         let fifth = limits.headsMilliseconds / 5
         nextHeadsAt =
             now + limits.headsMilliseconds - fifth

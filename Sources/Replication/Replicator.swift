@@ -329,6 +329,7 @@ public struct Replicator: Sendable {
     }
 
     private mutating func take(_ state: StoreState) {
+        self.state.beginnings.join(state.beginnings)
         if isNewer(state) {
             self.state.vector = state.vector
             self.state.digest = state.digest
@@ -432,7 +433,11 @@ public struct Replicator: Sendable {
         return lastID
     }
 
-    func encoded(_ message: Message) -> [UInt8] {
-        Envelope(cluster: configuration.cluster, sender: node, message: message).encoded()
+    /// What the incarnations that are known here had seen at first.
+    public var beginnings: Beginnings { state.beginnings }
+
+    func encoded(_ message: Message, telling beginnings: Beginnings? = nil) -> [UInt8] {
+        Envelope(cluster: configuration.cluster, sender: node, message: message)
+            .encoded(telling: beginnings)
     }
 }

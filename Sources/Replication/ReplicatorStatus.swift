@@ -175,6 +175,9 @@ public struct ReplicatorGauges: Hashable, Sendable {
     public var pullTimeoutCount: UInt64 = 0
     /// Frames received, since the start.
     public var receivedCount: UInt64 = 0
+    /// Published heads of a peer that is ahead by a whole incarnation, so that they could not be read
+    /// here and all of them was asked for, since the start.
+    public var partialHeadsCount: UInt64 = 0
     /// Frames refused or ignored for any reason, since the start.
     public var ignoredCount: UInt64 = 0
 }

@@ -134,6 +134,11 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case stagedRewritten
     /// What a crash had left of one was finished by the next opening.
     case stagingFinished
+    /// A transaction of another node came that does not name all that it has seen, and was applied with
+    /// what later incarnations had seen first.
+    case incarnationCompacted
+    /// Heads named an incarnation of which nothing had come yet, and all of them was asked for.
+    case headsAskedWhole
 }
 
 /// How often each rare path was met.

@@ -3,6 +3,11 @@ public import Merge
 /// Names one immutable state of a store, as NSQueryGenerationToken.
 ///
 /// A token travels: a fetch after a token, on any node, waits until that node covers its vector.
+///
+/// Its text names of the vector its frontier alone (``Beginnings``), so that it does not grow with every
+/// incarnation there ever was. A token that was read from a text has that for its vector, until it is
+/// ``completed(by:)`` the beginnings of a store that covers it; it waits for the same either way, and is
+/// equal to the one that made the text.
 public struct QueryGenerationToken: Hashable, Sendable {
     /// The store: the number drawn when its file was made.
     public let store: UInt64
@@ -10,17 +15,49 @@ public struct QueryGenerationToken: Hashable, Sendable {
     public let generation: UInt64
     /// The position of the last transaction in that store's log.
     public let position: UInt64
-    /// All the transactions the state contains.
+    /// All the transactions the state contains, or its frontier.
     public let versionVector: VersionVector
+    /// By which the text leaves out what they imply.
+    public let beginnings: Beginnings
 
     /// Composes a token.
+    ///
+    /// - Parameter beginnings: of the store that it is of; without them its text names all of the vector.
     public init(
-        store: UInt64, generation: UInt64, position: UInt64, versionVector: VersionVector
+        store: UInt64, generation: UInt64, position: UInt64, versionVector: VersionVector,
+        beginnings: Beginnings = Beginnings()
     ) {
+        self.beginnings = beginnings
         self.store = store
         self.generation = generation
         self.position = position
         self.versionVector = versionVector
+    }
+
+    /// What of the vector says all of it. Who made the token need not have seen only what is causally
+    /// closed: then that is the whole vector.
+    var frontier: VersionVector {
+        let frontier = beginnings.frontier(of: versionVector)
+        return beginnings.closure(of: frontier) == versionVector ? frontier : versionVector
+    }
+
+    /// The same with all that it names, as far as the beginnings tell: those of a store that covers it
+    /// tell it all.
+    public func completed(by beginnings: Beginnings) -> QueryGenerationToken {
+        QueryGenerationToken(
+            store: store, generation: generation, position: position,
+            versionVector: beginnings.closure(of: versionVector), beginnings: beginnings)
+    }
+
+    public static func == (one: Self, other: Self) -> Bool {
+        one.store == other.store && one.generation == other.generation
+            && one.position == other.position && one.frontier == other.frontier
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(store)
+        hasher.combine(generation)
+        hasher.combine(position)
     }
 
     /// The token as URL-safe text: canonical CBOR in base64url without padding.
@@ -30,7 +67,7 @@ public struct QueryGenerationToken: Hashable, Sendable {
         writer.write(store)
         writer.write(generation)
         writer.write(position)
-        writer.write(versionVector)
+        writer.write(frontier)
         return Base64URL.encode(writer.bytes)
     }
 
@@ -44,6 +81,7 @@ public struct QueryGenerationToken: Hashable, Sendable {
             generation = try reader.unsigned()
             position = try reader.unsigned()
             versionVector = try reader.vector()
+            beginnings = Beginnings()
             try reader.finish()
         } catch { return nil }
     }

@@ -121,6 +121,7 @@ extension StoreReader {
         bounds.reset()
         let statement = try database.prepared(
             "SELECT name, position, token, told FROM _consumer ORDER BY name")
+        let beginnings = try beginnings()
         var result: [HistoryConsumer] = []
         while try statement.step() {
             // It has none where that is in no log any more.
@@ -132,7 +133,8 @@ extension StoreReader {
             }
             result.append(
                 HistoryConsumer(
-                    name: statement.text(0), token: token, position: position,
+                    name: statement.text(0), token: token.completed(by: beginnings),
+                    position: position,
                     toldAtMilliseconds: UInt64(clamping: statement.integer(3)),
                     behind: last > position ? last - position : 0, oldestUnread: nil,
                     isExpired: place.map { $0 < (first > 0 ? first - 1 : last) } ?? true))

@@ -49,7 +49,7 @@ extension StoreEngine {
     /// - Throws: ``CoordinatorError``: `historyTokenExpired` where some of what comes after the
     ///   token was purged, `limitExceeded` where there are too many consumers.
     func setConsumer(_ name: String, to token: QueryGenerationToken?) throws -> Bool {
-        let token = token ?? self.token
+        let token = token?.completed(by: state.beginnings) ?? self.token
         let position = try LogSearch(database: database, actors: state.actors).position(
             seen: token.versionVector, own: state.versionVector, last: state.position)
         guard let position, isKept(after: position) else {

@@ -91,7 +91,9 @@ extension StoreReader {
         let bytes = statement.bytes(2)
         let isSound =
             Transaction.checksum(bytes) == UInt64(bitPattern: statement.integer(1))
-        let encoded = isSound ? try? EncodedTransaction(decoding: bytes) : nil
+        let encoded =
+            isSound
+            ? try? EncodedTransaction(decoding: bytes).completed(by: beginnings()) : nil
         return OrphanedTransaction(
             dot: dot, keptAtMilliseconds: UInt64(clamping: statement.integer(0)),
             encoded: encoded?.dot == dot ? encoded : nil)

@@ -79,8 +79,9 @@ struct LogTail {
             let encoded = statement.bytes(1)
             bytes += encoded.count
             guard bytes <= Limits.bytes, transactions.count < Limits.transactions,
-                let logged = try? Transaction.decode(encoded),
-                let own = try? engine.asOwn(logged).transaction
+                let logged = try? EncodedTransaction(decoding: encoded).completed(
+                    by: engine.state.beginnings),
+                let own = try? engine.asOwn(logged.transaction).transaction
             else {
                 isAtEnd = true
                 break

@@ -8,7 +8,7 @@ extension StoreEngine {
         statement.bind(1, saveID)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
-        return try SaveAnswer.decode(statement.bytes(0))
+        return try SaveAnswer.decode(statement.bytes(0), state.beginnings)
     }
 
     /// Keeps an answer, in the same commit as the save itself.
@@ -17,7 +17,7 @@ extension StoreEngine {
             "INSERT INTO _save (saveID, position, answer) VALUES (?1, ?2, ?3)")
         statement.bind(1, saveID)
         statement.bind(2, Int64(bitPattern: state.position))
-        statement.bind(3, SaveAnswer.encode(result))
+        statement.bind(3, SaveAnswer.encode(result, state.beginnings))
         try statement.run()
         group.wroteApart = true
     }
@@ -59,7 +59,7 @@ extension StoreEngine {
             """)
         statement.bind(1, saveID)
         statement.bind(2, Int64(bitPattern: position))
-        statement.bind(3, SaveAnswer.encode(answer))
+        statement.bind(3, SaveAnswer.encode(answer, state.beginnings))
         try statement.run()
         group.wroteApart = true
     }
@@ -81,7 +81,8 @@ extension StoreEngine {
                 guard let encoded = try? EncodedTransaction(decoding: statement.bytes(1)) else {
                     throw CoordinatorError(.storeDamaged, "The log of the copy is damaged.")
                 }
-                try rebuildAnswer(to: encoded.transaction, at: position)
+                try rebuildAnswer(
+                    to: encoded.completed(by: state.beginnings).transaction, at: position)
             }
         }
     }
@@ -117,7 +118,7 @@ extension StoreReader {
         statement.bind(1, saveID)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
-        return try SaveAnswer.decode(statement.bytes(0))
+        return try SaveAnswer.decode(statement.bytes(0), beginnings())
     }
 }
 
@@ -165,7 +166,7 @@ extension PersistentStoreCoordinator {
 /// A save's answer as bytes, without the rows, which mean something only to the context that
 /// saved.
 ///
-/// Layout: [dot, timestamp, seen, token, [temporary, row, entity, name ...], [conflict ...]], and
+/// Layout: [dot, timestamp, frontier of what it has seen, token, [temporary, row, entity, name ...], [conflict ...]], and
 /// true at the end where it was made anew.
 enum SaveAnswer {
     /// Whether a save can have that ID.
@@ -174,12 +175,12 @@ enum SaveAnswer {
     /// Stands for the temporary identity in an answer that was made anew. No request has it.
     static let unnamed = RowID(0)
 
-    static func encode(_ result: SaveResult) -> [UInt8] {
+    static func encode(_ result: SaveResult, _ beginnings: Beginnings) -> [UInt8] {
         var writer = CBORWriter(capacity: 256)
         writer.beginArray(result.isRebuilt ? 7 : 6)
         writer.write(result.transaction?.description)
         writer.write(result.timestamp?.rawValue ?? 0)
-        writer.write(result.seen)
+        writer.write(beginnings.frontier(of: result.seen))
         writer.write(result.token.text)
         writer.beginArray(result.insertedRows.count * 4)
         for inserted in result.insertedRows {
@@ -194,7 +195,7 @@ enum SaveAnswer {
         return writer.bytes
     }
 
-    static func decode(_ bytes: [UInt8]) throws -> SaveResult {
+    static func decode(_ bytes: [UInt8], _ beginnings: Beginnings) throws -> SaveResult {
         do {
             var reader = CBORReader(bytes)
             let count = try reader.array()
@@ -203,7 +204,7 @@ enum SaveAnswer {
             }
             let dot = try reader.optionalText().flatMap { Dot($0) }
             let timestamp = try reader.timestamp()
-            let seen = try reader.vector()
+            let seen = beginnings.closure(of: try reader.vector())
             guard let token = QueryGenerationToken(text: try reader.text()) else {
                 throw DecodingFailure("no token", offset: reader.offset)
             }
@@ -223,7 +224,8 @@ enum SaveAnswer {
             }
             var answer = SaveResult(
                 transaction: dot, timestamp: dot == nil ? nil : timestamp, seen: seen,
-                token: token, insertedRows: inserted, conflicts: conflicts, rows: [])
+                token: token.completed(by: beginnings), insertedRows: inserted,
+                conflicts: conflicts, rows: [])
             answer.isRebuilt = try count == 7 && reader.boolean()
             return answer
         } catch let failure as DecodingFailure {

@@ -220,7 +220,10 @@ final class StagedTransaction {
         if !changes.isEmpty, let shapes = writes.last?.shapeTable.shapes {
             let made = engine.transaction(of: request, shapes, changes)
             try engine.apply(
-                try engine.checkReadable(EncodedTransaction(made, changes: encoded)), isLocal: true)
+                try engine.checkReadable(
+                    EncodedTransaction(
+                        made, beginnings: engine.state.beginnings, changes: encoded)),
+                isLocal: true)
             transaction = made
         }
         let result = SaveResult(

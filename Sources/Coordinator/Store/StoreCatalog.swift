@@ -2,7 +2,8 @@ import GRDB
 import Merge
 import Synchronization
 
-/// What all connections of one store know in common: model, names, and the actors met.
+/// What all connections of one store know in common: model, names, and the actors met with what they had
+/// seen at first.
 ///
 /// Thread-safe. Actors only ever grow and keep their numbers, so a table that is newer than the
 /// generation being read serves it too.
@@ -13,6 +14,7 @@ final class StoreCatalog: Sendable {
     let history: ModelHistory
     private let tables: [String: EntityTable]
     private let cache: Mutex<ActorTable>
+    private let begun = Mutex(Beginnings())
 
     init(
         model: ManagedObjectModel, cluster: String, names: NameTable, actors: ActorTable,
@@ -52,6 +54,21 @@ final class StoreCatalog: Sendable {
         if known.actors.count >= count { return known }
         let fresh = try StoreLayout.readActors(in: database).0
         cache.withLock { if $0.actors.count < fresh.actors.count { $0 = fresh } }
+        return fresh
+    }
+
+    /// The beginnings, read anew where the connection has met more than the cache.
+    func beginnings(_ database: Database) throws -> Beginnings {
+        guard try StoreLayout.hasBeginnings(database) else { return Beginnings() }
+        // None is ever taken away, so that the last place is their number.
+        let statement = try database.prepared("SELECT coalesce(max(place), 0) FROM _beginning")
+        _ = try statement.step()
+        let count = Int(statement.integer(0))
+        statement.reset()
+        let known = begun.withLock { $0 }
+        if known.count >= count { return known }
+        let fresh = try StoreLayout.readBeginnings(in: database, try actors(database))
+        begun.withLock { if $0.count < fresh.count { $0 = fresh } }
         return fresh
     }
 }

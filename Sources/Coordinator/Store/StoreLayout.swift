@@ -9,14 +9,14 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 12
+    static let version: Int32 = 13
 
     /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
     /// members, without consumers of history, without staged rows, of a program that recorded
     /// stores as new though it took them for vouched for, whose journal tells nothing of the
-    /// model's validation, without founders, without orphans, or of a program that knows no links which a
-    /// staged transaction takes away.
-    static func canUpgrade(_ version: Int32) -> Bool { (3...11).contains(version) }
+    /// model's validation, without founders, without orphans, of a program that knows no links which a
+    /// staged transaction takes away, or without beginnings.
+    static func canUpgrade(_ version: Int32) -> Bool { (3...12).contains(version) }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
     /// the model is adopted.
@@ -34,6 +34,7 @@ enum StoreLayout {
                 \(stagedTable)
                 \(founderTable)
                 \(orphanTable)
+                \(beginningTable)
                 \(version < 8 ? vouching : "")
                 """)
         return true
@@ -103,6 +104,16 @@ enum StoreLayout {
             bytes BLOB NOT NULL, UNIQUE (node, incarnation, sequence)) STRICT;
         """
 
+    /// What actors had seen at first, by their numbers and in the order in which that became known:
+    /// frontiers, as canonical CBOR. An actor whose first transaction names all that it has seen has none.
+    ///
+    /// Invariant: whose first transaction of the other kind is in the vector has one, whether that is
+    /// still in the log or not.
+    private static let beginningTable = """
+        CREATE TABLE IF NOT EXISTS _beginning (
+            place INTEGER PRIMARY KEY, actor INTEGER NOT NULL UNIQUE, frontier BLOB NOT NULL) STRICT;
+        """
+
     /// The position of the newest transaction; 0 where there was none yet. Where all that a store has had
     /// came by rows its log is empty: then it is 1, so that whoever has read nothing is told that he
     /// has missed something.
@@ -156,6 +167,7 @@ enum StoreLayout {
         \(stagedTable)
         \(founderTable)
         \(orphanTable)
+        \(beginningTable)
         """
 
     /// Makes or extends the tables of a model's entities.
@@ -347,6 +359,29 @@ enum StoreLayout {
         defer { statement.reset() }
         if statement.isNull(0) { return .hidden }
         return .shown(dot: statement.integer(0), timestamp: statement.integer(1))
+    }
+
+    /// Whether the file has the table of beginnings; one that no release with it has opened has not, and
+    /// none of its actors has a beginning.
+    static func hasBeginnings(_ database: Database) throws -> Bool {
+        try Int.fetchOne(
+            database, sql: "SELECT count(*) FROM sqlite_master WHERE name = '_beginning'") == 1
+    }
+
+    static func readBeginnings(in database: Database, _ actors: ActorTable) throws -> Beginnings {
+        var beginnings = Beginnings()
+        guard try hasBeginnings(database) else { return beginnings }
+        let statement = try database.prepared("SELECT actor, frontier FROM _beginning ORDER BY place")
+        defer { statement.reset() }
+        while try statement.step() {
+            var reader = CBORReader(statement.bytes(1))
+            let code = Int(statement.integer(0))
+            guard code >= 1, code <= actors.actors.count, let frontier = try? reader.vector() else {
+                throw CoordinatorError(.storeDamaged, "What an incarnation had seen at first is damaged.")
+            }
+            beginnings.note(actors.actors[code - 1], frontier)
+        }
+        return beginnings
     }
 
     static func readActors(in database: Database) throws -> (ActorTable, VersionVector) {

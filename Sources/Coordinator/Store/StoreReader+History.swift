@@ -42,6 +42,7 @@ extension StoreReader {
             """)
         statement.bind(1, Int64(bitPattern: position))
         statement.bind(2, limit)
+        let beginnings = try beginnings()
         var result: [PersistentHistoryTransaction] = []
         var bytesRead = 0
         while try statement.step() {
@@ -57,7 +58,8 @@ extension StoreReader {
             result.append(
                 .init(
                     position: position,
-                    generation: UInt64(bitPattern: statement.integer(1)), encoded: encoded))
+                    generation: UInt64(bitPattern: statement.integer(1)),
+                    encoded: encoded.completed(by: beginnings)))
             bytesRead += bytes.count
             if bytesRead >= byteLimit {
                 statement.reset()
@@ -118,13 +120,20 @@ extension StoreReader {
     /// The position in the log up to which whoever has seen a vector has read, on this node or another:
     /// everything at or before it is in the vector, and what comes after it may be.
     ///
+    /// - Parameter vector: or its frontier, as the token of a text has it.
     /// - Returns: nil where some of what the vector lacks was purged.
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     public func position(seen vector: VersionVector) throws -> UInt64? {
         let token = try token
         return try LogSearch(database: database, actors: try actors()).position(
-            seen: vector, own: token.versionVector, last: token.position)
+            seen: try beginnings().closure(of: vector), own: token.versionVector, last: token.position)
     }
+
+    /// What the actors of the state that is read had seen at first, and perhaps later ones: what completes
+    /// transactions that were read as bytes.
+    ///
+    /// - Throws: ``CoordinatorError`` where the store cannot be read.
+    public func beginnings() throws -> Beginnings { try catalog.beginnings(database) }
 
     /// The transaction of that name; nil where the log does not have it.
     public func transaction(_ dot: Dot) throws -> EncodedTransaction? {
@@ -133,7 +142,7 @@ extension StoreReader {
         statement.bind(1, integer)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
-        return try? EncodedTransaction(decoding: statement.bytes(0))
+        return try? EncodedTransaction(decoding: statement.bytes(0)).completed(by: beginnings())
     }
 
     /// What a property held before a set of concurrent writes, where the log still tells.

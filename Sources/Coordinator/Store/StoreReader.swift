@@ -26,7 +26,8 @@ public struct StoreReader {
                 store: UInt64(bitPattern: statement.integer(0)),
                 generation: UInt64(bitPattern: statement.integer(1)),
                 position: UInt64(bitPattern: statement.integer(2)),
-                versionVector: try StoreLayout.readActors(in: database).1)
+                versionVector: try StoreLayout.readActors(in: database).1,
+                beginnings: try beginnings())
         }
     }
 

@@ -54,6 +54,10 @@ struct StoreJoining {
         engine.journalLater = JournalLater()
         defer { engine.journalLater = nil }
         for entry in formerSeen.entries { try engine.intern(entry.actor) }
+        let beginnings = try former.beginnings()
+        for actor in beginnings.actors {
+            if let frontier = beginnings[actor] { try engine.noteBeginning(of: actor, frontier) }
+        }
         try joinModels()
         try joinRows()
         try joinLinks()

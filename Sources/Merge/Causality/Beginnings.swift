@@ -51,6 +51,7 @@ public struct Beginnings: Hashable, Sendable {
 
     /// Notes all that another has.
     public mutating func join(_ other: Beginnings) {
+        guard !firsts.covers(other.firsts) else { return }
         for actor in other.actors where frontiers[actor] == nil {
             if let frontier = other.frontiers[actor] { note(actor, frontier) }
         }

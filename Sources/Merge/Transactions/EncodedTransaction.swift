@@ -2,27 +2,54 @@
 ///
 /// Invariant: `bytes` are the canonical bytes of `transaction`.
 public struct EncodedTransaction: Hashable, Sendable {
-    /// The content.
+    /// The content. What it has seen is all there once it has been ``completed(by:)`` the beginnings of
+    /// a store that has seen as much; before, it is as its bytes tell, which is enough to know whether
+    /// it can be applied (``Beginnings``, law 2).
     public let transaction: Transaction
     /// The canonical bytes.
     public let bytes: [UInt8]
+    /// What its bytes tell of what it has seen: its frontier; nil where they tell all of it.
+    public let frontier: VersionVector?
 
     /// Encodes a transaction.
-    public init(_ transaction: Transaction) {
+    ///
+    /// - Parameter beginnings: of those that its writer has seen; nil to name all that it has seen.
+    public init(_ transaction: Transaction, beginnings: Beginnings? = nil) {
         self.transaction = transaction
-        bytes = transaction.encoded()
+        frontier = beginnings?.frontier(of: transaction.seen, naming: transaction.dot.actor)
+        bytes = transaction.encoded(telling: frontier)
     }
 
     /// Encodes a transaction whose changes have been written already, in their order.
-    public init(_ transaction: Transaction, changes: CBORWriter) {
+    public init(_ transaction: Transaction, beginnings: Beginnings?, changes: CBORWriter) {
         self.transaction = transaction
-        bytes = transaction.encoded(changes: changes)
+        frontier = beginnings?.frontier(of: transaction.seen, naming: transaction.dot.actor)
+        bytes = transaction.encoded(telling: frontier, changes: changes)
     }
 
     /// Decodes foreign bytes; total.
     public init(decoding bytes: [UInt8]) throws(DecodingFailure) {
-        transaction = try Transaction.decode(bytes)
+        let (transaction, isFrontier) = try Transaction.decodeTold(bytes)
+        self.transaction = transaction
         self.bytes = bytes
+        frontier = isFrontier ? transaction.seen : nil
+    }
+
+    private init(_ transaction: Transaction, bytes: [UInt8], frontier: VersionVector) {
+        self.transaction = transaction
+        self.bytes = bytes
+        self.frontier = frontier
+    }
+
+    /// The same with all that it has seen.
+    ///
+    /// - Parameter beginnings: of a store that has all that it has seen; of another one as much comes
+    ///   as that knows.
+    public func completed(by beginnings: Beginnings) -> EncodedTransaction {
+        guard let frontier else { return self }
+        var transaction = transaction
+        transaction.seen = beginnings.closure(of: frontier)
+        return EncodedTransaction(transaction, bytes: bytes, frontier: frontier)
     }
 
     /// The transaction's name.

@@ -7,10 +7,15 @@
 ///     shape  = [entity, [assigned names], [carried names]]
 ///     change = [kind, shape, row, (target for links,) value ...]
 ///
+/// In format 2 `seen` is the frontier of what the transaction has seen, to which the beginnings of its
+/// actors belong (``Beginnings``); in format 1 it is all of it. The entry of the transaction's own actor
+/// is there in both.
+///
 /// Downside: a change is only readable with the shapes before it. It buys a third of the bytes
 /// of a bulk import.
 extension Transaction {
-    static let format: UInt64 = 1
+    /// The format whose `seen` is a frontier; the one before it, 1, names all that was seen.
+    static let format: UInt64 = 2
 
     /// Bounds of what a decoder accepts, each far above what the product writes itself.
     public enum Bounds {
@@ -23,30 +28,32 @@ extension Transaction {
     }
 
     /// The canonical bytes.
-    public func encoded() -> [UInt8] {
-        var writer = head(capacity: 160 + changes.count * 64)
+    ///
+    /// - Parameter frontier: of ``seen``, with its own actor's entry; nil to name all of it.
+    public func encoded(telling frontier: VersionVector? = nil) -> [UInt8] {
+        var writer = head(telling: frontier, capacity: 160 + changes.count * 64)
         for change in changes { writer.write(change) }
         return writer.bytes
     }
 
     /// The canonical bytes, of changes that have been written already: a transaction of very many
     /// is encoded part by part.
-    func encoded(changes written: CBORWriter) -> [UInt8] {
-        var writer = head(capacity: 160 + written.bytes.count)
+    func encoded(telling frontier: VersionVector?, changes written: CBORWriter) -> [UInt8] {
+        var writer = head(telling: frontier, capacity: 160 + written.bytes.count)
         writer.append(written)
         return writer.bytes
     }
 
     /// What stands before the changes.
-    private func head(capacity: Int) -> CBORWriter {
+    private func head(telling frontier: VersionVector?, capacity: Int) -> CBORWriter {
         var writer = CBORWriter(capacity: capacity)
         writer.beginArray(12)
-        writer.write(Self.format)
+        writer.write(frontier == nil ? Self.format - 1 : Self.format)
         writer.write(UInt64(dot.actor.node.rawValue))
         writer.write(dot.actor.incarnation)
         writer.write(dot.sequence)
         writer.write(timestamp.rawValue)
-        writer.write(seen)
+        writer.write(frontier ?? seen)
         writer.write(author)
         writer.write(contextName)
         writer.write(saveID)
@@ -64,21 +71,31 @@ extension Transaction {
         return writer
     }
 
-    /// Reads canonical bytes; total: whatever the bytes are, it gives a transaction or throws.
+    /// Reads canonical bytes; total: whatever the bytes are, it gives a transaction or throws. What it
+    /// has seen is as the bytes tell it.
     public static func decode(_ bytes: [UInt8]) throws(DecodingFailure) -> Transaction {
-        var reader = CBORReader(bytes)
-        let transaction = try decode(from: &reader)
-        try reader.finish()
-        return transaction
+        try decodeTold(bytes).transaction
     }
 
+    /// Reads canonical bytes likewise, and whether what it has seen is told by its frontier.
+    static func decodeTold(
+        _ bytes: [UInt8]
+    ) throws(DecodingFailure) -> (transaction: Transaction, isFrontier: Bool) {
+        var reader = CBORReader(bytes)
+        try reader.array(exactly: 12)
+        let known = try reader.unsigned()
+        guard known == format || known == format - 1 else {
+            throw DecodingFailure("unknown transaction format", offset: reader.offset)
+        }
+        let transaction = try decode(from: &reader)
+        try reader.finish()
+        return (transaction, known == format)
+    }
+
+    /// Reads what stands behind the format.
     private static func decode(
         from reader: inout CBORReader
     ) throws(DecodingFailure) -> Transaction {
-        try reader.array(exactly: 12)
-        guard try reader.unsigned() == format else {
-            throw DecodingFailure("unknown transaction format", offset: reader.offset)
-        }
         let actor = try reader.actor()
         let sequence = try reader.unsigned()
         guard sequence > 0 else {

@@ -71,13 +71,15 @@ struct LogPlace: Sendable {
         after: QueryGenerationToken?, current: QueryGenerationToken, _ reader: StoreReader
     ) throws {
         // What is gone from the beginning counts as seen, or the next page would miss it.
-        known = try after?.versionVector ?? reader.purgedVector
+        let beginnings = try reader.beginnings()
+        known = try after?.completed(by: beginnings).versionVector ?? reader.purgedVector
         isAtBeginning = after == nil
         guard let position = after == nil ? 0 : try reader.position(seen: known) else {
             throw Self.expired
         }
         token = QueryGenerationToken(
-            store: current.store, generation: 0, position: position, versionVector: known)
+            store: current.store, generation: 0, position: position, versionVector: known,
+            beginnings: beginnings)
     }
 
     private static var expired: CoordinatorError {
@@ -111,7 +113,7 @@ struct LogPlace: Sendable {
             isAtBeginning = false
             token = QueryGenerationToken(
                 store: token.store, generation: last.generation, position: last.position,
-                versionVector: vector)
+                versionVector: vector, beginnings: try reader.beginnings())
         }
         return result
     }

@@ -156,6 +156,11 @@ struct NodeMetrics {
                 gauges?.pullTimeoutCount ?? 0
             ),
             (
+                "tributary_heads_asked_total",
+                "Heads of peers ahead by an incarnation, of which all was asked for.",
+                gauges?.partialHeadsCount ?? 0
+            ),
+            (
                 "tributary_frames_ignored_total", "Frames refused or ignored.",
                 gauges?.ignoredCount ?? 0
             ),

@@ -112,6 +112,14 @@ struct CausalityChecker: Checker {
                 "\(place) \(dot): expected that it has seen \(dot.sequence - 1) of its own actor, "
                     + "found \(transaction.seen[dot.actor])")
         }
+        // Its bytes tell only a part, which each store completes by itself.
+        if let known = run.archive.written(dot)?.seen, known != transaction.seen {
+            findings.note(
+                "seen",
+                "\(place) \(dot): expected that it has seen what it had for whoever told it first, "
+                    + "found without \(Telling.surplus(known, over: transaction.seen)) and with "
+                    + "\(Telling.surplus(transaction.seen, over: known)) besides")
+        }
         if isLocal {
             if transaction.seen != before {
                 findings.note(

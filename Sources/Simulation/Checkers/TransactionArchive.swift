@@ -71,6 +71,9 @@ final class TransactionArchive {
         return true
     }
 
+    /// A transaction as it was written, by whatever model all is read.
+    func written(_ dot: Dot) -> Transaction? { places[dot].map { written[$0] } }
+
     func transaction(_ dot: Dot) -> Transaction? { places[dot].map { transactions[$0] } }
 
     /// Whether everything that a vector covers is known, so that the oracle can answer for it.

@@ -111,7 +111,8 @@ final class SimulatedProcess {
         let token = try coordinator.currentToken
         state = StoreState(
             vector: token.versionVector, durable: coordinator.durableVector,
-            digest: try coordinator.currentDigest, membership: try coordinator.membership)
+            digest: try coordinator.currentDigest, membership: try coordinator.membership,
+            beginnings: token.beginnings)
         replicator = Replicator(
             configuration: .init(
                 cluster: World.cluster, actor: actor,
@@ -180,8 +181,9 @@ final class SimulatedProcess {
         guard !known.covers(state.vector) else { return }
         let found = run { coordinator in
             try coordinator.read { reader in
-                try reader.transactions(notCoveredBy: known, byteLimit: .max).transactions
-                    .map { try EncodedTransaction(decoding: $0) }
+                let beginnings = try reader.beginnings()
+                return try reader.transactions(notCoveredBy: known, byteLimit: .max).transactions
+                    .map { try EncodedTransaction(decoding: $0).completed(by: beginnings) }
             }
         }
         guard case .success(let transactions) = found, !transactions.isEmpty else { return }
@@ -465,7 +467,7 @@ final class SimulatedProcess {
         // The three belong together, as in the product: an apply that is not told of yet counts.
         let reached = StoreState(
             vector: token.versionVector, durable: coordinator.durableVector, digest: digest,
-            membership: membership)
+            membership: membership, beginnings: token.beginnings)
         observe { .durable(node: $0, vector: reached.durable) }
         adopt(reached)
         feed(.committed([], state: standing(reached), now: now))
@@ -522,7 +524,7 @@ final class SimulatedProcess {
             // more, of groups that are told of later.
             let committed = StoreState(
                 vector: notice.token.versionVector, digest: notice.digest,
-                membership: notice.membership)
+                membership: notice.membership, beginnings: notice.token.beginnings)
             observe { .durable(node: $0, vector: committed.durable) }
             later(handover()) {
                 $0.adopt(committed)
@@ -567,6 +569,9 @@ final class SimulatedProcess {
             world.statistics.applied += UInt64(notice.transactions.count)
             for transaction in notice.transactions {
                 let writer = transaction.dot.actor
+                if let frontier = transaction.frontier, frontier != transaction.transaction.seen {
+                    met(.incarnationCompacted)
+                }
                 if writer.node == machine.node { met(.ownSavesReturned) }
                 if world.isClosed(writer) { met(.closedActorPulled) }
             }
@@ -595,6 +600,7 @@ final class SimulatedProcess {
             state.digest = newer.digest
             state.membership = newer.membership
         }
+        state.beginnings.join(newer.beginnings)
         state.durable.join(newer.durable)
     }
 
@@ -605,7 +611,7 @@ final class SimulatedProcess {
         case .success(let applied):
             let reached = StoreState(
                 vector: applied.versionVector, durable: applied.durable, digest: applied.digest,
-                membership: applied.membership)
+                membership: applied.membership, beginnings: applied.beginnings)
             let rejected = applied.rejected.map { Rejection(dot: $0.dot, reason: $0.reason) }
             for rejection in rejected {
                 world.trace { "node \(self.name) rejects \(rejection.dot): \(rejection.reason)" }
@@ -669,6 +675,7 @@ final class SimulatedProcess {
         if gauges.droppedCount > 0 { met(.queueOverflowed) }
         noteGap(gauges)
         if gauges.piecesBytes > 0 { met(.sentInPieces) }
+        if gauges.partialHeadsCount > 0 { met(.headsAskedWhole) }
         if coordinator.stagedTransactions > 0 { met(.transactionStaged) }
         if coordinator.overtakenTransactions > 0 { met(.stagedOvertaken) }
         if coordinator.rewrittenParts > 0 { met(.stagedRewritten) }

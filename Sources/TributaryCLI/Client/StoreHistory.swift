@@ -23,6 +23,8 @@ extension StoreInterface {
         let after = try target.token("after")
         return try coordinator.read { reader in
             let encoder = encoder(reader)
+            let beginnings = try reader.beginnings()
+            let after = after?.completed(by: beginnings)
             var place = try Self.place(after: after, reader)
             var transactions: [JSONValue] = []
             var bytes = 0
@@ -42,7 +44,7 @@ extension StoreInterface {
                 }
                 place = QueryGenerationToken(
                     store: place.store, generation: last.generation, position: last.position,
-                    versionVector: vector)
+                    versionVector: vector, beginnings: beginnings)
             }
             return ["transactions": .array(transactions), "token": .string(place.text)]
         }
@@ -61,6 +63,6 @@ extension StoreInterface {
         }
         return QueryGenerationToken(
             store: try reader.token.store, generation: 0, position: position,
-            versionVector: known)
+            versionVector: known, beginnings: try reader.beginnings())
     }
 }

@@ -2,39 +2,42 @@ import Coordinator
 import Merge
 import Testing
 
-/// What restarts cost, since incarnations are not compacted (ARCHITECTURE, "Incarnations").
+/// What restarts cost (ARCHITECTURE, "Incarnations").
 @Suite("What an incarnation costs")
 struct IncarnationCostTests {
-    /// The most bytes that one more incarnation adds to a vector: a node's number (1 to 3), its
-    /// incarnation (9), a sequence (1 to 6, for up to 2^40).
-    private static let most = 18
-
-    @Test("A restart with a save costs each later save and each heads 18 bytes at the most")
+    @Test("A restart costs what comes after it nothing: later saves name no incarnation before the last")
     func bytes() throws {
-        let node = try EngineNode(try EngineModel.everything(), node: 1)
-        let note = try node.insert("Note")
-        var count = 10
-        func saveLength() throws -> Int {
+        let nodes = try (1...3).map { try EngineNode(try EngineModel.everything(), node: $0) }
+        let note = try nodes[0].insert("Note")
+        try exchange(nodes[0], nodes[1], nodes[2])
+        var count = 100
+        func saveLength(_ node: EngineNode) throws -> Int {
             count += 1
-            try node.update(note, ["p": .string("\(count)")])
+            try node.update(note, ["p": .string("\(count)")], resolves: true)
             return try #require(node.transactions.last).bytes.count
         }
-        let first = try saveLength()
-        let restarts = 40
-        for _ in 0..<restarts {
-            node.close()
-            try node.open()
-            _ = try saveLength()
+        func restartAll() throws -> [Int] {
+            for node in nodes {
+                node.close()
+                try node.open()
+                _ = try saveLength(node)
+                try exchange(nodes[0], nodes[1], nodes[2])
+            }
+            return try nodes.map { try saveLength($0) }
         }
-        node.close()
-        try node.open()
-        let last = try saveLength()
-        #expect(try node.vector.entries.count == restarts + 2)
-        #expect(last > first)
-        #expect(last - first <= (restarts + 1) * Self.most)
-        var writer = CBORWriter()
-        writer.write(try node.vector)
-        #expect(writer.bytes.count <= (restarts + 2) * Self.most + 5)
+        let first = try restartAll()
+        for _ in 0..<20 { _ = try restartAll() }
+        let last = try restartAll()
+        #expect(try nodes[0].vector.entries.count == 3 * 22 + 1)
+        for (one, other) in zip(first, last) { #expect(abs(one - other) <= 8, "\(first), \(last)") }
+        try exchange(nodes[0], nodes[1], nodes[2])
+        // What it has seen is told as a whole, wherever it is read.
+        let dot = try #require(nodes[2].transactions.last).dot
+        for node in nodes {
+            let read = try node.coordinator.read { try $0.transaction(dot) }
+            #expect(read?.transaction.seen == nodes[2].transactions.last?.transaction.seen)
+            #expect(try #require(read).transaction.seen.entries.count == 3 * 22 + 1)
+        }
     }
 
     @Test("A restart without a save costs no vector anything")

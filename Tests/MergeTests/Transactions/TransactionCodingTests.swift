@@ -36,6 +36,33 @@ struct TransactionCodingTests {
             + "5820" + String(repeating: "07", count: 32)
             + "828361458161708161718363452e728080" + "828500000901f6840401090a"
         #expect(hexadecimal(transaction.encoded()) == expected)
+        // The same where what it has seen is told by its frontier.
+        let told = "8c020218a00" + "31a000500018" + "3" + "0218a0026161f66173"
+        let frontier = hexadecimal(transaction.encoded(telling: vector([2: 2])))
+        #expect(frontier == told + expected.dropFirst("8c010218a0031a00050001860118a0040218a0026161f66173".count))
+    }
+
+    @Test("What a frontier leaves out of what was seen comes back by the beginnings, and no byte changes")
+    func frontiers() throws {
+        var beginnings = Beginnings()
+        beginnings.note(actor(3), vector([1: 4]))
+        let transaction = Transaction(
+            dot: dot(2, 3), timestamp: timestamp(5), seen: vector([1: 4, 2: 2, 3: 7]),
+            modelHash: [UInt8](repeating: 7, count: 32), shapes: [], changes: [])
+        let encoded = EncodedTransaction(transaction, beginnings: beginnings)
+        #expect(encoded.frontier == vector([2: 2, 3: 7]))
+        let decoded = try EncodedTransaction(decoding: encoded.bytes)
+        #expect(decoded.transaction.seen == vector([2: 2, 3: 7]))
+        #expect(decoded.frontier == encoded.frontier)
+        #expect(decoded.completed(by: beginnings) == encoded)
+        #expect(decoded.transaction.encoded(telling: decoded.frontier) == encoded.bytes)
+        // One that tells everything needs nobody's beginning.
+        let whole = EncodedTransaction(transaction)
+        #expect(try EncodedTransaction(decoding: whole.bytes).completed(by: beginnings) == whole)
+        // Its own actor's entry is always told.
+        var own = Beginnings()
+        own.note(actor(3), vector([2: 2]))
+        #expect(EncodedTransaction(transaction, beginnings: own).frontier?[actor(2)] == 2)
     }
 
     @Test("A transaction that breaks a rule of the format is refused")
@@ -77,7 +104,7 @@ struct TransactionCodingTests {
     func futureFormat() {
         var bytes = Self.plain.encoded()
         #expect(bytes[1] == 1)
-        bytes[1] = 2
+        bytes[1] = 3
         #expect(throws: DecodingFailure.self) { try Transaction.decode(bytes) }
     }
 

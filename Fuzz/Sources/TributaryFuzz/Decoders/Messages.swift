@@ -19,6 +19,15 @@ extension Decoder {
                         throwing: MessageFailure.self,
                         { try Envelope.decode(frame, cluster: MeshSamples.cluster) })
                 else { continue }
+                switch envelope.message {
+                case .heads(let heads), .hello(let heads):
+                    demand(
+                        heads.vector.covers(heads.durable) && heads.durable.covers(heads.recorded),
+                        "heads contradict themselves")
+                    // What completes a frontier is not known here.
+                    if !heads.isWhole { continue }
+                default: break
+                }
                 demand(envelope.encoded() == frame, "a frame has two encodings")
             }
         })

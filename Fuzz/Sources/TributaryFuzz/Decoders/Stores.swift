@@ -26,9 +26,9 @@ extension Decoder {
                 if let conflict { _ = ConflictCoding.encode(conflict) }
             case 2:
                 let answer = attempt(throwing: CoordinatorError.self) {
-                    try SaveAnswer.decode(record)
+                    try SaveAnswer.decode(record, Beginnings())
                 }
-                if let answer { _ = SaveAnswer.encode(answer) }
+                if let answer { _ = SaveAnswer.encode(answer, Beginnings()) }
             case let kind:
                 let name = ["Person", "Employee", "Note", "Key", "Group"][Int(kind) - 3]
                 for hasColumns in [false, true] {
@@ -203,7 +203,7 @@ enum RecordSamples {
             insertedRows: [
                 .init(temporary: RowID(-1), row: RowID(7), entityName: "Person", name: "@a")
             ], conflicts: [ConflictID(entity: "Person", row: RowID(7), subject: "name")], rows: [])
-        result.append([2] + SaveAnswer.encode(answer))
+        result.append([2] + SaveAnswer.encode(answer, Beginnings()))
         result += RegisterSamples.all()
         return result
     }

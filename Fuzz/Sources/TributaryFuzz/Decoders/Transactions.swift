@@ -5,14 +5,24 @@ extension Decoder {
     static let transaction = Decoder(
         name: "transaction", maximumLength: 4096,
         seeds: { random in
-            (0..<40).map { _ in random.transaction().encoded() }
+            (0..<40).map { number in
+                let transaction = random.transaction()
+                if number.isMultiple(of: 2) { return transaction.encoded() }
+                // As by a node that knows the beginnings of some of those it has seen.
+                return transaction.encoded(
+                    telling: transaction.seen.filter {
+                        $0.actor == transaction.dot.actor || random.chance(50)
+                    })
+            }
         },
         run: { bytes in
             guard
-                let transaction = attempt(
-                    throwing: DecodingFailure.self, { try Transaction.decode(bytes) })
+                let encoded = attempt(
+                    throwing: DecodingFailure.self, { try EncodedTransaction(decoding: bytes) })
             else { return }
-            demand(transaction.encoded() == bytes, "a transaction has two encodings")
+            demand(
+                encoded.transaction.encoded(telling: encoded.frontier) == bytes,
+                "a transaction has two encodings")
         })
 }
 
