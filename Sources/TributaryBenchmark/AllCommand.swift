@@ -16,7 +16,8 @@ struct AllCommand: AsyncParsableCommand {
             try HTTPCommand.parse(arguments), try LatencyCommand.parse(arguments),
             try CatchUpCommand.parse(arguments), try HealCommand.parse(arguments),
             try TransferCommand.parse(arguments), try GrowthCommand.parse(arguments),
-            try LargeCommand.parse(arguments), try IdleCommand.parse(arguments),
+            try IncarnationsCommand.parse(arguments), try LargeCommand.parse(arguments),
+            try IdleCommand.parse(arguments),
         ]
         var failures: [String] = []
         for index in commands.indices {

@@ -13,6 +13,7 @@ struct TributaryBenchmark: AsyncParsableCommand {
         subcommands: [
             InsertCommand.self, SaversCommand.self, HTTPCommand.self, LatencyCommand.self,
             CatchUpCommand.self, HealCommand.self, TransferCommand.self, GrowthCommand.self,
+            IncarnationsCommand.self,
             IdleCommand.self, LargeCommand.self, AllCommand.self,
         ])
 }
