@@ -252,7 +252,8 @@ extension StoreEngine {
             highWaterMark: HybridTimestamp(rawValue: try unsigned("clock")) ?? .zero)
         let state = State(
             actors: actors, versionVector: vector,
-            beginnings: try StoreLayout.readBeginnings(in: database, actors), generation: generation,
+            beginnings: try StoreLayout.readBeginnings(in: database, actors),
+            generation: generation,
             position: try unsigned("position"), clock: clock,
             digest: ProjectionDigest(
                 high: try unsigned("digestHigh"), low: try unsigned("digestLow")),

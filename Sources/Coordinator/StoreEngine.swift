@@ -288,7 +288,9 @@ final class StoreEngine {
 
     /// Notes what an actor that has been met had seen at first.
     func noteBeginning(of actor: ActorID, _ frontier: VersionVector) throws {
-        guard state.beginnings[actor] == nil, let code = state.actors.code(of: actor) else { return }
+        guard state.beginnings[actor] == nil, let code = state.actors.code(of: actor) else {
+            return
+        }
         state.beginnings.note(actor, frontier)
         var writer = CBORWriter(capacity: 8 + 20 * frontier.entries.count)
         writer.write(frontier)

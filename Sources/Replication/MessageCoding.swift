@@ -341,7 +341,8 @@ extension Heads {
             let actor = try reader.actor()
             let sequence = try reader.unsigned()
             // What is not known as a whole is not used, whatever it says.
-            guard !isWhole || sequence < whole[actor], differing.last.map({ $0.actor < actor }) ?? true
+            guard !isWhole || sequence < whole[actor],
+                differing.last.map({ $0.actor < actor }) ?? true
             else { throw DecodingFailure("heads contradict themselves", offset: reader.offset) }
             differing.append(.init(actor: actor, sequence: sequence))
         }

@@ -7,7 +7,8 @@ import Merge
 struct IncarnationsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "incarnations",
-        abstract: "Saves of one object after 10 and after 1,000 starts of the node, each with a save.")
+        abstract:
+            "Saves of one object after 10 and after 1,000 starts of the node, each with a save.")
 
     @OptionGroup var common: CommonOptions
 

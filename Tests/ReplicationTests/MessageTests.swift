@@ -57,7 +57,9 @@ struct MessageTests {
         return body + [0x48] + (0..<8).map { UInt8(truncatingIfNeeded: sum >> (56 - 8 * $0)) }
     }
 
-    @Test("Published heads name a frontier: who knows the beginnings reads all of it, who does not knows that")
+    @Test(
+        "Published heads name a frontier: who knows the beginnings reads all of it, who does not knows that"
+    )
     func frontier() throws {
         let (old, new) = (Self.actor, ActorID(node: World.id(4), incarnation: 9))
         var beginnings = Beginnings()
@@ -81,7 +83,8 @@ struct MessageTests {
         #expect(try Envelope.decode(envelope.encoded(), cluster: "test") == envelope)
     }
 
-    @Test("Of heads that it cannot read as a whole a node believes nothing, and asks for all of them")
+    @Test(
+        "Of heads that it cannot read as a whole a node believes nothing, and asks for all of them")
     func partial() throws {
         let (own, peer) = (World.id(1), Self.actor.node)
         var replicator = Replicator(

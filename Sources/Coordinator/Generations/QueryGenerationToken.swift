@@ -49,11 +49,13 @@ public struct QueryGenerationToken: Hashable, Sendable {
             versionVector: beginnings.closure(of: versionVector), beginnings: beginnings)
     }
 
+    /// Whether two name one state of one store, be it by the vector or by its frontier.
     public static func == (one: Self, other: Self) -> Bool {
         one.store == other.store && one.generation == other.generation
             && one.position == other.position && one.frontier == other.frontier
     }
 
+    /// Goes by the store and its places, which equal tokens share.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(store)
         hasher.combine(generation)

@@ -371,13 +371,15 @@ enum StoreLayout {
     static func readBeginnings(in database: Database, _ actors: ActorTable) throws -> Beginnings {
         var beginnings = Beginnings()
         guard try hasBeginnings(database) else { return beginnings }
-        let statement = try database.prepared("SELECT actor, frontier FROM _beginning ORDER BY place")
+        let statement = try database.prepared(
+            "SELECT actor, frontier FROM _beginning ORDER BY place")
         defer { statement.reset() }
         while try statement.step() {
             var reader = CBORReader(statement.bytes(1))
             let code = Int(statement.integer(0))
             guard code >= 1, code <= actors.actors.count, let frontier = try? reader.vector() else {
-                throw CoordinatorError(.storeDamaged, "What an incarnation had seen at first is damaged.")
+                throw CoordinatorError(
+                    .storeDamaged, "What an incarnation had seen at first is damaged.")
             }
             beginnings.note(actors.actors[code - 1], frontier)
         }

@@ -126,7 +126,8 @@ extension StoreReader {
     public func position(seen vector: VersionVector) throws -> UInt64? {
         let token = try token
         return try LogSearch(database: database, actors: try actors()).position(
-            seen: try beginnings().closure(of: vector), own: token.versionVector, last: token.position)
+            seen: try beginnings().closure(of: vector), own: token.versionVector,
+            last: token.position)
     }
 
     /// What the actors of the state that is read had seen at first, and perhaps later ones: what completes

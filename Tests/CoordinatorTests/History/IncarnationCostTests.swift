@@ -5,7 +5,9 @@ import Testing
 /// What restarts cost (ARCHITECTURE, "Incarnations").
 @Suite("What an incarnation costs")
 struct IncarnationCostTests {
-    @Test("A restart costs what comes after it nothing: later saves name no incarnation before the last")
+    @Test(
+        "A restart costs what comes after it nothing: later saves name no incarnation before the last"
+    )
     func bytes() throws {
         let nodes = try (1...3).map { try EngineNode(try EngineModel.everything(), node: $0) }
         let note = try nodes[0].insert("Note")

@@ -66,10 +66,16 @@ struct DigestBookTests {
         var book = Self.book()
         book.note(try Self.frame(.notification([[1, 2, 3]])), now: 1_000, beginnings: Beginnings())
         #expect(book.digests.isEmpty)
-        book.note(try Self.frame(.hello(try Self.heads(3, digest: 1))), now: 1_001, beginnings: Beginnings())
-        book.note(try Self.frame(.heads(try Self.heads(3, digest: 2))), now: 1_400, beginnings: Beginnings())
+        book.note(
+            try Self.frame(.hello(try Self.heads(3, digest: 1))), now: 1_001,
+            beginnings: Beginnings())
+        book.note(
+            try Self.frame(.heads(try Self.heads(3, digest: 2))), now: 1_400,
+            beginnings: Beginnings())
         #expect(book.digests.map(\.digest.low) == [1])
-        book.note(try Self.frame(.heads(try Self.heads(3, digest: 3))), now: 1_501, beginnings: Beginnings())
+        book.note(
+            try Self.frame(.heads(try Self.heads(3, digest: 3))), now: 1_501,
+            beginnings: Beginnings())
         #expect(book.digests.map(\.digest.low) == [3])
         // Of another model nothing can be compared.
         let strange = try Self.heads(3, model: [UInt8](repeating: 8, count: 32))
