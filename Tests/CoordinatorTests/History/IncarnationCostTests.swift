@@ -42,6 +42,57 @@ struct IncarnationCostTests {
         }
     }
 
+    @Test("A token's text and a kept answer name as few, and mean what they meant")
+    func tokens() throws {
+        let nodes = try (1...2).map { try EngineNode(try EngineModel.everything(), node: $0) }
+        let note = try nodes[0].insert("Note")
+        try exchange(nodes[0], nodes[1])
+        for _ in 0..<12 {
+            for node in nodes {
+                node.close()
+                try node.open()
+                try node.update(note, ["q": .integer(1)], resolves: true)
+                try exchange(nodes[0], nodes[1])
+            }
+        }
+        let coordinator = nodes[0].coordinator
+        var request = SaveRequest(
+            operations: [try nodes[0].change(note, ["q": .integer(2)], resolves: true)])
+        request.saveID = "kept"
+        let answer = try coordinator.save(request)
+        let token = try coordinator.currentToken
+        #expect(token.text.utf8.count < 120)
+        let read = try #require(QueryGenerationToken(text: token.text))
+        #expect(read == token && read.hashValue == token.hashValue)
+        #expect(read.versionVector.entries.count < token.versionVector.entries.count)
+        // It pins, and it is waited for, by its frontier.
+        #expect(try coordinator.pin(read).token == token)
+        #expect(!(try nodes[1].vector.covers(read.versionVector)))
+        try nodes[0].update(note, ["q": .integer(3)])
+        try exchange(nodes[0], nodes[1])
+        #expect(try nodes[1].vector.covers(read.versionVector))
+        // Whoever goes on after it, here or there, goes on where it was.
+        for node in nodes {
+            try node.coordinator.read { reader in
+                let beginnings = try reader.beginnings()
+                #expect(
+                    read.completed(by: beginnings).versionVector == token.versionVector)
+                #expect(
+                    try reader.position(seen: read.versionVector)
+                        == reader.position(seen: token.versionVector))
+                let last = try reader.token.position
+                #expect(try reader.position(seen: read.versionVector) == last - 1)
+            }
+        }
+        var kept = try #require(try coordinator.read { try $0.savedAnswer("kept") })
+        #expect(kept.seen == answer.seen && kept.token == answer.token)
+        #expect(kept.token.versionVector == answer.token.versionVector)
+        nodes[0].close()
+        try nodes[0].open()
+        kept = try #require(try nodes[0].coordinator.read { try $0.savedAnswer("kept") })
+        #expect(kept.seen == answer.seen && kept.token == answer.token)
+    }
+
     @Test("A restart without a save costs no vector anything")
     func idle() throws {
         let node = try EngineNode(try EngineModel.everything(), node: 1)
