@@ -376,7 +376,9 @@ extension Heads {
         actor = try reader.actor()
         let told = try reader.vector()
         let total = try reader.unsigned()
-        vector = told.total == total ? told : beginnings.closure(of: told)
+        // A vector that names more is not taken in either.
+        let isNamed = told.total == total || told.entries.count > limits.actors
+        vector = isNamed ? told : beginnings.closure(of: told)
         isWhole = vector.total == total
         durable = try Self.part(of: vector, isWhole: isWhole, from: &reader)
         recorded = try Self.part(of: durable, isWhole: isWhole, from: &reader)

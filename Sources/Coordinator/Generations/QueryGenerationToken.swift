@@ -4,10 +4,10 @@ public import Merge
 ///
 /// A token travels: a fetch after a token, on any node, waits until that node covers its vector.
 ///
-/// Its text names of the vector its frontier alone (``Beginnings``), so that it does not grow with every
-/// incarnation there ever was. A token that was read from a text has that for its vector, until it is
-/// ``completed(by:)`` the beginnings of a store that covers it; it waits for the same either way, and is
-/// equal to the one that made the text.
+/// The text of one with many incarnations names of its vector the frontier alone (``Beginnings``), and
+/// the sum of all, so that it does not grow with every incarnation there ever was. Read back it is not
+/// ``isWhole`` before it is ``completed(by:)`` the beginnings of a store; it is waited for, and equal to
+/// the one that made the text, either way.
 public struct QueryGenerationToken: Hashable, Sendable {
     /// The store: the number drawn when its file was made.
     public let store: UInt64
@@ -15,8 +15,12 @@ public struct QueryGenerationToken: Hashable, Sendable {
     public let generation: UInt64
     /// The position of the last transaction in that store's log.
     public let position: UInt64
-    /// All the transactions the state contains, or its frontier.
+    /// All the transactions the state contains; where it is not ``isWhole``, as many as are known to be.
     public let versionVector: VersionVector
+    /// Whether the vector is all there.
+    public var isWhole: Bool { versionVector.total == total }
+    /// The sum of what all of the vector has.
+    private let total: UInt64
     /// By which the text leaves out what they imply.
     public let beginnings: Beginnings
 
@@ -28,31 +32,45 @@ public struct QueryGenerationToken: Hashable, Sendable {
         beginnings: Beginnings = Beginnings()
     ) {
         self.beginnings = beginnings
+        total = versionVector.total
         self.store = store
         self.generation = generation
         self.position = position
         self.versionVector = versionVector
     }
 
-    /// What of the vector says all of it. Who made the token need not have seen only what is causally
-    /// closed: then that is the whole vector.
-    var frontier: VersionVector {
+    /// Vectors of so many incarnations are named whole, so that whoever knows less of the cluster knows what
+    /// is meant. A text of these has a kilobyte and a half.
+    private static let named = 64
+
+    /// What its text names of the vector. Who made the token need not have seen only what is causally
+    /// closed: then that is all of it.
+    private var told: VersionVector {
+        if versionVector.entries.count <= Self.named || !isWhole { return versionVector }
         let frontier = beginnings.frontier(of: versionVector)
         return beginnings.closure(of: frontier) == versionVector ? frontier : versionVector
     }
 
-    /// The same with all that it names, as far as the beginnings tell: those of a store that covers it
-    /// tell it all.
+    /// The same with all that it names, as far as the beginnings tell. Those of a store that covers it
+    /// tell it all; of others ``isWhole`` says whether they do.
     public func completed(by beginnings: Beginnings) -> QueryGenerationToken {
-        QueryGenerationToken(
-            store: store, generation: generation, position: position,
-            versionVector: beginnings.closure(of: versionVector), beginnings: beginnings)
+        if isWhole { return self }
+        return QueryGenerationToken(
+            self, beginnings.closure(of: versionVector), beginnings: beginnings)
+    }
+
+    private init(_ token: Self, _ vector: VersionVector, beginnings: Beginnings) {
+        (store, generation, position) = (token.store, token.generation, token.position)
+        total = token.total
+        versionVector = vector
+        self.beginnings = beginnings
     }
 
     /// Whether two name one state of one store, be it by the vector or by its frontier.
     public static func == (one: Self, other: Self) -> Bool {
         one.store == other.store && one.generation == other.generation
-            && one.position == other.position && one.frontier == other.frontier
+            && one.position == other.position && one.total == other.total
+            && (one.versionVector == other.versionVector || one.told == other.told)
     }
 
     /// Goes by the store and its places, which equal tokens share.
@@ -65,11 +83,12 @@ public struct QueryGenerationToken: Hashable, Sendable {
     /// The token as URL-safe text: canonical CBOR in base64url without padding.
     public var text: String {
         var writer = CBORWriter()
-        writer.beginArray(4)
+        writer.beginArray(5)
         writer.write(store)
         writer.write(generation)
         writer.write(position)
-        writer.write(frontier)
+        writer.write(told)
+        writer.write(total)
         return Base64URL.encode(writer.bytes)
     }
 
@@ -78,11 +97,14 @@ public struct QueryGenerationToken: Hashable, Sendable {
         guard text.utf8.count <= 1 << 20, let bytes = Base64URL.decode(text) else { return nil }
         do {
             var reader = CBORReader(bytes)
-            try reader.array(exactly: 4)
+            // Those of the program before name all.
+            let count = try reader.array()
+            guard (4...5).contains(count) else { return nil }
             store = try reader.unsigned()
             generation = try reader.unsigned()
             position = try reader.unsigned()
             versionVector = try reader.vector()
+            total = count == 4 ? versionVector.total : try reader.unsigned()
             beginnings = Beginnings()
             try reader.finish()
         } catch { return nil }

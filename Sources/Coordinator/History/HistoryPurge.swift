@@ -15,7 +15,10 @@ extension PersistentStoreCoordinator {
     ) async throws -> Int {
         var position = token.position
         if token.store != (try currentToken).store {
-            let seen = try read { try $0.position(seen: token.versionVector) }
+            // Of one that is not known as a whole less is purged.
+            let seen = try read {
+                try $0.position(seen: token.completed(by: $0.beginnings()).versionVector)
+            }
             // Where that is gone already, so is all that comes before it.
             guard let seen else { return 0 }
             position = seen

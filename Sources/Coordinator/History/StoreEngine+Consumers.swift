@@ -47,11 +47,15 @@ extension StoreEngine {
     /// - Returns: whether it holds back more than before, so that it must be on disk before
     ///   anybody relies on it.
     /// - Throws: ``CoordinatorError``: `historyTokenExpired` where some of what comes after the
-    ///   token was purged, `limitExceeded` where there are too many consumers.
+    ///   token was purged, or the token names an incarnation that this store knows nothing of,
+    ///   `limitExceeded` where there are too many consumers.
     func setConsumer(_ name: String, to token: QueryGenerationToken?) throws -> Bool {
         let token = token?.completed(by: state.beginnings) ?? self.token
-        let position = try LogSearch(database: database, actors: state.actors).position(
-            seen: token.versionVector, own: state.versionVector, last: state.position)
+        let position =
+            !token.isWhole
+            ? nil
+            : try LogSearch(database: database, actors: state.actors).position(
+                seen: token.versionVector, own: state.versionVector, last: state.position)
         guard let position, isKept(after: position) else {
             throw CoordinatorError(
                 .historyTokenExpired,

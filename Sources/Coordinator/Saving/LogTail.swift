@@ -77,8 +77,8 @@ struct LogTail {
         let before = transactions.count
         while try statement.step() {
             let encoded = statement.bytes(1)
-            bytes += encoded.count
-            guard bytes <= Limits.bytes, transactions.count < Limits.transactions,
+            guard bytes + encoded.count <= Limits.bytes,
+                transactions.count < Limits.transactions,
                 let logged = try? EncodedTransaction(decoding: encoded).completed(
                     by: engine.state.beginnings),
                 let own = try? engine.asOwn(logged.transaction).transaction
@@ -87,6 +87,7 @@ struct LogTail {
                 break
             }
             position = statement.integer(0)
+            bytes += logged.size
             transactions.append(own)
         }
         if transactions.count < before + Limits.page { isAtEnd = true }

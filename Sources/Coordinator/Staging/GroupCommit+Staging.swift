@@ -63,7 +63,11 @@ extension GroupCommit {
         switch job {
         case .save(let make, _, _): return (try? make(engine)).map { .save($0) }
         case .apply(let transactions, _):
-            return transactions.count == 1 ? .foreign(transactions[0].transaction) : nil
+            guard transactions.count == 1 else { return nil }
+            // What it has seen says which siblings its writes replace.
+            let whole = transactions[0].completed(by: engine.state.beginnings).transaction
+            // One that is not ready is refused where it is applied.
+            return engine.state.versionVector.covers(whole.seen) ? .foreign(whole) : nil
         case .makeDurable, .maintain: return nil
         }
     }

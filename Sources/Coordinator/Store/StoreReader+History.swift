@@ -55,12 +55,12 @@ extension StoreReader {
                 throw CoordinatorError(
                     .storeDamaged, "Transaction \(position) of the log is damaged.")
             }
+            let whole = encoded.completed(by: beginnings)
             result.append(
                 .init(
                     position: position,
-                    generation: UInt64(bitPattern: statement.integer(1)),
-                    encoded: encoded.completed(by: beginnings)))
-            bytesRead += bytes.count
+                    generation: UInt64(bitPattern: statement.integer(1)), encoded: whole))
+            bytesRead += whole.size
             if bytesRead >= byteLimit {
                 statement.reset()
                 break
@@ -120,13 +120,12 @@ extension StoreReader {
     /// The position in the log up to which whoever has seen a vector has read, on this node or another:
     /// everything at or before it is in the vector, and what comes after it may be.
     ///
-    /// - Parameter vector: or its frontier, as the token of a text has it.
     /// - Returns: nil where some of what the vector lacks was purged.
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     public func position(seen vector: VersionVector) throws -> UInt64? {
         let token = try token
         return try LogSearch(database: database, actors: try actors()).position(
-            seen: try beginnings().closure(of: vector), own: token.versionVector,
+            seen: vector, own: token.versionVector,
             last: token.position)
     }
 

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// What each actor had seen when it made its first transaction: its *beginning*.
 ///
 /// Vectors are causally closed: whoever knows a transaction knows all that it has seen. So a vector
@@ -23,9 +25,17 @@ public struct Beginnings: Hashable, Sendable {
     private var implied = VersionVector()
     /// The actors of ``firsts`` that no beginning implies: from them all others are reached.
     private var latest: [ActorID] = []
+    /// What was worked out of these beginnings; others have their own.
+    private var memo = Memo()
 
     /// Of nobody.
     public init() {}
+
+    /// Whether both know the same of the same actors.
+    public static func == (one: Self, other: Self) -> Bool { one.frontiers == other.frontiers }
+
+    /// Goes by what is known.
+    public func hash(into hasher: inout Hasher) { hasher.combine(frontiers) }
 
     /// How many are known.
     public var count: Int { frontiers.count }
@@ -47,6 +57,7 @@ public struct Beginnings: Hashable, Sendable {
         latest.append(actor)
         latest.removeAll { implied[$0] > 0 }
         latest.sort()
+        memo = Memo()
     }
 
     /// Notes all that another has.
@@ -71,23 +82,68 @@ public struct Beginnings: Hashable, Sendable {
         if !latest.isEmpty, latest.allSatisfy({ frontier[$0] > 0 }) {
             return implied.joined(frontier)
         }
-        var reached = Set<ActorID>()
-        var open = frontier.entries.map(\.actor)
-        var closure = frontier
-        while let actor = open.popLast() {
-            guard reached.insert(actor).inserted, let beginning = frontiers[actor] else { continue }
-            closure.join(beginning)
-            open += beginning.entries.lazy.map(\.actor).filter { !reached.contains($0) }
-        }
-        return closure
+        let named = frontier.entries.map(\.actor)
+        let implied = memo.closures.value(named) { join(ofBeginnings: reached(from: named)) }
+        return implied.joined(frontier)
     }
 
     /// The join of the beginnings of a vector's actors.
     private func implied(by vector: VersionVector) -> VersionVector {
-        var implied = VersionVector()
-        for actor in actors where vector[actor] > 0 {
-            if let beginning = frontiers[actor] { implied.join(beginning) }
+        let absent = actors.filter { vector[$0] == 0 }
+        return memo.implied.value(absent) {
+            join(ofBeginnings: actors.filter { vector[$0] > 0 })
         }
-        return implied
+    }
+
+    /// Actors, and all that their beginnings imply.
+    private func reached(from actors: [ActorID]) -> [ActorID] {
+        var reached = Set<ActorID>()
+        var open = actors
+        while let actor = open.popLast() {
+            guard reached.insert(actor).inserted, let beginning = frontiers[actor] else { continue }
+            for entry in beginning.entries where !reached.contains(entry.actor) {
+                open.append(entry.actor)
+            }
+        }
+        return Array(reached)
+    }
+
+    private func join(ofBeginnings actors: [ActorID]) -> VersionVector {
+        var sequences: [ActorID: UInt64] = [:]
+        for actor in actors {
+            for entry in frontiers[actor]?.entries ?? [] {
+                sequences[entry.actor] = max(sequences[entry.actor] ?? 0, entry.sequence)
+            }
+        }
+        let entries = sequences.map { VersionVector.Entry(actor: $0.key, sequence: $0.value) }
+        guard let join = VersionVector(canonical: entries.sorted { $0.actor < $1.actor }) else {
+            preconditionFailure("A beginning is no vector.")
+        }
+        return join
+    }
+
+    /// The last few vectors that were worked out, for one after the other is about the same actors: who
+    /// reads a log comes to others once an incarnation. It changes nothing but the time that is taken.
+    private final class Memo: Sendable {
+        let closures = Kept()
+        let implied = Kept()
+
+        final class Kept: Sendable {
+            private static let most = 8
+            private let values = Mutex<[(actors: [ActorID], vector: VersionVector)]>([])
+
+            func value(_ actors: [ActorID], _ make: () -> VersionVector) -> VersionVector {
+                let known = values.withLock { values in
+                    values.first { $0.actors == actors }?.vector
+                }
+                if let known { return known }
+                let made = make()
+                values.withLock { values in
+                    if values.count >= Self.most { values.removeFirst() }
+                    values.append((actors, made))
+                }
+                return made
+            }
+        }
     }
 }

@@ -52,6 +52,13 @@ public struct EncodedTransaction: Hashable, Sendable {
         return EncodedTransaction(transaction, bytes: bytes, frontier: frontier)
     }
 
+    /// About how many bytes it takes in memory: more than its own, where what it has seen is completed.
+    public var size: Int {
+        let named = frontier?.entries.count ?? transaction.seen.entries.count
+        return bytes.count
+            + (transaction.seen.entries.count - named) * MemoryLayout<VersionVector.Entry>.stride
+    }
+
     /// The transaction's name.
     public var dot: Dot { transaction.dot }
 }

@@ -33,9 +33,10 @@ struct ChangesResource: Sendable {
         }
         // Following begins before the place is read, so that nothing falls in between.
         let wakes = services.feed.follow()
+        let known = try await services.known(after)
         let place = try await services.read { reader in
             let current = try reader.token
-            return try LogPlace(after: after ?? current, current: current, reader)
+            return try LogPlace(after: known ?? current, current: current, reader)
         }
         let services = services
         let isStillAllowed = request.isStillAllowed

@@ -36,7 +36,7 @@ struct ConsumersResource: Sendable {
         }
         let now = MonotonicClock.wallMilliseconds
         let coordinator = services.coordinator
-        let place = token
+        let place = try await services.known(token)
         return .json(
             try await services.blocking {
                 try coordinator.setConsumer(name, to: place)

@@ -39,6 +39,11 @@ final class HTTPServices: Sendable {
     var model: ManagedObjectModel { coordinator.model }
     var cluster: String { coordinator.cluster }
 
+    private enum Limits {
+        /// How long the first transaction of an incarnation that a token names is waited for.
+        static let unknownIncarnation = Duration.seconds(5)
+    }
+
     /// Why the store's writer has stopped for good; nil while it works.
     var writerStopped: CoordinatorError? { stopReason.withLock { $0 } }
 
@@ -55,6 +60,21 @@ final class HTTPServices: Sendable {
     ) async throws -> Result {
         let coordinator = coordinator
         return try await threads.runIfActive { try coordinator.read(pin, body) }
+    }
+
+    /// A token from a text, with all that it names. Where it names an incarnation of which nothing has come
+    /// here yet, that is waited for, for some seconds: it is on its way, where it is not lost.
+    func known(_ token: QueryGenerationToken?) async throws -> QueryGenerationToken? {
+        guard let token, !token.isWhole else { return token }
+        let known = try await read { token.completed(by: try $0.beginnings()) }
+        if known.isWhole { return known }
+        do {
+            try await coordinator.waitUntilCovered(
+                token.versionVector, timeout: Limits.unknownIncarnation)
+        } catch let error as CoordinatorError where error.code == .generationTimeout {
+            return known
+        }
+        return try await read { token.completed(by: try $0.beginnings()) }
     }
 
     /// The state a request asks for: a pinned one, or the newest once it covers a token.

@@ -16,7 +16,7 @@ struct HistoryResource: Sendable {
 
     func get(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
         let limit = min(try request.count("limit", atLeast: 1) ?? .max, Limits.transactions)
-        let after = try request.token("after")
+        let after = try await services.known(try request.token("after"))
         let renderer = TransactionRenderer(renderer: services.renderer)
         return .json(
             try await services.read { reader in
@@ -32,7 +32,7 @@ struct HistoryResource: Sendable {
                         transactions.append(
                             .object(try renderer.json(logged.transaction, entities.name)))
                     }
-                    bytes += page.reduce(0) { $0 + $1.bytes.count }
+                    bytes += page.reduce(0) { $0 + $1.size }
                 }
                 return JSONWriter.bytes(of: [
                     "transactions": .array(transactions),
@@ -66,15 +66,19 @@ struct LogPlace: Sendable {
     /// What a token has seen is told by its vector alone: see ``StoreReader/position(seen:)``.
     ///
     /// - Throws: ``CoordinatorError``: `queryGenerationExpired` where some of what comes after the
-    ///   token was purged.
+    ///   token was purged, or it names an incarnation that this store knows nothing of: see
+    ///   ``HTTPServices/known(_:)``.
     init(
         after: QueryGenerationToken?, current: QueryGenerationToken, _ reader: StoreReader
     ) throws {
         // What is gone from the beginning counts as seen, or the next page would miss it.
         let beginnings = try reader.beginnings()
-        known = try after?.completed(by: beginnings).versionVector ?? reader.purgedVector
+        let after = after?.completed(by: beginnings)
+        known = try after?.versionVector ?? reader.purgedVector
         isAtBeginning = after == nil
-        guard let position = after == nil ? 0 : try reader.position(seen: known) else {
+        guard after?.isWhole ?? true,
+            let position = after == nil ? 0 : try reader.position(seen: known)
+        else {
             throw Self.expired
         }
         token = QueryGenerationToken(

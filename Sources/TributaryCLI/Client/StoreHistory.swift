@@ -40,7 +40,7 @@ extension StoreInterface {
                     // Another node's token may have seen some of what comes after its place here.
                     if let after, after.versionVector.contains(logged.encoded.dot) { continue }
                     transactions.append(.object(encoder.transaction(logged.encoded.transaction)))
-                    bytes += logged.encoded.bytes.count
+                    bytes += logged.encoded.size
                 }
                 place = QueryGenerationToken(
                     store: place.store, generation: last.generation, position: last.position,
@@ -56,7 +56,9 @@ extension StoreInterface {
     ) throws -> QueryGenerationToken {
         // What is gone from the beginning counts as seen, or the next page would miss it.
         let known = try after?.versionVector ?? reader.purgedVector
-        guard let position = after == nil ? 0 : try reader.position(seen: known) else {
+        guard after?.isWhole ?? true,
+            let position = after == nil ? 0 : try reader.position(seen: known)
+        else {
             throw CoordinatorError(
                 .queryGenerationExpired,
                 "The history after that token has been purged here; fetch the objects anew.")

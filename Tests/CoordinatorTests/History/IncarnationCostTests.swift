@@ -47,7 +47,7 @@ struct IncarnationCostTests {
         let nodes = try (1...2).map { try EngineNode(try EngineModel.everything(), node: $0) }
         let note = try nodes[0].insert("Note")
         try exchange(nodes[0], nodes[1])
-        for _ in 0..<12 {
+        for _ in 0..<40 {
             for node in nodes {
                 node.close()
                 try node.open()
@@ -61,9 +61,10 @@ struct IncarnationCostTests {
         request.saveID = "kept"
         let answer = try coordinator.save(request)
         let token = try coordinator.currentToken
-        #expect(token.text.utf8.count < 120)
+        #expect(token.text.utf8.count < 150)
         let read = try #require(QueryGenerationToken(text: token.text))
         #expect(read == token && read.hashValue == token.hashValue)
+        #expect(!read.isWhole && token.isWhole)
         #expect(read.versionVector.entries.count < token.versionVector.entries.count)
         // It pins, and it is waited for, by its frontier.
         #expect(try coordinator.pin(read).token == token)
@@ -71,17 +72,20 @@ struct IncarnationCostTests {
         try nodes[0].update(note, ["q": .integer(3)])
         try exchange(nodes[0], nodes[1])
         #expect(try nodes[1].vector.covers(read.versionVector))
+        // A store that knows nothing of its incarnation does not take a part for all.
+        let stranger = try EngineNode(try EngineModel.everything(), node: 3)
+        let unknown = try stranger.coordinator.read { read.completed(by: try $0.beginnings()) }
+        #expect(!unknown.isWhole && unknown == token)
+        #expect(
+            try stranger.code { try stranger.coordinator.setConsumer("c", to: read) }
+                == .historyTokenExpired)
         // Whoever goes on after it, here or there, goes on where it was.
         for node in nodes {
             try node.coordinator.read { reader in
-                let beginnings = try reader.beginnings()
-                #expect(
-                    read.completed(by: beginnings).versionVector == token.versionVector)
-                #expect(
-                    try reader.position(seen: read.versionVector)
-                        == reader.position(seen: token.versionVector))
+                let whole = read.completed(by: try reader.beginnings())
+                #expect(whole.isWhole && whole.versionVector == token.versionVector)
                 let last = try reader.token.position
-                #expect(try reader.position(seen: read.versionVector) == last - 1)
+                #expect(try reader.position(seen: whole.versionVector) == last - 1)
             }
         }
         var kept = try #require(try coordinator.read { try $0.savedAnswer("kept") })

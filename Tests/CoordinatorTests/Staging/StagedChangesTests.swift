@@ -347,6 +347,37 @@ struct StagedChangesTests {
         try checkEqual()
     }
 
+    @Test("Another node's are staged whatever incarnation of it had written the rows before")
+    func ofLaterIncarnation() throws {
+        // More than may be left to be merged when all is shown.
+        let plans = try (0..<250).map { number in
+            try other.insertion("Plan", Int64(-1 - number), ["title": .string("before")])
+        }
+        let inserted = try other.coordinator.save(SaveRequest(operations: plans)).insertedRows
+        for _ in 0..<2 {
+            other.close()
+            try other.open()
+            try other.update(ids[0], ["note": .string("restarted")])
+        }
+        let changes = try inserted.map { inserted in
+            try other.change(
+                ManagedObjectID(entityName: "Plan", row: inserted.row), ["title": .string("after")])
+        }
+        _ = try other.coordinator.save(SaveRequest(operations: changes))
+        let change = try #require(other.transactions.last)
+        // It does not name the incarnation that inserted them.
+        #expect(change.frontier?.entries.count == 1)
+        for transaction in other.transactions where try !node.vector.contains(transaction.dot) {
+            let told = try EncodedTransaction(decoding: transaction.bytes)
+            #expect(try node.coordinator.apply([told]).rejected.isEmpty)
+            node.finishStaging()
+        }
+        #expect(node.coordinator.stagedTransactions == 2)
+        #expect(try node.conflicts().isEmpty)
+        try node.expectNothingStaged()
+        try checkEqual()
+    }
+
     @Test("Where one of them is written again and again, they are written in one piece")
     func neverQuiet() throws {
         for number in 0..<300 { try other.update(ids[0], ["note": .string("\(number)")]) }

@@ -801,5 +801,12 @@ extension RegressionCase {
                 it was left out of the row's registers, and read back as the first one's. \
                 MixedModelTests.revivedByTwoModels.
                 """),
+        RegressionCase(
+            seed: 920_026_772, plans: .contestedClaims,
+            lesson: """
+                Laws 1 and 3. A staged transaction of another node was folded by the frontier of what it \
+                had seen, so that what an earlier incarnation had written to a row stayed in the row's \
+                version. StagedChangesTests.ofLaterIncarnation.
+                """),
     ]
 }
