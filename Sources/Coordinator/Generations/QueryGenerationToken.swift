@@ -80,15 +80,17 @@ public struct QueryGenerationToken: Hashable, Sendable {
         hasher.combine(position)
     }
 
-    /// The token as URL-safe text: canonical CBOR in base64url without padding.
+    /// The token as URL-safe text: canonical CBOR in base64url without padding. The sum stands in it where
+    /// it does not name all.
     public var text: String {
+        let told = told
         var writer = CBORWriter()
-        writer.beginArray(5)
+        writer.beginArray(told.total == total ? 4 : 5)
         writer.write(store)
         writer.write(generation)
         writer.write(position)
         writer.write(told)
-        writer.write(total)
+        if told.total != total { writer.write(total) }
         return Base64URL.encode(writer.bytes)
     }
 
@@ -97,7 +99,6 @@ public struct QueryGenerationToken: Hashable, Sendable {
         guard text.utf8.count <= 1 << 20, let bytes = Base64URL.decode(text) else { return nil }
         do {
             var reader = CBORReader(bytes)
-            // Those of the program before name all.
             let count = try reader.array()
             guard (4...5).contains(count) else { return nil }
             store = try reader.unsigned()
@@ -105,6 +106,7 @@ public struct QueryGenerationToken: Hashable, Sendable {
             position = try reader.unsigned()
             versionVector = try reader.vector()
             total = count == 4 ? versionVector.total : try reader.unsigned()
+            guard count == 4 || total != versionVector.total else { return nil }
             beginnings = Beginnings()
             try reader.finish()
         } catch { return nil }

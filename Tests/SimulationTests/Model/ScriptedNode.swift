@@ -150,9 +150,11 @@ final class ScriptedNode {
 
     /// Everything applied here, in the order applied.
     func log() throws -> [EncodedTransaction] {
-        try coordinator.read {
-            try $0.transactions(notCoveredBy: VersionVector(), byteLimit: .max).transactions
-        }.map { try EncodedTransaction(decoding: $0) }
+        try coordinator.read { reader in
+            let beginnings = try reader.beginnings()
+            return try reader.transactions(notCoveredBy: VersionVector(), byteLimit: .max)
+                .transactions.map { try EncodedTransaction(decoding: $0).completed(by: beginnings) }
+        }
     }
 
     // MARK: Delivering
