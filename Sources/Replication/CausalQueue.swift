@@ -168,15 +168,22 @@ struct CausalQueue: Sendable {
         var (bytes, changes) = (0, 0)
         while let next = ready.first, applying.count < limits.applyCount,
             applying.isEmpty
-                || bytes + next.bytes.count <= limits.applyBytes
+                || bytes + completedSize(next) <= limits.applyBytes
                     && changes + next.transaction.changes.count <= limits.applyChanges
         {
-            bytes += next.bytes.count
+            bytes += completedSize(next)
             changes += next.transaction.changes.count
             applying.append(next)
             _ = ready.popFirst()
         }
         return applying
+    }
+
+    /// What a transaction takes once the store has completed what it has seen: about all that is here.
+    private func completedSize(_ transaction: EncodedTransaction) -> Int {
+        guard let frontier = transaction.frontier else { return transaction.bytes.count }
+        let implied = max(0, delivered.entries.count - frontier.entries.count)
+        return transaction.bytes.count + implied * MemoryLayout<VersionVector.Entry>.stride
     }
 
     /// Ends the outstanding batch.
