@@ -132,11 +132,6 @@ extension Replicator {
             return quarantine(index, reason: "heads contradict themselves")
         }
         if channel == .publish { peers[index].lastPublished = now }
-        // It is ahead of this node by a whole incarnation, and tells all of it to who asks.
-        guard heads.isWhole else {
-            counts.partialHeadsCount += 1
-            return sayHello(index)
-        }
         peers[index].clockOffset =
             Int64(clamping: heads.wallMilliseconds) - Int64(clamping: wallMilliseconds)
         guard agreesOnModel(heads, from: index) else { return }
@@ -145,6 +140,13 @@ extension Replicator {
         }
         peers[index].refusal = nil
         learnDeparture(heads, from: index)
+        // It is ahead of this node by a whole incarnation, and tells all of it to who asks. What it says
+        // besides of this node's departure holds whatever it has: who has departed is given nothing by which
+        // to read the rest.
+        guard heads.isWhole else {
+            counts.partialHeadsCount += 1
+            return sayHello(index)
+        }
         noteIncarnations(
             heads.met + heads.known + heads.vector.entries.map(\.actor) + [heads.actor])
         guard !refuseOutdated(heads.actor) else { return }

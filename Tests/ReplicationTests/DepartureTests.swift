@@ -40,6 +40,25 @@ import Testing
             return receive(.heads(heads), from: node, over: .exchange)
         }
 
+        /// Hears a node publish heads whose vector cannot be completed here.
+        mutating func hearPart(from node: Int, departed: [Int]) -> [Effect] {
+            let vector = VersionVector([
+                .init(actor: actor(4), sequence: 1), .init(actor: actor(node), sequence: 1),
+            ])
+            var beginnings = Beginnings()
+            beginnings.note(actor(node), VersionVector([.init(actor: actor(4), sequence: 1)]))
+            let heads = Heads(
+                actor: actor(node), vector: vector, durable: vector, digest: ProjectionDigest(),
+                clock: .zero, wallMilliseconds: wall, modelHash: hash,
+                departed: departed.map { actor($0).node })
+            let envelope = Envelope(
+                cluster: "test", sender: actor(node).node, message: .heads(heads))
+            return replicator.handle(
+                .messageReceived(
+                    bytes: envelope.encoded(telling: beginnings), from: actor(node).node,
+                    over: .publish, now: 1))
+        }
+
         /// Hears a node publish its first transaction.
         mutating func publish(from node: Int) -> [Effect] {
             let transaction = EncodedTransaction(
@@ -88,6 +107,16 @@ import Testing
         mutating func tick(_ now: UInt64) -> [Effect] {
             replicator.handle(.tick(now: now, wallMilliseconds: wall + now))
         }
+    }
+
+    @Test("Whoever departed is told so by heads of which it cannot read the vector")
+    func toldByPart() {
+        var subject = Subject()
+        let isTold = subject.hearPart(from: 2, departed: [1]).contains { effect in
+            if case .alarm(.departed) = effect { true } else { false }
+        }
+        #expect(isTold)
+        #expect(subject.replicator.status.peers.first?.vector.isEmpty == true)
     }
 
     @Test("The word of one who is a member no more does not count, once that is known")

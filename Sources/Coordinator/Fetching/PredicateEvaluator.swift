@@ -122,6 +122,14 @@ public struct PredicateEvaluator: Hashable, Sendable {
                     next.append(try element?.predicateTarget(ofToOne: step.name))
                 }
             }
+            // Each object once, by however many ways it is reached: there are as many as the numbers of
+            // members multiplied.
+            if step.isToMany {
+                var rows = Set<RowID>()
+                next.removeAll { element in
+                    element.map { !rows.insert($0.predicateRow).inserted } ?? true
+                }
+            }
             current = next
         }
         return try current.map { try value(path.terminal, $0) }

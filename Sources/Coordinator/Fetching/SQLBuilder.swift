@@ -136,8 +136,9 @@ struct SQLBuilder {
             }
             return join(steps, &scope).identity
         case .count(let relationship):
-            let tables = tables(of: relationship, owner: join(steps, &scope))
-            return "(SELECT count(*) FROM \(Self.from(tables)))"
+            let owner = join(steps, &scope)
+            let tables = tables(of: relationship)
+            return "(SELECT count(*) FROM \(Self.from(tables, of: owner)))"
         }
     }
 
@@ -181,13 +182,14 @@ struct SQLBuilder {
     private struct Table {
         let name: String
         let alias: String
+        /// What is the owner's identity; of the first table of several.
+        var near: String?
+        /// What holds of it besides, or how it goes with the one before.
         let condition: String
     }
 
     /// The tables that lead from an owner to the objects of a to-many; the last has the objects.
-    private mutating func tables(
-        of relationship: ManagedObjectModel.Relationship, owner: Owner
-    ) -> [Table] {
+    private mutating func tables(of relationship: ManagedObjectModel.Relationship) -> [Table] {
         let members = alias("m")
         switch relationship.storage {
         case .column: return []
@@ -195,8 +197,8 @@ struct SQLBuilder {
             return [
                 Table(
                     name: table(entity), alias: members,
-                    condition: "\(members).\(Self.quote(property)) = \(owner.identity)"
-                        + entityCondition(entity, alias: members))
+                    near: "\(members).\(Self.quote(property))",
+                    condition: entityCondition(entity, alias: members))
             ]
         case .link(let name, let isFirst):
             let link = alias("l")
@@ -205,8 +207,8 @@ struct SQLBuilder {
                 "\(link)._alive", isHidden: hiddenVersion != nil)
             return [
                 Table(
-                    name: Self.quote(name), alias: link,
-                    condition: "\(link).\(near) = \(owner.identity) AND \(isAlive)"),
+                    name: Self.quote(name), alias: link, near: "\(link).\(near)",
+                    condition: " AND \(isAlive)"),
                 Table(
                     name: table(relationship.destination), alias: members,
                     condition: "\(members)._id = \(link).\(far)"),
@@ -214,11 +216,15 @@ struct SQLBuilder {
         }
     }
 
-    private static func from(_ tables: [Table], joins: String = "") -> String {
-        guard let first = tables.first else { return "" }
+    /// - Parameter owner: the only one whose objects are wanted; nil for those of all.
+    private static func from(
+        _ tables: [Table], of owner: Owner? = nil, joins: String = ""
+    ) -> String {
+        guard let first = tables.first, let near = first.near else { return "" }
         let others = tables.dropFirst().map { " JOIN \($0.name) AS \($0.alias) ON \($0.condition)" }
+        let isOwned = owner.map { "\(near) = \($0.identity)" } ?? "\(near) IS NOT NULL"
         return "\(first.name) AS \(first.alias)\(others.joined())\(joins)"
-            + " WHERE \(first.condition)"
+            + " WHERE \(isOwned)\(first.condition)"
     }
 
     // MARK: Conditions
@@ -263,29 +269,42 @@ struct SQLBuilder {
         var scope = outer
         let owner = join(path.steps[..<first], &scope)
         outer = scope
-        let tables = tables(of: path.steps[first], owner: owner)
+        let tables = tables(of: path.steps[first])
         var inner = Scope(base: tables.last?.alias ?? outer.base)
-        // Runs of to-ones share the scope; each further to-many begins a new one.
-        var joins = ""
-        var run = first + 1
-        for index in path.steps.indices where index > first && path.steps[index].isToMany {
-            let owner = join(path.steps[run..<index], &inner)
-            joins += inner.text
-            let further = self.tables(of: path.steps[index], owner: owner)
-            for table in further {
-                joins += " JOIN \(table.name) AS \(table.alias) ON \(table.condition)"
-            }
-            inner = Scope(base: further.last?.alias ?? inner.base)
-            run = index + 1
+        let holds = holds(path, from: first + 1, followed: 1, &inner) { value, builder in
+            let holds = builder.test(value, path.type, test)
+            return quantifier == .all ? "\(holds) IS NOT TRUE" : holds
         }
-        let value = value(path.terminal, path.steps[run...], &inner)
-        let holds = self.test(value, path.type, test)
-        let from = Self.from(tables, joins: joins + inner.text)
+        let from = Self.from(tables, of: owner, joins: inner.text)
         switch quantifier {
         case .any: return "EXISTS (SELECT 1 FROM \(from) AND \(holds))"
-        case .none: return "NOT EXISTS (SELECT 1 FROM \(from) AND \(holds))"
-        case .all: return "NOT EXISTS (SELECT 1 FROM \(from) AND \(holds) IS NOT TRUE)"
+        case .none, .all: return "NOT EXISTS (SELECT 1 FROM \(from) AND \(holds))"
         }
+    }
+
+    /// That something holds at an end of a path, of which a part has been followed.
+    ///
+    /// The second to-many is looked into for each object of the first, which there are few of where the
+    /// fetch is about few. From the third on it is asked whether the object is in the set of those for
+    /// which the rest holds, which SQLite makes once: to follow every way there is would take as long as
+    /// the numbers of members multiplied.
+    private mutating func holds(
+        _ path: ResolvedPath, from start: Int, followed: Int, _ scope: inout Scope,
+        _ test: (String, inout SQLBuilder) -> String
+    ) -> String {
+        guard let next = path.steps.indices.first(where: { $0 >= start && path.steps[$0].isToMany })
+        else { return test(value(path.terminal, path.steps[start...], &scope), &self) }
+        let owner = join(path.steps[start..<next], &scope)
+        let tables = tables(of: path.steps[next])
+        var inner = Scope(base: tables.last?.alias ?? scope.base)
+        let holds = holds(path, from: next + 1, followed: followed + 1, &inner, test)
+        if followed == 1 {
+            let from = Self.from(tables, of: owner, joins: inner.text)
+            return "EXISTS (SELECT 1 FROM \(from) AND \(holds))"
+        }
+        let near = tables.first?.near ?? "NULL"
+        return "\(owner.identity) IN (SELECT \(near) FROM "
+            + "\(Self.from(tables, joins: inner.text)) AND \(holds))"
     }
 
     // MARK: Tests

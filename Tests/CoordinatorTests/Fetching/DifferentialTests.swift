@@ -77,7 +77,11 @@ struct DifferentialTests {
 
         private mutating func quantified(_ prefix: String) -> String {
             let quantifier = choices.pick(["ANY", "SOME", "ALL", "NONE"])
-            let path = choices.pick(["reports", "groups.members", "pets.owner", "reports.reports"])
+            let path = choices.pick([
+                "reports", "groups.members", "pets.owner", "reports.reports",
+                "groups.members.reports", "reports.manager.groups.members",
+                "groups.members.groups.members", "reports.reports.reports.reports",
+            ])
             switch choices.next() % 5 {
             case 0: return "\(quantifier) \(prefix)pets.age \(ordering()) \(choices.pick([1, 5]))"
             case 1: return "\(quantifier) \(prefix)groups.label \(textComparison()) \(text())"

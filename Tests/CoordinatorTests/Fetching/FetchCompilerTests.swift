@@ -77,6 +77,31 @@ struct FetchCompilerTests {
         #expect((own + employees).sorted() == all)
     }
 
+    @Test(
+        "a path of many to-manys costs what it comes by, and not the ways there are",
+        .timeLimit(.minutes(1)),
+        arguments: ["ANY", "NONE", "ALL"])
+    func manyToManys(quantifier: String) throws {
+        let model = try FetchingFixture.model()
+        let node = try EngineNode(model, node: 1)
+        let count = 40
+        let people = try (0..<count).map { _ in
+            try node.insert("Person", ["name": .string("x")]).row
+        }
+        for _ in 0..<count {
+            _ = try node.insert(
+                "Group", [:],
+                [RelationshipOperation(name: "members", kind: .add, members: people)])
+        }
+        // 40 to the power of 8 ways.
+        let path = Array(repeating: "groups.members", count: 4).joined(separator: ".")
+        let name = quantifier == "ALL" ? "x" : "nobody"
+        let request = FetchRequest(
+            "Person", predicate: try Predicate("\(quantifier) \(path).name == '\(name)'"))
+        let found = try node.coordinator.read { try $0.count(request) }
+        #expect(found == (quantifier == "ANY" ? 0 : count))
+    }
+
     @Test("an OR across two to-manys gives each object once")
     func eachOnce() throws {
         let rows = try fixture.rows(
