@@ -278,10 +278,11 @@ struct StagedLinksTests {
 
     @Test("An end that is written all the time does not keep them from being shown")
     func busyEnd() async throws {
-        for number in 0..<200 {
+        let count = 400
+        for number in 0..<count {
             try other.update(topics[0], ["name": .string("\(number)")])
         }
-        let log = Array(other.transactions.suffix(200))
+        let log = Array(other.transactions.suffix(count))
         try node.reopenStaging(worksAlone: false)
         let coordinator = node.coordinator
         let request = try linking(node)
@@ -289,10 +290,11 @@ struct StagedLinksTests {
         writer.start()
         let saved = try await coordinator.save(request)
         #expect(coordinator.stagedTransactions == 1)
-        // One comes between each two parts, of which there are some ten.
+        // One comes between each two parts, of which there are some ten; and as many before the save is
+        // begun as there is time for, on a machine with much else to do.
         let actor = try #require(log.first).dot.actor
         let seen = saved.seen[actor] - (try #require(log.first).dot.sequence)
-        #expect(seen < 100)
+        #expect(seen < 300)
         let deadline = ContinuousClock.now + .seconds(60)
         while writer.count < log.count, ContinuousClock.now < deadline { await Task.yield() }
         #expect(writer.count == log.count)
