@@ -14,8 +14,8 @@ import Synchronization
 /// 2. A closed vector covers V exactly where it covers V's frontier.
 /// 3. The closure of anything is within every closed vector that covers it.
 ///
-/// Invariants: a beginning is a frontier itself, and is known only together with those of its actors
-/// that are known at all. Who is missing is told by nobody: then less is left out of frontiers.
+/// A beginning is a frontier itself. Of an actor whose beginning is not known nothing is implied: then less
+/// is left out of frontiers, and as much as before is read out of them.
 public struct Beginnings: Hashable, Sendable {
     /// Each by its frontier, as its transaction says it.
     private var frontiers: [ActorID: VersionVector] = [:]

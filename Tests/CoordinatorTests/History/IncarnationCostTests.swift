@@ -6,7 +6,7 @@ import Testing
 @Suite("What an incarnation costs")
 struct IncarnationCostTests {
     @Test(
-        "A restart costs what comes after it nothing: later saves name no incarnation before the last"
+        "A restart adds no bytes to what comes after it: later saves name no incarnation before the last"
     )
     func bytes() throws {
         let nodes = try (1...3).map { try EngineNode(try EngineModel.everything(), node: $0) }
