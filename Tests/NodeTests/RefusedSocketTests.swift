@@ -50,7 +50,10 @@ extension MeshSuites {
                         held.append(socket)
                     }
                 })
-            #expect(Self.failures(mesh).first??.contains("make a socket") == true)
+            // Which socket of the link was the first to lack a place depends on how many the library
+            // had taken back by then.
+            let refusal = Self.failures(mesh).first ?? nil
+            #expect(refusal?.contains("Too many open files") == true, "\(refusal ?? "none")")
             held = []
             var settings = try Mesh.settings(2)
             settings.publish = Self.endpoint(ports[0])
