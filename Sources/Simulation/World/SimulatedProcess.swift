@@ -539,6 +539,7 @@ final class SimulatedProcess {
         if isAlive, let error = mailbox.stopped.withLock({ $0 }) {
             world.stop(self, reason: "\(error)")
         }
+        if !notices.isEmpty { world.checkDouble(of: self) }
         if isAlive, world.readsEveryGeneration, !notices.isEmpty { readAndObserve() }
     }
 

@@ -241,6 +241,26 @@ extension World {
         restart(original, after: 100)
     }
 
+    /// Stops the earlier of a node's two stores, or the one not vouched for, once it alone holds a
+    /// save of another node.
+    ///
+    /// Its writer lost that save with its disk while it was still on its way here, and at the word
+    /// of the other store the members have gone on without it. They would get it back from this one
+    /// when it goes on by itself (ARCHITECTURE, failure model). Whoever goes back to it makes it
+    /// anew, see ``remove(_:)``.
+    func checkDouble(of process: SimulatedProcess) {
+        let machine = process.machine
+        guard machine.process === process,
+            machines.contains(where: {
+                $0 !== machine && $0.node == machine.node && !$0.isRemoved
+                    && ($0.incarnation > machine.incarnation
+                        || !process.replicatorStatus.isSaving)
+            }), hasAloneOfOthers(machine)
+        else { return }
+        trace { "node \(process.name) stops: it alone has what others gave up" }
+        leave(process)
+    }
+
     /// Whether a machine's store alone holds saves of other nodes: one that had been replaced by a
     /// copy may have got them since, and the cluster have gone on without them.
     private func hasAloneOfOthers(_ machine: Machine) -> Bool {

@@ -808,5 +808,10 @@ extension RegressionCase {
                 had seen, so that what an earlier incarnation had written to a row stayed in the row's \
                 version. StagedChangesTests.ofLaterIncarnation.
                 """),
+        RegressionCase(
+            seed: 920_032_280, plans: .contestedClaims,
+            lesson: """
+                Law 8, by the world, and 920030117 as well. A node was put back and lost a save that was                 still on its way to the earlier of a node's two stores; the members called stable what                 came after it, at the later store's word, and got it back when the earlier went on by                 itself. Such a store is made anew, as it was already where somebody goes back to it.
+                """),
     ]
 }
