@@ -17,6 +17,8 @@ public struct ConflictQuery: Hashable, Sendable {
     public var violation: ConflictViolation?
     /// Only open, or only closed.
     public var isOpen: Bool?
+    /// Only those that follow this place of the list; nil for its beginning.
+    public var after: ConflictPlace?
     /// The most entries, 1...10,000.
     public var limit: Int
 
@@ -24,7 +26,7 @@ public struct ConflictQuery: Hashable, Sendable {
     public init(
         state: ConflictState? = nil, entity: String? = nil, row: RowID? = nil,
         kind: ConflictKind? = nil, violation: ConflictViolation? = nil, isOpen: Bool? = nil,
-        limit: Int = 100
+        after: ConflictPlace? = nil, limit: Int = 100
     ) {
         self.state = state
         self.entity = entity
@@ -32,13 +34,46 @@ public struct ConflictQuery: Hashable, Sendable {
         self.kind = kind
         self.violation = violation
         self.isOpen = isOpen
+        self.after = after
         self.limit = min(max(limit, 1), 10_000)
     }
+}
+
+/// Where an entry stands in the conflict journal, by when it was opened. It stays there when its sides
+/// change, and when it closes.
+public struct ConflictPlace: Hashable, Sendable, CustomStringConvertible {
+    fileprivate let position: Int64
+
+    fileprivate init(_ position: Int64) { self.position = position }
+
+    /// Reads a place as ``description`` writes it; nil for anything else.
+    public init?(_ text: String) {
+        guard let position = Int64(text), String(position) == text else { return nil }
+        self.position = position
+    }
+
+    /// The place as text, which is safe in a URL.
+    public var description: String { String(position) }
 }
 
 extension StoreReader {
     /// Entries of the conflict journal, newest first, with authors where the log has them.
     public func conflicts(_ query: ConflictQuery) throws -> [Conflict] {
+        var result: [Conflict] = []
+        try forEachConflict(query) { conflict, _ in
+            result.append(conflict)
+            return true
+        }
+        return result
+    }
+
+    /// Hands entries of the conflict journal to a closure, newest first and one at a time, with
+    /// authors where the log has them.
+    ///
+    /// - Parameter body: is given an entry and its place; gives false to stop.
+    public func forEachConflict(
+        _ query: ConflictQuery, _ body: (Conflict, ConflictPlace) throws -> Bool
+    ) throws {
         var terms: [String] = []
         var texts: [String] = []
         if let state = query.state {
@@ -69,22 +104,25 @@ extension StoreReader {
             }
             terms.append("entity IN (\(marks.joined(separator: ", ")))")
         }
+        if let after = query.after { terms.append("position < \(after.position)") }
         // What is broken is told by the record alone, so it is looked for among all.
         let limit = query.violation == nil ? "LIMIT \(query.limit)" : ""
         let filter = terms.isEmpty ? "" : "WHERE " + terms.joined(separator: " AND ")
         let statement = SQLStatement(
             try database.makeStatement(
-                sql: "SELECT id, closed, opened, record FROM _conflict \(filter) "
+                sql: "SELECT id, closed, opened, record, position FROM _conflict \(filter) "
                     + "ORDER BY position DESC \(limit)"))
         for (index, text) in texts.enumerated() { statement.bind(Int32(index + 1), text) }
-        var result: [Conflict] = []
-        while result.count < query.limit, try statement.step() {
+        defer { statement.reset() }
+        var writers = ConflictWriters()
+        var count = 0
+        while count < query.limit, try statement.step() {
             let conflict = try ConflictCoding.entry(statement)
             if let violation = query.violation, conflict.violation != violation { continue }
-            result.append(conflict)
+            count += 1
+            let place = ConflictPlace(statement.integer(4))
+            if try !body(try withAuthors(conflict, &writers), place) { return }
         }
-        statement.reset()
-        return try result.map(withAuthors)
     }
 
     /// One entry; nil where there is none of that name.
@@ -96,18 +134,21 @@ extension StoreReader {
         statement.bind(2, Int64(bitPattern: id.closedAt ?? 0))
         guard try statement.step() else { return nil }
         defer { statement.reset() }
-        return try withAuthors(try ConflictCoding.entry(statement))
+        var writers = ConflictWriters()
+        return try withAuthors(try ConflictCoding.entry(statement), &writers)
     }
 
-    private func withAuthors(_ conflict: Conflict) throws -> Conflict {
+    private func withAuthors(
+        _ conflict: Conflict, _ writers: inout ConflictWriters
+    ) throws -> Conflict {
         var conflict = conflict
         for index in conflict.sides.indices {
             guard let dot = conflict.sides[index].dot,
-                let transaction = try transaction(dot)?.transaction
+                let writer = try writers.writer(of: dot, in: self)
             else { continue }
-            conflict.sides[index].author = transaction.author
-            conflict.sides[index].contextName = transaction.contextName
-            conflict.sides[index].timestamp = transaction.timestamp
+            conflict.sides[index].author = writer.author
+            conflict.sides[index].contextName = writer.contextName
+            conflict.sides[index].timestamp = writer.timestamp
         }
         return conflict
     }
@@ -146,6 +187,35 @@ extension StoreReader {
             result.append((statement.text(0), statement.text(1), Int(statement.integer(2))))
         }
         return result
+    }
+}
+
+/// Who wrote the sides of the conflicts of a list.
+///
+/// The sides that one save wrote are listed one after the other, and to know its author all of it is
+/// decoded, which may be a hundred thousand objects.
+private struct ConflictWriters {
+    struct Writer {
+        var author: String?
+        var contextName: String?
+        var timestamp: HybridTimestamp
+    }
+
+    /// So many are kept, which have no values with them; then all are forgotten.
+    private static let most = 256
+    private var known: [Dot: Writer?] = [:]
+
+    /// - Returns: nil where the log does not have the transaction.
+    mutating func writer(of dot: Dot, in reader: StoreReader) throws -> Writer? {
+        if let writer = known[dot] { return writer }
+        let writer = try reader.transaction(dot).map {
+            Writer(
+                author: $0.transaction.author, contextName: $0.transaction.contextName,
+                timestamp: $0.transaction.timestamp)
+        }
+        if known.count >= Self.most { known.removeAll(keepingCapacity: true) }
+        known[dot] = .some(writer)
+        return writer
     }
 }
 

@@ -82,18 +82,38 @@ extension StoreReader {
     ) throws -> [[(
         name: String, content: ManagedObjectModel.Property.Content, value: PropertyValue
     )]] {
+        var result: [[(String, ManagedObjectModel.Property.Content, PropertyValue)]] = []
+        try forEachDictionary(request) { row in
+            result.append(row)
+            return true
+        }
+        return result
+    }
+
+    /// Hands the rows of a request for dictionaries to a closure, one at a time, in bounded memory.
+    ///
+    /// - Parameter body: gives false to stop.
+    /// - Throws: as ``dictionaries(_:)``.
+    public func forEachDictionary(
+        _ request: FetchRequest,
+        _ body: (
+            [(name: String, content: ManagedObjectModel.Property.Content, value: PropertyValue)]
+        ) throws -> Bool
+    ) throws {
         var request = request
         request.resultType = .dictionary
         let compiled = try compile(request)
         let statement = try statement(compiled)
-        var result: [[(String, ManagedObjectModel.Property.Content, PropertyValue)]] = []
+        defer { statement.reset() }
         while try stepAdding(statement, request) {
-            result.append(
-                try compiled.columns.enumerated().map { index, column in
-                    (column.name, column.content, try statement.value(Int32(index), column.content))
-                })
+            let row = try compiled.columns.enumerated().map { index, column in
+                (
+                    name: column.name, content: column.content,
+                    value: try statement.value(Int32(index), column.content)
+                )
+            }
+            if try !body(row) { return }
         }
-        return result
     }
 
     /// Moves to the next row of a fetch that may have aggregates.

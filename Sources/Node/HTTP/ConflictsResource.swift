@@ -8,10 +8,12 @@ struct ConflictsResource: Sendable {
     let services: HTTPServices
     private let renderer: ConflictRenderer
 
-    /// Bounds of what a list tells of former values: each is looked for in the log, newest first,
-    /// and a list is asked for again and again by whoever watches.
+    /// Bounds of a list, above all of what it tells of former values: each is looked for in the log,
+    /// newest first, and a list is asked for again and again by whoever watches.
     enum Limits {
-        /// So many conflicts, those of a list without a limit, are listed with them.
+        /// So many bytes of conflicts end a page, as of history.
+        static let bytes = HistoryResource.Limits.bytes
+        /// So many conflicts of a list, all of one without a limit, come with former values.
         static let listedWithBases = 100
         /// How many transactions are looked through for each.
         static let transactionsForBase = 1_000
@@ -29,25 +31,39 @@ struct ConflictsResource: Sendable {
     // MARK: Reading
 
     func list(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
-        let query = try query(request)
+        var query = try query(request)
+        let limit = query.limit
+        // Whether there is more is told by one more.
+        query.limit += 1
+        let asked = query
         let renderer = renderer
         return .json(
             try await services.read { reader in
                 let entities = ReferencedEntities(reader, renderer.renderer.model)
-                let conflicts = try reader.conflicts(query)
-                let hasBases = conflicts.count <= Limits.listedWithBases
                 let deadline = ContinuousClock.now + Limits.timeForBases
-                var listed: [JSONValue] = []
-                for conflict in conflicts {
+                var output = Array("{\"conflicts\":[".utf8)
+                var (count, last, next): (Int, ConflictPlace?, ConflictPlace?) = (0, nil, nil)
+                try reader.forEachConflict(asked) { conflict, place in
+                    if count == limit || output.count >= Limits.bytes {
+                        next = last
+                        return false
+                    }
                     var base: (dot: Dot, value: PropertyValue)?
-                    if hasBases, ContinuousClock.now < deadline {
+                    if count < Limits.listedWithBases, ContinuousClock.now < deadline {
                         base = try reader.base(
                             of: conflict, scanLimit: Limits.transactionsForBase,
                             byteLimit: Limits.bytesForBase)
                     }
-                    listed.append(try renderer.json(conflict, base: base, entities.name))
+                    if count > 0 { output.append(UInt8(ascii: ",")) }
+                    let json = try renderer.json(conflict, base: base, entities.name)
+                    JSONWriter.append(json, to: &output)
+                    (count, last) = (count + 1, place)
+                    return true
                 }
-                return JSONWriter.bytes(of: ["conflicts": .array(listed)])
+                output.append(contentsOf: "],\"next\":".utf8)
+                JSONWriter.append(ValueRenderer.text(next?.description), to: &output)
+                output.append(UInt8(ascii: "}"))
+                return output
             })
     }
 
@@ -86,6 +102,12 @@ struct ConflictsResource: Sendable {
             query.object = uri.objectID
         }
         query.isOpen = try request.boolean("open")
+        if let text = request.parameter("after") {
+            guard let place = ConflictPlace(text) else {
+                throw .malformed("\"after\" must be the \"next\" of a list of conflicts.")
+            }
+            query.after = place
+        }
         if let limit = try request.count("limit", atLeast: 1) { query.limit = min(limit, 10_000) }
         return query
     }

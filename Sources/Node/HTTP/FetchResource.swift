@@ -23,12 +23,12 @@ struct FetchResource: Sendable {
         if request.wantsLines { return try await lines(fetch, pin) }
         let renderer = services.renderer
         return .json(
-            try await services.read(pin) { try Self.answer(fetch, $0, renderer) })
+            try await services.read(pin) { try answer(fetch, $0, renderer) })
     }
 
     // MARK: Whole answers
 
-    private static func answer(
+    private func answer(
         _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer
     ) throws -> [UInt8] {
         var output: [UInt8] = []
@@ -41,13 +41,17 @@ struct FetchResource: Sendable {
                 output.append(contentsOf: (index > 0 ? ",\"" : "\"").utf8)
                 output.append(contentsOf: renderer.uri(object).utf8)
                 output.append(UInt8(ascii: "\""))
+                try check(output)
             }
             output.append(UInt8(ascii: "]"))
         case .dictionary:
             output.append(contentsOf: "\"rows\":[".utf8)
-            for (index, row) in try dictionaries(fetch, reader, renderer).enumerated() {
-                if index > 0 { output.append(UInt8(ascii: ",")) }
+            var isFirst = true
+            try forEachDictionary(fetch, reader, renderer) { row in
+                if !isFirst { output.append(UInt8(ascii: ",")) }
+                isFirst = false
                 JSONWriter.append(row, to: &output)
+                try check(output)
             }
             output.append(UInt8(ascii: "]"))
         case .count:
@@ -59,7 +63,7 @@ struct FetchResource: Sendable {
         return output
     }
 
-    private static func appendObjects(
+    private func appendObjects(
         _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer,
         to output: inout [UInt8]
     ) throws {
@@ -73,35 +77,47 @@ struct FetchResource: Sendable {
             isFirst = false
             try encoder.append(row, to: &output)
             if prefetches { fetched.append(row.objectID) }
+            try check(output)
             return true
         }
         output.append(UInt8(ascii: "]"))
         guard prefetches else { return }
-        let related = try RelatedObjects(reader, renderer.model).objects(
-            from: fetched, along: fetch.request.relationshipKeyPathsForPrefetching)
         var whole = ObjectEncoder(
             reader, renderer: renderer,
             selection: ObjectSelection(includesVersions: fetch.selection.includesVersions))
         output.append(contentsOf: ",\"prefetched\":{".utf8)
-        for (index, row) in related.enumerated() {
-            output.append(contentsOf: (index > 0 ? ",\"" : "\"").utf8)
+        isFirst = true
+        try RelatedObjects(reader, renderer.model).forEach(
+            from: fetched, along: fetch.request.relationshipKeyPathsForPrefetching
+        ) { row in
+            output.append(contentsOf: (isFirst ? "\"" : ",\"").utf8)
+            isFirst = false
             output.append(contentsOf: "\(renderer.uri(row.objectID))\":".utf8)
             try whole.append(row, to: &output)
+            try check(output)
         }
         output.append(UInt8(ascii: "}"))
     }
 
-    private static func dictionaries(
-        _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer
-    ) throws -> [JSONValue] {
+    private func check(_ output: [UInt8]) throws(HTTPError) {
+        guard output.count <= services.maximumAnswerBytes else {
+            throw .answerTooLarge(services.maximumAnswerBytes)
+        }
+    }
+
+    private func forEachDictionary(
+        _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer,
+        _ body: (JSONValue) throws -> Void
+    ) throws {
         let entities = ReferencedEntities(reader, renderer.model)
-        return try reader.dictionaries(fetch.request).map { row in
+        try reader.forEachDictionary(fetch.request) { row in
             var object = JSONObject()
             for column in row {
                 object[column.name] = try renderer.value(
                     column.value, column.content, entities.name)
             }
-            return .object(object)
+            try body(.object(object))
+            return true
         }
     }
 
@@ -120,7 +136,7 @@ struct FetchResource: Sendable {
         } else {
             pin = try await services.blocking { try coordinator.pinCurrentGeneration() }
         }
-        let plan = try await services.read(pin) { try Self.plan(fetch, $0, renderer) }
+        let plan = try await services.read(pin) { try self.plan(fetch, $0, renderer) }
         let body: @Sendable (HTTPAnswer.Write) async throws -> Void = { write in
             if !plan.lines.isEmpty { try await write(ByteBuffer(bytes: plan.lines)) }
             var next = 0
@@ -132,6 +148,12 @@ struct FetchResource: Sendable {
                 next = reached
                 try await write(ByteBuffer(bytes: part))
             }
+            next = 0
+            while next < plan.objects.count {
+                let (part, reached) = Self.lines(of: plan.objects, from: next, renderer)
+                next = reached
+                try await write(ByteBuffer(bytes: part))
+            }
             var end = Array("{\"end\":true,\"count\":\(plan.count),".utf8)
             ValueRenderer.appendState(pin.token, to: &end)
             end.append(contentsOf: "}\n".utf8)
@@ -140,14 +162,16 @@ struct FetchResource: Sendable {
         return HTTPAnswer(contentType: "application/x-ndjson", body: .stream(body))
     }
 
-    /// What a stream will send: the rows of objects to be read batch by batch, or lines.
+    /// What a stream will send: the rows of objects to be read batch by batch, objects to be named,
+    /// or lines.
     private struct StreamPlan: Sendable {
         var count: Int
         var rows: [RowID] = []
+        var objects: [ManagedObjectID] = []
         var lines: [UInt8] = []
     }
 
-    private static func plan(
+    private func plan(
         _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer
     ) throws -> StreamPlan {
         var plan = StreamPlan(count: 0)
@@ -159,18 +183,29 @@ struct FetchResource: Sendable {
             plan.rows = try reader.objectIDs(fetch.request).map(\.row)
             plan.count = plan.rows.count
         case .ids:
-            for object in try reader.objectIDs(fetch.request) {
-                plan.lines.append(contentsOf: "{\"id\":\"\(renderer.uri(object))\"}\n".utf8)
-                plan.count += 1
-            }
+            plan.objects = try reader.objectIDs(fetch.request)
+            plan.count = plan.objects.count
         case .dictionary:
-            for row in try dictionaries(fetch, reader, renderer) {
+            try forEachDictionary(fetch, reader, renderer) { row in
                 JSONWriter.append(row, to: &plan.lines)
                 plan.lines.append(UInt8(ascii: "\n"))
                 plan.count += 1
+                try check(plan.lines)
             }
         }
         return plan
+    }
+
+    private static func lines(
+        of objects: [ManagedObjectID], from first: Int, _ renderer: ValueRenderer
+    ) -> (bytes: [UInt8], next: Int) {
+        var output: [UInt8] = []
+        var next = first
+        while next < objects.count, output.count < Limits.part {
+            output.append(contentsOf: "{\"id\":\"\(renderer.uri(objects[next]))\"}\n".utf8)
+            next += 1
+        }
+        return (output, next)
     }
 
     private static func part(

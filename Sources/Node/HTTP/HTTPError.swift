@@ -29,6 +29,16 @@ struct HTTPError: Error {
         HTTPError(501, "notSupported", message)
     }
 
+    /// An answer that would be longer than one in memory may be.
+    static func answerTooLarge(_ limit: Int) -> HTTPError {
+        HTTPError(
+            422, "answerTooLarge",
+            "The answer has more than \(limit) bytes. Ask for a part with \"limit\" and \"offset\"; "
+                + "objects and their identities come as lines too (Accept: application/x-ndjson), "
+                + "as many as there are.",
+            details: ["limit": .integer(Int64(limit))])
+    }
+
     /// Whatever was thrown, as an answer. Where it has values, their references are named by the
     /// entities that the model lets them lead to.
     ///

@@ -135,7 +135,9 @@ struct HTTPRouter: Sendable {
         case "orphans":
             return [Endpoint("GET", .read, ["after", "limit"]) { try await orphans.list($0) }]
         case "conflicts":
-            let parameters = ["state", "entity", "object", "kind", "violation", "open", "limit"]
+            let parameters = [
+                "state", "entity", "object", "kind", "violation", "open", "after", "limit",
+            ]
             return [Endpoint("GET", .read, parameters) { try await conflicts.list($0) }]
         case "verify": return [Endpoint("POST", .read) { try await verification.post($0) }]
         case "reload": return [Endpoint("POST", .admin) { try await reloading.post($0) }]

@@ -33,6 +33,9 @@ public final class HTTPServer: Sendable {
         public var identity: TLSIdentity?
         /// The greatest body of a request in bytes; by default 16 MiB.
         public var maximumBodyBytes = 16 << 20
+        /// The longest answer to a fetch that is made in memory, in bytes; by default 64 MiB, which
+        /// each of the threads that read may take. One that comes to more is refused.
+        public var maximumAnswerBytes = 64 << 20
         /// How many connections may be open; more wait in the backlog.
         public var maximumConnections = 1_024
         /// Threads for reading at once, 1...64; as many as the coordinator has connections.
@@ -83,6 +86,7 @@ public final class HTTPServer: Sendable {
     ) async throws -> HTTPServer {
         let services = HTTPServices(
             backend: backend, maximumBodyBytes: options.maximumBodyBytes,
+            maximumAnswerBytes: options.maximumAnswerBytes,
             readingThreads: min(max(options.readingThreads, 1), 64))
         let security = Security(options)
         let responder = HTTPResponder(router: HTTPRouter(services: services)) {

@@ -11,6 +11,7 @@ final class HTTPServices: Sendable {
     let coordinator: PersistentStoreCoordinator
     let renderer: ValueRenderer
     let maximumBodyBytes: Int
+    let maximumAnswerBytes: Int
     let leases: GenerationLeases
     let feed: ChangeFeed
     private let threads: NIOThreadPool
@@ -20,12 +21,16 @@ final class HTTPServices: Sendable {
     private let hasHeirs: Bool
 
     /// Begins the threads: as many as the coordinator has connections for reading by default.
-    init(backend: any NodeBackend, maximumBodyBytes: Int, readingThreads: Int) {
+    init(
+        backend: any NodeBackend, maximumBodyBytes: Int, maximumAnswerBytes: Int,
+        readingThreads: Int
+    ) {
         self.backend = backend
         coordinator = backend.coordinator
         renderer = ValueRenderer(model: coordinator.model, cluster: coordinator.cluster)
         hasHeirs = coordinator.model.entities.contains { $0.familyNames.count > 1 }
         self.maximumBodyBytes = maximumBodyBytes
+        self.maximumAnswerBytes = maximumAnswerBytes
         leases = GenerationLeases()
         feed = ChangeFeed(coordinator)
         threads = NIOThreadPool(numberOfThreads: readingThreads)

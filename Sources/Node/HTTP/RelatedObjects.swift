@@ -13,32 +13,40 @@ struct RelatedObjects {
         self.model = model
     }
 
-    /// The objects at the end and along key paths, each once, in the order in which they are met.
+    /// How many paths may be followed: each goes through all objects again.
+    static let maximumPaths = 32
+
+    /// Hands the objects at the end and along key paths to a closure, each once, in the order in
+    /// which they are met.
     ///
-    /// - Throws: ``HTTPError`` (malformed) for a path that is no relationship.
-    func objects(
-        from objects: [ManagedObjectID], along paths: [String]
-    ) throws -> [RowSnapshot] {
+    /// - Throws: ``HTTPError`` (malformed) for a path that is no relationship, and for too many.
+    func forEach(
+        from objects: [ManagedObjectID], along paths: [String],
+        _ body: (RowSnapshot) throws -> Void
+    ) throws {
+        guard paths.count <= Self.maximumPaths else {
+            throw HTTPError.malformed(
+                "\"prefetch\" has \(paths.count) paths; at most \(Self.maximumPaths) are followed.")
+        }
         var found = Set<RowID>()
-        var result: [RowSnapshot] = []
         for path in paths {
             var level = objects
             for name in path.split(separator: ".", omittingEmptySubsequences: false) {
                 var next: [ManagedObjectID] = []
-                for object in level {
-                    next += try related(to: object, by: String(name), path: path)
-                }
                 var seen = Set<RowID>()
-                level = next.filter { seen.insert($0.row).inserted }
+                for object in level {
+                    for related in try related(to: object, by: String(name), path: path)
+                    where seen.insert(related.row).inserted { next.append(related) }
+                }
+                level = next
                 for object in level where found.insert(object.row).inserted {
                     guard let entity = model.entity(named: object.entityName),
                         let row = try reader.row(entity, object.row)
                     else { continue }
-                    result.append(row)
+                    try body(row)
                 }
             }
         }
-        return result
     }
 
     private func related(

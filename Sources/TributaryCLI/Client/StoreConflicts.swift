@@ -7,7 +7,7 @@ extension StoreInterface {
     /// How far a list looks for what was there before the sides; the bounds are a node's. One
     /// conflict by itself is shown with what the whole log tells.
     private enum ListedBases {
-        /// Longer lists are without.
+        /// So many conflicts of a list come with them.
         static let conflicts = 100
         /// Transactions that are looked through for each conflict.
         static let transactions = 1_000
@@ -17,22 +17,33 @@ extension StoreInterface {
 
     /// The entries that are asked for, newest first.
     func conflicts(_ target: StoreRequest) throws -> JSONValue {
-        let query = try conflictQuery(target)
+        var query = try conflictQuery(target)
+        let limit = query.limit
+        // Whether there is more is told by one more.
+        query.limit += 1
         return try coordinator.read { reader in
             let encoder = encoder(reader)
-            let found = try reader.conflicts(query)
-            let hasBases = found.count <= ListedBases.conflicts
             var listed: [JSONValue] = []
-            for conflict in found {
+            var (last, next): (ConflictPlace?, ConflictPlace?) = (nil, nil)
+            try reader.forEachConflict(query) { conflict, place in
+                guard listed.count < limit else {
+                    next = last
+                    return false
+                }
                 let base =
-                    try hasBases
+                    try listed.count < ListedBases.conflicts
                     ? reader.base(
                         of: conflict, scanLimit: ListedBases.transactions,
                         byteLimit: ListedBases.bytes)
                     : nil
                 listed.append(.object(encoder.conflict(conflict, base: base)))
+                last = place
+                return true
             }
-            return ["conflicts": .array(listed)]
+            return [
+                "conflicts": .array(listed),
+                "next": next.map { .string($0.description) } ?? .null,
+            ]
         }
     }
 
@@ -83,6 +94,12 @@ extension StoreInterface {
             query.object = uri.objectID
         }
         query.isOpen = target["open"].map { $0 == "true" }
+        if let after = target["after"] {
+            guard let place = ConflictPlace(after) else {
+                throw CommandFailure.usage("--after is the \"next\" of a list of conflicts.")
+            }
+            query.after = place
+        }
         return query
     }
 }

@@ -63,12 +63,59 @@ struct ConflictContractTests {
             }
             for query in [
                 "?state=x", "?kind=x", "?entity=x", "?open=x", "?object=x", "?limit=0", "?x=1",
+                "?after=x", "?after=+1",
             ] {
                 let answer = try await node.ask("GET", "/v1/conflicts\(query)")
                 #expect(answer.status == 400, "\(query)")
             }
             let status = try await node.ask("GET", "/v1/status")
             #expect(status["conflicts.unresolved.update"] == .integer(1))
+        }
+    }
+
+    @Test("A list goes on where the one before ended")
+    func pages() async throws {
+        try await HTTPTestNode.run { node in
+            var people: [String] = []
+            for number in 1...5 { people.append(try await node.insertPerson("P\(number)").uri) }
+            let seen = try node.coordinator.currentToken.versionVector
+            for (number, person) in people.enumerated() {
+                _ = try await node.save(
+                    #"{"operations": [{"update": "\#(person)", "values": {"name": "us"}}]}"#)
+                try node.applyForeignName("them", of: person, seen: seen, node: number + 2)
+            }
+            var listed: [String] = []
+            var next = ""
+            for count in [2, 2, 1] {
+                let answer = try await node.ask("GET", "/v1/conflicts?limit=2\(next)")
+                let page = try #require(answer["conflicts"]?.array)
+                #expect(page.count == count)
+                listed += page.compactMap { $0.object?["object"]?.string }
+                next = answer["next"]?.string.map { "&after=\($0)" } ?? ""
+                #expect(next.isEmpty == (count == 1))
+            }
+            #expect(listed == people.reversed())
+        }
+    }
+
+    @Test("So many bytes end a list, which goes on after them")
+    func largePages() async throws {
+        try await HTTPTestNode.run { node in
+            var people: [String] = []
+            for number in 1...4 { people.append(try await node.insertPerson("P\(number)").uri) }
+            let seen = try node.coordinator.currentToken.versionVector
+            let long = String(repeating: "x", count: 3 << 20)
+            for (number, person) in people.enumerated() {
+                _ = try await node.save(
+                    #"{"operations": [{"update": "\#(person)", "values": {"name": "us"}}]}"#)
+                try node.applyForeignName(long, of: person, seen: seen, node: number + 2)
+            }
+            let first = try await node.ask("GET", "/v1/conflicts")
+            #expect(first["conflicts"]?.array?.count == 3)
+            let next = try #require(first["next"]?.string)
+            let rest = try await node.ask("GET", "/v1/conflicts?after=\(next)")
+            #expect(rest["conflicts"]?.array?.count == 1)
+            #expect(rest["next"] == .null)
         }
     }
 

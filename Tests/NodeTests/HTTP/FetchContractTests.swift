@@ -102,6 +102,41 @@ struct FetchContractTests {
         }
     }
 
+    @Test("An answer that comes to more bytes than it may is refused, and comes as lines")
+    func answersTooLarge() async throws {
+        var options = HTTPServer.Options()
+        options.maximumAnswerBytes = 1_900
+        try await HTTPTestNode.run(options: options) { node in
+            for number in 1...40 { _ = try await node.insertPerson("P\(number)") }
+            let requests = [
+                "",
+                #", "resultType": "dictionary", "properties": ["name", "age", "small", "ratio"]"#,
+            ]
+            for request in requests {
+                let part = try await node.fetch(#"{"entity": "Person", "limit": 4\#(request)}"#)
+                #expect(part.status == 200, "\(part.text)")
+                let whole = try await node.fetch(#"{"entity": "Person"\#(request)}"#)
+                #expect(whole.status == 422 && whole.code == "answerTooLarge", "\(whole.text)")
+                #expect(whole["error.limit"] == .integer(1_900))
+            }
+            for kind in ["objects", "ids"] {
+                let lines = try await node.ask(
+                    "POST", "/v1/fetch", #"{"entity": "Person", "resultType": "\#(kind)"}"#,
+                    headers: [("Accept", "application/x-ndjson")])
+                #expect(lines.text.split(separator: "\n").count == 41, "\(lines.text)")
+            }
+        }
+    }
+
+    @Test("More paths to prefetch than may be followed are refused")
+    func prefetchesTooMuch() async throws {
+        try await HTTPTestNode.run { node in
+            let paths = Array(repeating: #""notes""#, count: 33).joined(separator: ", ")
+            let answer = try await node.fetch(#"{"entity": "Person", "prefetch": [\#(paths)]}"#)
+            #expect(answer.status == 400 && answer.message.contains("33 paths"), "\(answer.text)")
+        }
+    }
+
     @Test(
         "What makes no sense is 400",
         arguments: [

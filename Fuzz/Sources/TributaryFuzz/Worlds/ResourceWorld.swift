@@ -41,7 +41,8 @@ final class ResourceWorld: Sendable {
         conflicts = journal.sorted { $0.id.description < $1.id.description }
         backend = AskedBackend(store)
         services = HTTPServices(
-            backend: backend, maximumBodyBytes: JSONParser.defaultMaximumBytes, readingThreads: 1)
+            backend: backend, maximumBodyBytes: JSONParser.defaultMaximumBytes,
+            maximumAnswerBytes: 64 << 20, readingThreads: 1)
         router = HTTPRouter(services: services)
     }
 

@@ -28,7 +28,10 @@ struct ConflictsListCommand: AsyncParsableCommand {
     @Option(help: "true for open ones only, false for closed ones only.")
     var open: Bool?
 
-    @Option(help: "At most so many.")
+    @Option(help: "Go on after this place: the \"next\" of the list before.")
+    var after: String?
+
+    @Option(help: "At most so many; 10,000 at once, and no more than 8 MiB.")
     var limit = 100
 
     @OptionGroup var source: SourceOptions
@@ -44,12 +47,15 @@ struct ConflictsListCommand: AsyncParsableCommand {
         let interface = try source.open()
         let path = RequestPath("conflicts").adding("state", state).adding("entity", entity)
             .adding("object", object).adding("kind", kind).adding("violation", violation)
-            .adding("open", open.map { "\($0)" }).adding("limit", String(limit))
+            .adding("open", open.map { "\($0)" }).adding("after", after)
+            .adding("limit", String(limit))
         let answer = try await interface.get(path.description)
         try interface.show(answer, asJSON: source.json) { answer, terminal in
             let conflicts = (answer["conflicts"]?.array ?? []).compactMap(\.object)
             if conflicts.isEmpty, terminal.isInteractive { return ["No conflicts."] }
+            let next = answer["next"]?.string.map { ["next: --after \($0)"] } ?? []
             return Self.table(conflicts).lines(terminal)
+                + next.map { terminal.style.paint($0, .dim) }
         }
         await interface.close()
     }

@@ -16,7 +16,8 @@ struct ConflictsWatchCommand: AsyncParsableCommand {
 
     @OptionGroup var options: NodeOptions
 
-    /// More open conflicts than this are not told apart from new ones; the interface's own bound.
+    /// So many open conflicts are watched, the newest: each is kept in memory and asked for anew at
+    /// every change.
     private static let maximum = 10_000
 
     func validate() throws {
@@ -25,26 +26,24 @@ struct ConflictsWatchCommand: AsyncParsableCommand {
 
     func run() async throws {
         let node = try options.open()
-        var known: [String: JSONObject]?
+        var known: Watched?
         var printed = 0
         try await node.changes { _ in
-            let open = try await Self.open(node, state)
+            let after = try await Self.open(node, state)
             guard let before = known else {
-                known = Dictionary(open.map { ($0.id, $0.conflict) }) { first, _ in first }
+                known = after
                 return true
             }
-            var after: [String: JSONObject] = [:]
-            for found in open.reversed() {
-                after[found.id] = found.conflict
-                if before[found.id] == nil {
-                    try show("new", found.conflict)
-                    printed += 1
-                    if printed == count { return false }
-                }
+            let changes = after.window.changes(since: before.window)
+            for id in changes.new {
+                guard let conflict = after.conflicts[id] else { continue }
+                try show("new", conflict)
+                printed += 1
+                if printed == count { return false }
             }
-            for (id, conflict) in before.sorted(by: { $0.key < $1.key }) where after[id] == nil {
-                let last = try await Self.closed(id, conflict, node)
-                try show("closed", last)
+            for id in changes.closed {
+                guard let conflict = before.conflicts[id] else { continue }
+                try show("closed", try await Self.closed(id, conflict, node))
                 printed += 1
                 if printed == count { return false }
             }
@@ -73,15 +72,29 @@ struct ConflictsWatchCommand: AsyncParsableCommand {
         try Terminal.print("\(label)\t\(id)\t\(line)\t\(text)")
     }
 
-    private static func open(
-        _ node: NodeInterface, _ state: String
-    ) async throws -> [(id: String, conflict: JSONObject)] {
-        let path = RequestPath("conflicts").adding("state", state).adding("open", "true")
-            .adding("limit", String(maximum))
-        let answer = try await node.get(path.description)
-        return (answer.json.object?["conflicts"]?.array ?? []).compactMap(\.object).compactMap {
-            conflict in conflict["id"]?.string.map { ($0, conflict) }
-        }
+    /// What is watched, with what each showed when it was last asked for.
+    private struct Watched {
+        var window = ConflictWindow()
+        var conflicts: [String: JSONObject] = [:]
+    }
+
+    private static func open(_ node: NodeInterface, _ state: String) async throws -> Watched {
+        var watched = Watched()
+        var next: String?
+        repeat {
+            let path = RequestPath("conflicts").adding("state", state).adding("open", "true")
+                .adding("after", next)
+                .adding("limit", String(maximum - watched.window.ids.count))
+            let answer = try await node.get(path.description).json.object
+            for conflict in (answer?["conflicts"]?.array ?? []).compactMap(\.object) {
+                guard let id = conflict["id"]?.string else { continue }
+                watched.conflicts[id] = conflict
+                watched.window.ids.append(id)
+            }
+            next = answer?["next"]?.string
+        } while next != nil && watched.window.ids.count < maximum
+        watched.window.isCut = next != nil
+        return watched
     }
 
     /// The journal's last word on a conflict that is open no more.
