@@ -39,6 +39,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let orphanUnknown = Code(rawValue: "orphanUnknown")
         /// A token's vector was not covered in time.
         public static let generationTimeout = Code(rawValue: "generationTimeout")
+        /// A read took longer than it was given.
+        public static let readTimeout = Code(rawValue: "readTimeout")
         /// Saved here, but not yet at enough other nodes.
         public static let acknowledgementTimeout = Code(rawValue: "acknowledgementTimeout")
         /// The disk is full; nothing was saved and reads go on.

@@ -392,17 +392,27 @@ public final class PersistentStoreCoordinator: Sendable {
 
     /// Reads a consistent state: the newest, or a pinned one.
     ///
+    /// - Parameters:
+    ///   - pin: the state; nil for the newest.
+    ///   - milliseconds: how long SQLite may work on it, by ``Options/monotonicMilliseconds``; nil
+    ///     for as long as it takes.
+    ///   - body: the reader holds only within it.
     /// - Throws: what the closure throws, and ``CoordinatorError`` where the store cannot be
-    ///   read or the pin has expired.
+    ///   read, the pin has expired or it took too long (`readTimeout`).
     public func read<Result>(
-        _ pin: GenerationPin? = nil, _ body: (StoreReader) throws -> Result
+        _ pin: GenerationPin? = nil, milliseconds: UInt64? = nil,
+        _ body: (StoreReader) throws -> Result
     ) throws -> Result {
         let catalog = catalog
-        do {
-            if let pin {
-                return try pin.read { try body(StoreReader(database: $0, catalog: catalog)) }
+        let now = options.monotonicMilliseconds
+        let read = { (database: Database) in
+            try ReadDeadline.read(database, for: milliseconds, now: now) {
+                try body(StoreReader(database: $0, catalog: catalog))
             }
-            return try pool.read { try body(StoreReader(database: $0, catalog: catalog)) }
+        }
+        do {
+            if let pin { return try pin.read(read) }
+            return try pool.read(read)
         } catch let error as SQLFailure {
             throw CoordinatorError(mapping: error)
         } catch let error as DatabaseError {

@@ -108,7 +108,7 @@ struct HTTPError: Error {
         case .queryGenerationExpired, .historyTokenExpired: 410
         case .validationFailed, .aggregateOverflow: 422
         case .clockDrift, .notWritable, .limitExceeded, .storeRemoved: 503
-        case .generationTimeout, .acknowledgementTimeout: 504
+        case .generationTimeout, .acknowledgementTimeout, .readTimeout: 504
         case .diskFull: 507
         default: code.rawValue == "recovering" ? 503 : 500
         }

@@ -36,6 +36,8 @@ public final class HTTPServer: Sendable {
         /// The longest answer to a fetch that is made in memory, in bytes; by default 64 MiB, which
         /// each of the threads that read may take. One that comes to more is refused.
         public var maximumAnswerBytes = 64 << 20
+        /// For how long a request may keep one of the threads that read; by default 60 seconds.
+        public var readTimeout: Duration = .seconds(60)
         /// How many connections may be open; more wait in the backlog.
         public var maximumConnections = 1_024
         /// Threads for reading at once, 1...64; as many as the coordinator has connections.
@@ -86,7 +88,7 @@ public final class HTTPServer: Sendable {
     ) async throws -> HTTPServer {
         let services = HTTPServices(
             backend: backend, maximumBodyBytes: options.maximumBodyBytes,
-            maximumAnswerBytes: options.maximumAnswerBytes,
+            maximumAnswerBytes: options.maximumAnswerBytes, readTimeout: options.readTimeout,
             readingThreads: min(max(options.readingThreads, 1), 64))
         let security = Security(options)
         let responder = HTTPResponder(router: HTTPRouter(services: services)) {

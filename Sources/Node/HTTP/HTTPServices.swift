@@ -12,6 +12,7 @@ final class HTTPServices: Sendable {
     let renderer: ValueRenderer
     let maximumBodyBytes: Int
     let maximumAnswerBytes: Int
+    private let readMilliseconds: UInt64
     let leases: GenerationLeases
     let feed: ChangeFeed
     private let threads: NIOThreadPool
@@ -23,7 +24,7 @@ final class HTTPServices: Sendable {
     /// Begins the threads: as many as the coordinator has connections for reading by default.
     init(
         backend: any NodeBackend, maximumBodyBytes: Int, maximumAnswerBytes: Int,
-        readingThreads: Int
+        readTimeout: Duration, readingThreads: Int
     ) {
         self.backend = backend
         coordinator = backend.coordinator
@@ -31,6 +32,7 @@ final class HTTPServices: Sendable {
         hasHeirs = coordinator.model.entities.contains { $0.familyNames.count > 1 }
         self.maximumBodyBytes = maximumBodyBytes
         self.maximumAnswerBytes = maximumAnswerBytes
+        readMilliseconds = UInt64(max(0, readTimeout / .milliseconds(1)))
         leases = GenerationLeases()
         feed = ChangeFeed(coordinator)
         threads = NIOThreadPool(numberOfThreads: readingThreads)
@@ -60,11 +62,16 @@ final class HTTPServices: Sendable {
     }
 
     /// Reads a consistent state, the newest or a pinned one, on a thread that may block.
+    ///
+    /// - Throws: what the body does, and ``CoordinatorError``: `readTimeout` where SQLite goes on for
+    ///   too long, so that a few such requests do not take all threads from the others.
     func read<Result: Sendable>(
         _ pin: GenerationPin? = nil, _ body: @escaping @Sendable (StoreReader) throws -> Result
     ) async throws -> Result {
-        let coordinator = coordinator
-        return try await threads.runIfActive { try coordinator.read(pin, body) }
+        let (coordinator, milliseconds) = (coordinator, readMilliseconds)
+        return try await threads.runIfActive {
+            try coordinator.read(pin, milliseconds: milliseconds, body)
+        }
     }
 
     /// A token from a text, with all that it names. Where it names an incarnation of which nothing has come

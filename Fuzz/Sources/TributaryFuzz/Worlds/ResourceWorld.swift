@@ -42,7 +42,7 @@ final class ResourceWorld: Sendable {
         backend = AskedBackend(store)
         services = HTTPServices(
             backend: backend, maximumBodyBytes: JSONParser.defaultMaximumBytes,
-            maximumAnswerBytes: 64 << 20, readingThreads: 1)
+            maximumAnswerBytes: 64 << 20, readTimeout: .seconds(60), readingThreads: 1)
         router = HTTPRouter(services: services)
     }
 

@@ -1,0 +1,57 @@
+import GRDB
+import GRDBSQLite
+
+/// Has SQLite give up what a connection reads once a time has passed.
+///
+/// SQLite asks after every so many steps of its machine, counted for each statement
+/// (https://www.sqlite.org/c3ref/progress_handler.html), so it is a bound on what a query does in
+/// SQLite, and not on what becomes of its rows.
+final class ReadDeadline {
+    /// Some hundred microseconds' worth.
+    private static let stepsBetweenLooks: Int32 = 10_000
+
+    private let limit: UInt64
+    private let now: @Sendable () -> UInt64
+    private var hasPassed = false
+
+    private init(limit: UInt64, now: @escaping @Sendable () -> UInt64) {
+        self.limit = limit
+        self.now = now
+    }
+
+    /// Reads, for so long at the most.
+    ///
+    /// - Parameters:
+    ///   - milliseconds: how long; nil for as long as it takes.
+    ///   - now: a clock that only goes forward, in milliseconds.
+    /// - Throws: what the body does, and ``CoordinatorError``: `readTimeout`.
+    static func read<Result>(
+        _ database: Database, for milliseconds: UInt64?, now: @escaping @Sendable () -> UInt64,
+        _ body: (Database) throws -> Result
+    ) throws -> Result {
+        guard let milliseconds else { return try body(database) }
+        let (limit, overflows) = now().addingReportingOverflow(milliseconds)
+        let deadline = ReadDeadline(limit: overflows ? .max : limit, now: now)
+        return try withExtendedLifetime(deadline) {
+            sqlite3_progress_handler(
+                database.sqliteConnection, stepsBetweenLooks,
+                { Unmanaged<ReadDeadline>.fromOpaque($0!).takeUnretainedValue().look() },
+                Unmanaged.passUnretained(deadline).toOpaque())
+            defer { sqlite3_progress_handler(database.sqliteConnection, 0, nil, nil) }
+            do {
+                return try body(database)
+            } catch where deadline.hasPassed {
+                throw CoordinatorError(
+                    .readTimeout,
+                    "Reading took more than \(milliseconds) milliseconds and was given up. Ask for "
+                        + "less at once, or by what the model has an index for.")
+            }
+        }
+    }
+
+    /// - Returns: what SQLite takes for an order to stop, unless it is 0.
+    private func look() -> Int32 {
+        if !hasPassed { hasPassed = now() > limit }
+        return hasPassed ? 1 : 0
+    }
+}
