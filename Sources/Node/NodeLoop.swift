@@ -18,6 +18,8 @@ struct LoopReport: Sendable {
     var digests: [PeerDigest] = []
     var stability = StabilityReport()
     var startedAt: UInt64 = 0
+    /// When the process opened the node first: it may have opened its store anew since.
+    var beganAt: UInt64 = 0
     var isRunning = false
 }
 
@@ -83,6 +85,7 @@ final class NodeLoop {
     private let actor: ActorID
     private let peers: [NodeID]
     private let startedAt = MonotonicClock.milliseconds
+    private let beganAt: UInt64
     private var state: StoreState
     private var nextTickAt: UInt64 = 0
     private var nextRetryAt: UInt64 = 0
@@ -115,6 +118,7 @@ final class NodeLoop {
         self.state = state
         self.peers = peers.map(\.node)
         maintenanceQueue = queues.maintenance
+        self.beganAt = beganAt
         stabilityWatch = StabilityWatch(startedAt: self.startedAt)
         digestBook = DigestBook(
             cluster: coordinator.cluster, modelHash: coordinator.model.versionHash, limits: limits)
@@ -442,7 +446,7 @@ final class NodeLoop {
             replicator: status, transport: transport.statistics, keys: keys,
             digests: digestBook.digests,
             stability: stabilityReport,
-            startedAt: startedAt, isRunning: isRunning)
+            startedAt: startedAt, beganAt: beganAt, isRunning: isRunning)
         shared.report.withLock { $0 = report }
         guard isRunning else { return }
         shared.history.tend(coordinator, status, now: now, logger: logger)

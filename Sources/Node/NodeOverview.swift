@@ -64,7 +64,7 @@ public struct NodeOverview: Sendable {
     public var waitingAcknowledgements: Int
     /// Whether the loop runs.
     public var isRunning: Bool
-    /// Monotonic milliseconds since the node was started; 0 before.
+    /// Monotonic milliseconds since the process opened the node first; 0 before.
     public var uptimeMilliseconds: UInt64
     /// What has gone of history since the start.
     var purged: HistoryReport
@@ -110,7 +110,7 @@ extension NodeService {
             store: coordinator.storeSizes(), history: try coordinator.historyStatus(),
             uncollected: uncollected, waitingSaves: coordinator.waitingSaves,
             waitingAcknowledgements: shared.acknowledgements.count, isRunning: report.isRunning,
-            uptimeMilliseconds: report.startedAt == 0 ? 0 : now - report.startedAt,
+            uptimeMilliseconds: report.beganAt == 0 ? 0 : now - report.beganAt,
             purged: shared.history.report, stability: report.stability)
     }
 }

@@ -145,8 +145,10 @@ extension NodeService: NodeBackend {
     /// Counts an answer of the HTTP interface.
     public func countRequest(status: Int) { counters.countRequest(status: status) }
 
-    /// The node's metrics in Prometheus' text format; empty where the store cannot be read.
-    public func metricsText() async -> String {
+    /// The node's metrics in Prometheus' text format.
+    ///
+    /// - Throws: what tells why the store cannot be read.
+    public func metricsText() async throws -> String {
         do {
             return NodeMetrics(
                 status: try await overview(), counters: counters.values,
@@ -154,7 +156,7 @@ extension NodeService: NodeBackend {
             ).text
         } catch {
             endIfDamaged(error)
-            return ""
+            throw error
         }
     }
 

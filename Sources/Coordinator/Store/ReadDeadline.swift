@@ -35,12 +35,15 @@ final class ReadDeadline {
         return try withExtendedLifetime(deadline) {
             sqlite3_progress_handler(
                 database.sqliteConnection, stepsBetweenLooks,
-                { Unmanaged<ReadDeadline>.fromOpaque($0!).takeUnretainedValue().look() },
+                { context in
+                    guard let context else { return 0 }
+                    return Unmanaged<ReadDeadline>.fromOpaque(context).takeUnretainedValue().look()
+                },
                 Unmanaged.passUnretained(deadline).toOpaque())
             defer { sqlite3_progress_handler(database.sqliteConnection, 0, nil, nil) }
             do {
                 return try body(database)
-            } catch where deadline.hasPassed {
+            } catch  where deadline.hasPassed {
                 throw CoordinatorError(
                     .readTimeout,
                     "Reading took more than \(milliseconds) milliseconds and was given up. Ask for "

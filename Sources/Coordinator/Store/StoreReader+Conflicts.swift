@@ -39,8 +39,8 @@ public struct ConflictQuery: Hashable, Sendable {
     }
 }
 
-/// Where an entry stands in the conflict journal, by when it was opened. It stays there when its sides
-/// change, and when it closes.
+/// Where an entry stands in the conflict journal: an open one by when it was opened, also when its sides
+/// change; one that closes goes to the top.
 public struct ConflictPlace: Hashable, Sendable, CustomStringConvertible {
     fileprivate let position: Int64
 

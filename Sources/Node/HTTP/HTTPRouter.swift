@@ -93,7 +93,7 @@ struct HTTPRouter: Sendable {
             // Supervisors and scrapers may be set up to add parameters of their own.
             case "healthz": return [Endpoint(open: "GET", nil) { _ in health.health() }]
             case "readyz": return [Endpoint(open: "GET", nil) { _ in try health.readiness() }]
-            case "metrics": return [Endpoint("GET", .read, nil) { _ in await health.metrics() }]
+            case "metrics": return [Endpoint("GET", .read, nil) { _ in try await health.metrics() }]
             default: return []
             }
         case 2 where segments[0] == "v1": return collection(segments[1])

@@ -19,9 +19,9 @@ struct HealthResource: Sendable {
         return .json(["status": .string("ready")])
     }
 
-    func metrics() async -> HTTPAnswer {
+    func metrics() async throws -> HTTPAnswer {
         HTTPAnswer(
             contentType: "text/plain; version=0.0.4; charset=utf-8",
-            body: .whole(Array(await services.backend.metricsText().utf8)))
+            body: .whole(Array(try await services.backend.metricsText().utf8)))
     }
 }

@@ -27,7 +27,7 @@ public protocol NodeBackend: Sendable {
     /// What replication knows of itself and its peers.
     func status() async -> NodeStatus
     /// What is measured, in Prometheus' text format.
-    func metricsText() async -> String
+    func metricsText() async throws -> String
     /// What each peer last told of its vector and digest.
     func peerDigests() async -> [PeerDigest]
     /// Waits until other nodes have a transaction on disk.

@@ -116,7 +116,13 @@ struct NodeMetrics {
                 "tributary_applying_transactions", "Transactions being applied.",
                 gauges?.applyingCount ?? 0
             ),
-            ("tributary_held_transactions", "Transactions that are held.", status.held.count),
+            (
+                "tributary_held_transactions",
+                "Transactions that cannot be applied, for another reason than their model.",
+                status.held.count {
+                    if case .unknownModel = $0.reason { false } else { true }
+                }
+            ),
             (
                 "tributary_orphans",
                 "Saves of others that can be applied no more, kept for people.", status.orphans
@@ -263,7 +269,7 @@ struct NodeMetrics {
             Double(counters.transfersInstalled))
         writer.write(
             "tributary_transfers_failed_total", .counter,
-            "Copies of members' stores that were whole and could not.",
+            "Copies of members' stores that could not, or of which a part could not be written.",
             Double(counters.transfersFailed))
     }
 
@@ -277,7 +283,7 @@ struct NodeMetrics {
             "tributary_resident_memory_bytes", .gauge, "Resident memory of the process.",
             Double(residentBytes))
         writer.write(
-            "tributary_uptime_seconds", .gauge, "Time since the node was started.",
+            "tributary_uptime_seconds", .gauge, "Time since the process opened the node first.",
             Double(status.uptimeMilliseconds) / 1000)
     }
 }

@@ -82,8 +82,9 @@ struct NodeInterface: ClientInterface {
 
     // MARK: Deadlines
 
-    /// How long a node has for its ordinary answers.
-    private static let usual = Duration.seconds(60)
+    /// How long a node has for its ordinary answers: more than the minute after which it gives up
+    /// what it reads, so that it is there to be told why.
+    private static let usual = Duration.seconds(75)
 
     /// How long verifying and backing up may take: both read the whole store, so its size alone
     /// bounds them, and nobody here knows that. In a day a slow disk reads a terabyte. To give up

@@ -75,7 +75,7 @@ struct HistoryServiceTests {
         let report = first.shared.history.report
         #expect(report.lastUnstable?.members.contains { $0.rawValue == 3 } == true)
         #expect(first.counters.values.alarms == 1)
-        let lines = await first.metricsText()
+        let lines = try await first.metricsText()
         #expect(lines.contains("tributary_history_purged_total{reason=\"unstable\"} 19\n"))
         #expect(try transactions(second) == 20)
         await second.stop()

@@ -86,7 +86,7 @@ struct NodeMetricsTests {
         // A link may be lost and made once more while both start.
         var lines: [String] = []
         try await eventually("the peer is known") {
-            lines = await nodes[0].metricsText().split(separator: "\n").map(String.init)
+            lines = try await nodes[0].metricsText().split(separator: "\n").map(String.init)
             return lines.contains("tributary_peers_connected 1")
         }
         #expect(lines.contains("tributary_saves_total 4"))

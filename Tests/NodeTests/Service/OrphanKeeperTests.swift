@@ -63,7 +63,7 @@ struct OrphanKeeperTests {
             #expect(held.map(\.transaction) == orphans.map(\.dot))
             #expect(held.allSatisfy { $0.reason.contains("is kept") })
             #expect(try await service.overview().orphans == 4)
-            #expect(await service.metricsText().contains("tributary_orphans 4"))
+            #expect(try await service.metricsText().contains("tributary_orphans 4"))
         }
     }
 
