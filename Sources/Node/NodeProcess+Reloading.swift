@@ -159,6 +159,7 @@ actor NodeReloader {
         if new.http.maxConnections != current.http.maxConnections {
             result.append("http.maxConnections")
         }
+        if new.http.insecure != current.http.insecure { result.append("http.insecure") }
         if new.history != current.history { result.append("history and journal") }
         if new.mesh?.publish != current.mesh?.publish { result.append("mesh.publish") }
         if new.mesh?.exchange != current.mesh?.exchange { result.append("mesh.exchange") }
@@ -169,6 +170,9 @@ actor NodeReloader {
         }
         if new.mesh?.source != current.mesh?.source { result.append("mesh.source") }
         if new.mesh?.insecure != current.mesh?.insecure { result.append("mesh.insecure") }
+        if new.mesh?.transferBytesPerSecond != current.mesh?.transferBytesPerSecond {
+            result.append("mesh.transferBytesPerSecond")
+        }
         for peer in Self.sorted(new.mesh?.peers ?? []) where !member(peer.node) {
             result.append("node \(peer.node): a new peer")
         }

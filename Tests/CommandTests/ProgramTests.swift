@@ -181,6 +181,16 @@ struct ProgramTests {
         #expect(node.requests.allSatisfy { $0 == "POST /v1/save HTTP/1.1" })
     }
 
+    @Test("A save's ID that is no text is refused, and nothing is asked of a node")
+    func wrongSaveID() async throws {
+        let node = try CannedNode(status: 200, body: "{}")
+        let outcome = try await program.run(
+            ["save", "-", "--node", node.url], input: #"{"operations": [], "saveID": 17}"#)
+        #expect(outcome.exitCode == 2, "\(outcome)")
+        #expect(outcome.errors.contains("\"saveID\" is a number"))
+        #expect(node.requests.isEmpty)
+    }
+
     @Test("A save whose first answer is lost is asked for again, and is told as any other")
     func answeredLate() async throws {
         let node = try CannedNode(

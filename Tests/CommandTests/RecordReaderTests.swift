@@ -39,6 +39,11 @@ struct CSVReaderTests {
     func ends() {
         let found = read(.csv, "\u{FEFF}name,age\nAda,36")
         #expect(found.records == [ImportRecord(line: 2, fields: ["name": "Ada", "age": "36"])])
+        let quoted = read(.csv, "\u{FEFF}\"name\",\"age\"\n\"Ada\",36")
+        #expect(quoted.records == found.records)
+        // The first byte of the mark is that of other letters as well.
+        let letter = read(.csv, "\u{F900}\nAda")
+        #expect(letter.records.first?.fields["\u{F900}"] == "Ada")
     }
 
     @Test("A row with too few fields is told with its line, and the next one is read")

@@ -13,14 +13,14 @@ struct RequestTests {
             body["timeoutSeconds"] = seconds
             return NodeInterface.deadline(path, .object(body))
         }
-        #expect(NodeInterface.deadline("/v1/status", nil) == .seconds(60))
-        #expect(deadline("/v1/save") == .seconds(60))
-        #expect(deadline("/v1/save", .integer(3_600)) == .seconds(3_660))
-        #expect(deadline("/v1/fetch", .double(0.5)) == .milliseconds(60_500))
-        #expect(NodeInterface.deadline("/v1/objects/A/p1?timeoutSeconds=30", nil) == .seconds(90))
+        #expect(NodeInterface.deadline("/v1/status", nil) == .seconds(75))
+        #expect(deadline("/v1/save") == .seconds(75))
+        #expect(deadline("/v1/save", .integer(3_600)) == .seconds(3_675))
+        #expect(deadline("/v1/fetch", .double(0.5)) == .milliseconds(75_500))
+        #expect(NodeInterface.deadline("/v1/objects/A/p1?timeoutSeconds=30", nil) == .seconds(105))
         // The node refuses these at once.
         for wrong in [JSONValue.integer(-1), .integer(.max), .double(1e300), .string("10")] {
-            #expect(deadline("/v1/save", wrong) == .seconds(60))
+            #expect(deadline("/v1/save", wrong) == .seconds(75))
         }
         for path in ["/v1/verify", "/v1/backup"] {
             #expect(deadline(path) == .seconds(86_400))

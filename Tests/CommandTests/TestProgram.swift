@@ -33,9 +33,10 @@ struct TestProgram {
     ///   - environment: set beside what the test has; TRIBUTARY_ variables are not passed on.
     ///   - input: what it reads from standard input.
     ///   - seconds: when it is killed, which gives the exit code of the signal.
+    ///   - isUnread: whether whoever should read what it prints has gone.
     func run(
         _ arguments: [String], environment: [String: String] = [:], input: String = "",
-        seconds: Double = 30
+        seconds: Double = 30, isUnread: Bool = false
     ) async throws -> Outcome {
         let process = Process()
         process.executableURL = url
@@ -49,6 +50,7 @@ struct TestProgram {
         process.standardOutput = output
         process.standardError = errors
         process.standardInput = given
+        if isUnread { try output.fileHandleForReading.close() }
         try process.run()
         let identifier = process.processIdentifier
         let alarm = Task.detached {
@@ -59,7 +61,7 @@ struct TestProgram {
         try? given.fileHandleForWriting.write(contentsOf: Data(input.utf8))
         try? given.fileHandleForWriting.close()
         // Both at once: a full pipe would stop the program.
-        async let outputBytes = Self.read(output.fileHandleForReading)
+        async let outputBytes = isUnread ? Data() : Self.read(output.fileHandleForReading)
         async let errorBytes = Self.read(errors.fileHandleForReading)
         let texts = await (outputBytes, errorBytes)
         process.waitUntilExit()

@@ -159,6 +159,36 @@ private final class TinyServer: Sendable {
         #expect(await Self.code { _ = try await late.request("GET", "/") } == .connectionRefused)
     }
 
+    @Test("Who cannot be connected to in time was sent nothing, and is told apart from who is late")
+    func connectingTooLong() async throws {
+        // A listener that nobody accepts from, and more connections than it has room for.
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        var waiting: [Int32] = []
+        defer { for descriptor in waiting + [listener] { close(descriptor) } }
+        withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                _ = bind(listener, address, length)
+                _ = listen(listener, 0)
+                _ = getsockname(listener, address, &length)
+                for _ in 0..<8 {
+                    let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+                    let connecting = socket(AF_INET, kind, 0)
+                    _ = connect(connecting, address, length)
+                    waiting.append(connecting)
+                }
+            }
+        }
+        var limits = NodeClient.Limits()
+        limits.connectTimeout = .milliseconds(200)
+        let client = try NodeClient(
+            url: "http://127.0.0.1:\(UInt16(bigEndian: address.sin_port))", limits: limits)
+        #expect(await Self.code { _ = try await client.request("GET", "/") } == .hostUnreachable)
+    }
+
     @Test("A connection that the node closes after an answer is replaced")
     func closing() async throws {
         let server = try await TinyServer()

@@ -17,6 +17,9 @@ extension StoreReader {
 
     /// Hands the objects that a request asks for to a closure, one at a time, in bounded memory.
     ///
+    /// To sort many SQLite keeps all that it selects of them, and here in memory, so of those it is
+    /// given their identities and what they are sorted by alone.
+    ///
     /// - Parameter body: gives false to stop.
     public func forEach(
         _ request: FetchRequest, _ body: (RowSnapshot) throws -> Bool
@@ -26,9 +29,14 @@ extension StoreReader {
         let entity = try entity(request)
         let isShared = entity.sharesTable
         let table = catalog.table(entity.name)
+        let sorted =
+            request.sortDescriptors.isEmpty
+            ? 0 : request.fetchLimit == 0 ? .max : max(request.fetchLimit, request.fetchOffset)
+        let isReadByRow = !isShared && sorted > Self.sortedWhole
         let columns =
             isShared
-            ? ["t0._id", "t0._entity"] : table.selectedColumns.map { "t0.\($0)" }
+            ? ["t0._id", "t0._entity"]
+            : isReadByRow ? ["t0._id"] : table.selectedColumns.map { "t0.\($0)" }
         let statement = try statement(try compile(request, selecting: columns))
         let actors = try actors()
         defer { statement.reset() }
@@ -40,12 +48,18 @@ extension StoreReader {
                     let found = try row(concrete, RowID(statement.integer(0)))
                 else { continue }
                 snapshot = found
+            } else if isReadByRow {
+                guard let found = try row(entity, RowID(statement.integer(0))) else { continue }
+                snapshot = found
             } else {
                 snapshot = try decode(statement, table, actors: actors)
             }
             if try !body(snapshot) { return }
         }
     }
+
+    /// So many objects are sorted with all that they have: of a page it saves reading each anew.
+    private static let sortedWhole = 256
 
     /// The identities of the objects that a request asks for, in its order.
     public func objectIDs(_ request: FetchRequest) throws -> [ManagedObjectID] {

@@ -76,6 +76,9 @@ struct ClientFetch: Sendable {
 
     /// Refuses key paths whose names the model does not have; what they may lead to is for the
     /// store to say.
+    /// As many as a key path of a predicate may have.
+    private static let maximumPrefetchedSteps = 10
+
     private static func checkPaths(
         of request: FetchRequest, _ entity: ManagedObjectModel.Entity, _ model: ManagedObjectModel
     ) throws(HTTPError) {
@@ -92,6 +95,11 @@ struct ClientFetch: Sendable {
         paths += request.sortDescriptors.map(\.keyPath).filter { !aggregates.contains($0) }
         for path in paths { try check(path, of: entity, model, relationshipsOnly: false) }
         for path in request.relationshipKeyPathsForPrefetching {
+            // From each step on all objects are gone through again.
+            guard path.utf8.count(where: { $0 == UInt8(ascii: ".") }) < maximumPrefetchedSteps else {
+                throw .malformed(
+                    "\"prefetch\" follows at most \(maximumPrefetchedSteps) relationships in a path.")
+            }
             try check(path, of: entity, model, relationshipsOnly: true)
         }
     }

@@ -68,7 +68,7 @@ public final class HTTPServer: Sendable {
 
     /// The port that was bound.
     public let port: Int
-    private let services: HTTPServices
+    let services: HTTPServices
     private let security: Security
     private let service: Service
     private let running: Task<Void, any Error>
@@ -181,10 +181,33 @@ public final class HTTPServer: Sendable {
 
     /// Takes no more connections, lets requests under way end, and closes.
     ///
-    /// What is not done within the grace is cut off.
+    /// What is not done within the grace is cut off. What then still runs on a thread of its own, as
+    /// a backup or a verification that reads the whole store, is left behind: it ends with the
+    /// process, which is not to wait for it.
     public func stop() async {
         ticking.cancel()
         services.feed.stop()
+        let waiting = Mutex<CheckedContinuation<Void, Never>?>(nil)
+        let goOn: @Sendable () -> Void = {
+            waiting.withLock { $0.take() }?.resume()
+        }
+        await withCheckedContinuation { continuation in
+            waiting.withLock { $0 = continuation }
+            Task {
+                await shutDown()
+                goOn()
+            }
+            Task {
+                try? await Task.sleep(for: grace + Self.cuttingOff)
+                goOn()
+            }
+        }
+    }
+
+    /// How long it may take that what runs over the grace is cut off.
+    private static let cuttingOff = Duration.seconds(1)
+
+    private func shutDown() async {
         let running = running
         let grace = grace
         let guillotine = Task {

@@ -17,6 +17,7 @@ final class HTTPServices: Sendable {
     let feed: ChangeFeed
     private let threads: NIOThreadPool
     private let stopReason: Mutex<CoordinatorError?>
+    private let isVerifying = Mutex(false)
     /// Whether the model has an entity that others inherit from, so that a reference does not tell
     /// by itself what it leads to.
     private let hasHeirs: Bool
@@ -59,6 +60,23 @@ final class HTTPServices: Sendable {
         _ body: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
         try await threads.runIfActive(body)
+    }
+
+    /// Verifies the store, one at a time: each reads all of it on one of a few threads.
+    ///
+    /// - Throws: ``CoordinatorError``, `limitExceeded` where it is being verified already.
+    func verify() async throws -> VerificationReport {
+        let isBusy = isVerifying.withLock { isVerifying in
+            defer { isVerifying = true }
+            return isVerifying
+        }
+        guard !isBusy else {
+            throw CoordinatorError(
+                .limitExceeded, "This node is being verified already; ask again when that is done.")
+        }
+        defer { isVerifying.withLock { $0 = false } }
+        let coordinator = coordinator
+        return try await blocking { try coordinator.verify() }
     }
 
     /// Reads a consistent state, the newest or a pinned one, on a thread that may block.

@@ -66,9 +66,10 @@ enum ClientFailure {
             return NodeError(
                 .connectionRefused, "No node listens at \(target)", context: context, cause: error)
         }
+        // Nothing was sent, so it is not a late answer (`timedOut`), of which nobody knows.
         if isLate {
             return NodeError(
-                .timedOut, "Connecting to \(target) took too long", context: context, cause: error)
+                .hostUnreachable, "Connecting to \(target) took too long", context: context, cause: error)
         }
         return NodeError(
             .hostUnreachable, "\(target) cannot be reached", context: context, cause: error)

@@ -12,8 +12,7 @@ struct VerifyResource: Sendable {
             _ = try JSONFields(
                 try request.json(maximumBytes: services.maximumBodyBytes), allowed: [])
         }
-        let coordinator = services.coordinator
-        let report = try await services.blocking { try coordinator.verify() }
+        let report = try await services.verify()
         if !report.isOK { services.backend.noteUnsound(report.differences) }
         var isOK = report.isOK
         var differences = report.differences

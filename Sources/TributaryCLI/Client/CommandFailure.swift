@@ -35,6 +35,17 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
     /// as one that had nothing more to say.
     private(set) var isUnread = false
 
+    /// Prints what a command found, and gives its failure, if it failed, also where nobody reads so
+    /// far: whoever looks at the first lines only, as behind `head`, is still told by the exit code.
+    static func found(_ failure: (any Error)?, _ print: () throws -> Void) throws {
+        do {
+            try print()
+        } catch let unread as CommandFailure where unread.isUnread {
+            throw failure ?? unread
+        }
+        if let failure { throw failure }
+    }
+
     init(_ code: Code, _ message: String, answer: [UInt8]? = nil) {
         self.code = code
         self.message = message
@@ -135,7 +146,9 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
                     failures.prefix(5).compactMap { $0.object?["message"]?.string }
                         .filter { $0 != message }.map(sentence).joined(separator: " ")
                 }
-            case (.outcomeUnknown, _): "Ask again with the same saveID: it is done at most once."
+            case (.outcomeUnknown, _):
+                "A save is asked for again with its saveID: it is done at most once. Of anything else "
+                    + "look first whether it was done."
             case (.storeDamaged, _):
                 "Run `tributary verify`; restore a backup, or take the store anew from the other "
                     + "nodes with `tributary rebuild`."

@@ -52,17 +52,23 @@ struct StoreInterface: ClientInterface {
     ) async throws {
         do {
             let fetch = try StoreFetch(body, model: coordinator.model)
-            // Identities first, objects in batches: eight bytes an object is all that is kept.
-            let rows = try coordinator.read { reader in
+            // Identities first, objects in batches: little more than their names is kept. All of
+            // them are to be of one state, as a node's are.
+            let (rows, token) = try coordinator.read { reader in
                 try check(reader, for: fetch)
-                return try reader.objectIDs(fetch.request)
+                return (try reader.objectIDs(fetch.request), try reader.token.text)
             }
             var next = 0
             while next < rows.count {
                 let batch = rows[next..<min(next + 256, rows.count)]
                 next += batch.count
                 let objects = try coordinator.read { reader in
-                    try check(reader, for: fetch)
+                    guard try reader.token.text == token else {
+                        throw CommandFailure(
+                            .generationExpired,
+                            "\(name) was written to meanwhile, so what came is not all of one state. "
+                                + "Ask the running node with --node URL, or read a backup.")
+                    }
                     let encoder = encoder(reader, fetch)
                     return try batch.compactMap { object in
                         try reader.row(fetch.entity, object.row).map { try encoder.object($0) }

@@ -78,18 +78,32 @@ struct ImportCommand: AsyncParsableCommand {
             runID: "import-\(UUID().uuidString)")
         var progress = Progress()
         var end: RecordError?
+        // The node's: what was saved until then is told all the same.
+        var broken: CommandFailure?
         do {
             var reader = try format.reader(source)
             try await read(&reader, source, filter, plan, &importer, &progress)
         } catch let error as RecordError {
             end = error
+        } catch let failure as CommandFailure where importer.report.read > 0 {
+            broken = failure
         }
         progress.end()
         var report = importer.report
         report.seconds = progress.seconds
         await node.close()
         if let end, report.read <= 1 { throw CommandFailure.usage("\(source.name), \(end).") }
-        try tell(report, end.map { "\(source.name), \($0). What comes after that was not read" })
+        if let broken {
+            return try tell(report, importer.unsaved(because: broken, in: source.name))
+        }
+        let reason =
+            end.map { "\(source.name), \($0). What comes after that was not read" }
+            ?? "Not all records were imported"
+        try tell(
+            report,
+            report.hasFailures
+                ? CommandFailure(.failed, "\(reason); correct them and import again with --key.")
+                : nil)
     }
 
     private func read(
@@ -99,15 +113,14 @@ struct ImportCommand: AsyncParsableCommand {
         while true {
             do {
                 guard let next = try reader.next() else { break }
-                let record = try plan.unwrapped(next)
                 importer.countRead()
+                let record = try plan.unwrapped(next)
                 if try filter.takes(record, plan) {
                     try await importer.add(record)
                 } else {
                     importer.skip(ImportReport.notSelected)
                 }
             } catch let error as RecordError {
-                importer.countRead()
                 importer.skip("malformed", example: "\(error)")
                 guard reader.canResume else {
                     // What was read before is good, and is kept.
@@ -120,17 +133,15 @@ struct ImportCommand: AsyncParsableCommand {
         try await importer.flush()
     }
 
-    /// - Parameter end: where reading had to end; nil at the end of the file.
-    private func tell(_ report: ImportReport, _ end: String?) throws {
-        if options.json {
-            try Terminal.print(bytes: JSONWriter.bytes(of: report.json))
-        } else {
-            for line in report.lines { try Terminal.print(line) }
+    private func tell(_ report: ImportReport, _ failure: CommandFailure?) throws {
+        try CommandFailure.found(failure) {
+            if options.json {
+                try Terminal.print(bytes: JSONWriter.bytes(of: report.json))
+            } else {
+                for line in report.lines { try Terminal.print(line) }
+            }
+            for example in report.examples { Terminal.complain("\(DisplayText.line(example))\n") }
         }
-        for example in report.examples { Terminal.complain("\(DisplayText.line(example))\n") }
-        guard report.hasFailures else { return }
-        let reason = end ?? "Not all records were imported"
-        throw CommandFailure(.failed, "\(reason); correct them and import again with --key.")
     }
 }
 

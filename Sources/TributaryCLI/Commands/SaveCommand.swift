@@ -31,7 +31,13 @@ struct SaveCommand: AsyncParsableCommand {
         } catch let error as JSONError {
             throw CommandFailure.usage("\(file) is not JSON: \(error).")
         }
-        let saveID = body["saveID"]?.string ?? "save-\(UUID().uuidString)"
+        let saveID: String
+        switch body["saveID"] ?? .null {
+        case .null: saveID = "save-\(UUID().uuidString)"
+        case .string(let given): saveID = given
+        // With another one in its place it would be saved again each time.
+        case let other: throw CommandFailure.usage("The \"saveID\" is \(other.kind), not a string.")
+        }
         body["saveID"] = .string(saveID)
         let isEmpty = body["operations"]?.array?.isEmpty ?? false
         let node = try options.open()

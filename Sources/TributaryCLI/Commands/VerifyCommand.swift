@@ -39,9 +39,10 @@ struct VerifyCommand: AsyncParsableCommand {
         }
         await interface.close()
         await other?.close()
-        if source.json {
-            try Terminal.print(bytes: Self.json(verifications, comparison))
-        } else {
+        try CommandFailure.found(Self.verdict(verifications, comparison) ?? failure) {
+            if source.json {
+                return try Terminal.print(bytes: Self.json(verifications, comparison))
+            }
             for verification in verifications {
                 for line in verification.lines(isNamed: other != nil, .output) {
                     try Terminal.print(line)
@@ -51,23 +52,29 @@ struct VerifyCommand: AsyncParsableCommand {
                 try Terminal.print(line)
             }
         }
+    }
+
+    /// Why stores that were verified are not as they should be; nil where they are.
+    private static func verdict(
+        _ verifications: [Verification], _ comparison: StoreComparison?
+    ) -> CommandFailure? {
         if let damaged = verifications.first(where: { !$0.isSound }) {
-            throw CommandFailure(
+            return CommandFailure(
                 .storeDamaged,
                 "\(damaged.name) does not hold what was written. Restore a backup, or take the store "
                     + "anew from the other nodes with `tributary rebuild`.")
         }
-        if let failure { throw failure }
         if let comparison, !comparison.isSame {
-            throw CommandFailure(
+            return CommandFailure(
                 .failed, "Both are sound, and show different things after the same saves.")
         }
         if let different = verifications.first(where: { !$0.isOK }) {
-            throw CommandFailure(
+            return CommandFailure(
                 .failed,
                 "\(different.name) is sound, and another node shows something else after the same "
                     + "saves. See which objects with --against URL.")
         }
+        return nil
     }
 
     /// The very answer of one store; of two the first one's, with the other's as `against`.

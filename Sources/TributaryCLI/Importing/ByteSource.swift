@@ -82,6 +82,18 @@ final class ByteSource {
         return byte
     }
 
+    /// Takes bytes that a source may begin with, where they are there whole.
+    func skip(_ mark: [UInt8]) throws {
+        var taken = 0
+        while taken < mark.count, try peek() == mark[taken] {
+            next += 1
+            taken += 1
+        }
+        guard taken < mark.count else { return position += taken }
+        buffer.replaceSubrange(..<next, with: mark[..<taken])
+        next = 0
+    }
+
     /// Takes a line without its end, LF or CR LF; nil at the end of the input.
     ///
     /// - Throws: ``RecordError`` for one over ``maximumRecordBytes``.

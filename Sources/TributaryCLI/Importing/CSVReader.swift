@@ -14,11 +14,11 @@ struct CSVReader: RecordReader {
     /// - Throws: ``RecordError`` where there is none, or a name occurs twice.
     init(_ source: ByteSource) throws {
         self.source = source
-        guard var names = try row()?.values else {
+        // Spreadsheets put a byte order mark in front, also of a field in quotes.
+        try source.skip([0xEF, 0xBB, 0xBF])
+        guard let names = try row()?.values else {
             throw RecordError(line: 1, "there is no header row")
         }
-        // Spreadsheets put a byte order mark in front.
-        if names[0].hasPrefix("\u{FEFF}") { names[0] = String(names[0].unicodeScalars.dropFirst()) }
         for (index, name) in names.enumerated() where names[..<index].contains(name) {
             throw RecordError(line: 1, "the column \"\(name)\" occurs twice")
         }

@@ -24,6 +24,8 @@ struct Importer {
     private(set) var report = ImportReport()
 
     private var batch: [PreparedRecord] = []
+    /// The first line of the batch that was being saved last.
+    private var savingLine: Int?
     private var batchKeys = Set<JSONValue>()
     private var batchBytes = 0
     private var batchNumber = 0
@@ -85,6 +87,7 @@ struct Importer {
         batchKeys = []
         batchBytes = 0
         batchNumber += 1
+        savingLine = records[0].line
         do {
             try await save(records, saveID: "\(runID)-\(batchNumber)")
         } catch let failure as CommandFailure where Self.isAboutRecords(failure) {
@@ -98,6 +101,21 @@ struct Importer {
                 }
             }
         }
+    }
+
+    /// What a failure comes to that is no record's: from which line on records may not be saved.
+    func unsaved(because failure: CommandFailure, in name: String) -> CommandFailure {
+        let place =
+            savingLine.map {
+                "What comes before line \($0) of \(name) was taken; of the rest nothing "
+                    + "is known."
+            } ?? "Nothing of \(name) was saved."
+        var told = CommandFailure(
+            failure.code,
+            "\(failure.message) \(place) Import again with --key: what is there stays as it is.",
+            answer: failure.answer)
+        told.mayHaveHappened = failure.mayHaveHappened
+        return told
     }
 
     private static func isAboutRecords(_ failure: CommandFailure) -> Bool {

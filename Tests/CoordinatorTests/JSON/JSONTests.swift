@@ -199,4 +199,13 @@ struct ValueJSONTests {
         #expect(code(.date(-1), date) == .dateTooSoon)
         #expect(code(.date(11), date) == .dateTooLate)
     }
+
+    @Test("Texts are the same byte for byte, whatever they look like")
+    func textsByBytes() throws {
+        let (one, two) = (JSONValue.string("\u{E9}"), JSONValue.string("e\u{301}"))
+        #expect(one != two && Set([one, two, one]).count == 2)
+        #expect(JSONValue.array([one]) != .array([two]))
+        #expect(JSONValue.object(["a": one]) != .object(["a": two]))
+        #expect(try JSONParser.parse(Array("\"\u{E9}\"".utf8)) == one)
+    }
 }

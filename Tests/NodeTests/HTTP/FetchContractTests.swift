@@ -134,6 +134,9 @@ struct FetchContractTests {
             let paths = Array(repeating: #""notes""#, count: 33).joined(separator: ", ")
             let answer = try await node.fetch(#"{"entity": "Person", "prefetch": [\#(paths)]}"#)
             #expect(answer.status == 400 && answer.message.contains("33 paths"), "\(answer.text)")
+            let steps = Array(repeating: "notes.owner", count: 6).joined(separator: ".")
+            let long = try await node.fetch(#"{"entity": "Person", "prefetch": ["\#(steps)"]}"#)
+            #expect(long.status == 400 && long.message.contains("at most 10"), "\(long.text)")
         }
     }
 

@@ -1,8 +1,9 @@
 import Coordinator
 import Foundation
-import Node
 import Synchronization
 import Testing
+
+@testable import Node
 
 /// What holds of requests to every route.
 @Suite("Requests to every route")
@@ -100,6 +101,28 @@ struct RequestContractTests {
             #expect(answer.status == 400 && answer.code == "malformed", "\(answer.text)")
             #expect(answer.message.contains(path), "\(answer.message)")
             #expect(node.backend.failures.withLock { $0.isEmpty })
+        }
+    }
+
+    @Test("What reads the whole store does not keep a server from stopping")
+    func stopsWhileReading() async throws {
+        var options = HTTPServer.Options()
+        options.stopGrace = .milliseconds(50)
+        let release = DispatchSemaphore(value: 0)
+        let (begun, hasBegun) = AsyncStream.makeStream(of: Void.self)
+        try await HTTPTestNode.run(options: options) { node in
+            let services = node.server.services
+            let reading = Task {
+                try await services.blocking {
+                    hasBegun.finish()
+                    release.wait()
+                }
+            }
+            for await _ in begun {}
+            // It would wait for ever if it waited for that.
+            await node.server.stop()
+            release.signal()
+            try await reading.value
         }
     }
 }

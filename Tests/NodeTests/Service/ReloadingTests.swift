@@ -73,6 +73,11 @@ struct ReloadingTests {
         try text.write(toFile: file, atomically: true, encoding: .utf8)
         bench.change { $0.mesh?.advertisePublish = cluster.peers[1].publish }
         #expect(try await bench.reload().atNextStart == ["mesh.advertise"])
+        bench.change { $0.mesh?.transferBytesPerSecond += 1 }
+        #expect(
+            try await bench.reload().atNextStart == [
+                "mesh.advertise", "mesh.transferBytesPerSecond",
+            ])
         await bench.stop()
     }
 

@@ -24,10 +24,8 @@ struct ConflictsStatsCommand: AsyncParsableCommand {
         let status = try await interface.get("/v1/status")
         var counts = status.json.object?["conflicts"]?.object ?? JSONObject()
         let path = RequestPath("conflicts").adding("state", "all")
-            .adding("limit", String(Self.entries))
-        let journal = try await interface.get(path.description).json.object
-        counts["objects"] = .array(
-            Self.busiest((journal?["conflicts"]?.array ?? []).compactMap(\.object)))
+        let journal = try await ConflictPages.newest(Self.entries, of: path, from: interface)
+        counts["objects"] = .array(Self.busiest(journal.conflicts))
         try interface.show(InterfaceAnswer(.object(counts)), asJSON: source.json) {
             Self.lines($0, $1)
         }

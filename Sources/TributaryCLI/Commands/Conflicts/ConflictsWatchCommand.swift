@@ -79,21 +79,15 @@ struct ConflictsWatchCommand: AsyncParsableCommand {
     }
 
     private static func open(_ node: NodeInterface, _ state: String) async throws -> Watched {
+        let path = RequestPath("conflicts").adding("state", state).adding("open", "true")
+        let (found, isCut) = try await ConflictPages.newest(maximum, of: path, from: node)
         var watched = Watched()
-        var next: String?
-        repeat {
-            let path = RequestPath("conflicts").adding("state", state).adding("open", "true")
-                .adding("after", next)
-                .adding("limit", String(maximum - watched.window.ids.count))
-            let answer = try await node.get(path.description).json.object
-            for conflict in (answer?["conflicts"]?.array ?? []).compactMap(\.object) {
-                guard let id = conflict["id"]?.string else { continue }
-                watched.conflicts[id] = conflict
-                watched.window.ids.append(id)
-            }
-            next = answer?["next"]?.string
-        } while next != nil && watched.window.ids.count < maximum
-        watched.window.isCut = next != nil
+        for conflict in found {
+            guard let id = conflict["id"]?.string else { continue }
+            watched.conflicts[id] = conflict
+            watched.window.ids.append(id)
+        }
+        watched.window.isCut = isCut
         return watched
     }
 
