@@ -96,9 +96,11 @@ struct ClientFetch: Sendable {
         for path in paths { try check(path, of: entity, model, relationshipsOnly: false) }
         for path in request.relationshipKeyPathsForPrefetching {
             // From each step on all objects are gone through again.
-            guard path.utf8.count(where: { $0 == UInt8(ascii: ".") }) < maximumPrefetchedSteps else {
+            guard path.utf8.count(where: { $0 == UInt8(ascii: ".") }) < maximumPrefetchedSteps
+            else {
                 throw .malformed(
-                    "\"prefetch\" follows at most \(maximumPrefetchedSteps) relationships in a path.")
+                    "\"prefetch\" follows at most \(maximumPrefetchedSteps) relationships in a path."
+                )
             }
             try check(path, of: entity, model, relationshipsOnly: true)
         }

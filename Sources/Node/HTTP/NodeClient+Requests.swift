@@ -69,7 +69,8 @@ enum ClientFailure {
         // Nothing was sent, so it is not a late answer (`timedOut`), of which nobody knows.
         if isLate {
             return NodeError(
-                .hostUnreachable, "Connecting to \(target) took too long", context: context, cause: error)
+                .hostUnreachable, "Connecting to \(target) took too long", context: context,
+                cause: error)
         }
         return NodeError(
             .hostUnreachable, "\(target) cannot be reached", context: context, cause: error)
