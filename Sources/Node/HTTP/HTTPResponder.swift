@@ -20,6 +20,13 @@ struct HTTPResponder: Sendable {
         static let target = 64 << 10
     }
 
+    /// Answers longer than this are written in parts of it, each once the client has taken most of
+    /// what was before: so that a slow one is not taken for idle, and a stalled one is known.
+    private static let part = 64 << 10
+    /// How long a client may take to make room for a part before it is cut off: what it was to be
+    /// told is kept meanwhile, and with it the generation that it reads.
+    private static let patience = TimeAmount.seconds(120)
+
     /// The connection must end, for its next bytes are still those of this request.
     private struct BodyNotRead: Error {}
 
@@ -30,7 +37,9 @@ struct HTTPResponder: Sendable {
         self.access = access
     }
 
-    func respond(to request: Request, _ writer: consuming ResponseWriter) async throws {
+    func respond(
+        to request: Request, _ writer: consuming ResponseWriter, over channel: any Channel
+    ) async throws {
         var isBodyRead = true
         let answer: HTTPAnswer
         var allowed: [String] = []
@@ -55,14 +64,25 @@ struct HTTPResponder: Sendable {
         switch answer.body {
         case .whole(let bytes):
             headers[.contentLength] = String(bytes.count)
-            try await writer.write(
-                response: HTTPResponse(status: status, headerFields: headers),
-                body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+            let head = HTTPResponse(status: status, headerFields: headers)
+            guard bytes.count > Self.part else {
+                try await writer.write(
+                    response: head, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+                break
+            }
+            let send: @Sendable (HTTPAnswer.Write) async throws -> Void = { write in
+                for first in stride(from: 0, to: bytes.count, by: Self.part) {
+                    let part = bytes[first..<min(first + Self.part, bytes.count)]
+                    try await write(ByteBuffer(bytes: part))
+                }
+            }
+            try await Self.send(send, try await writer.writeHead(head), channel)
         case .stream(let send):
             let body = try await writer.writeHead(
                 HTTPResponse(status: status, headerFields: headers))
             try await Self.send(
-                noted(send, method: request.method.rawValue, target: request.head.path ?? ""), body)
+                noted(send, method: request.method.rawValue, target: request.head.path ?? ""), body,
+                channel)
         }
         if !isBodyRead { throw BodyNotRead() }
     }
@@ -88,10 +108,16 @@ struct HTTPResponder: Sendable {
 
     private static func send(
         _ send: @Sendable (HTTPAnswer.Write) async throws -> Void,
-        _ body: consuming some ResponseBodyWriter
+        _ body: consuming some ResponseBodyWriter, _ channel: any Channel
     ) async throws {
         var writer = body
-        try await send { try await writer.write($0) }
+        try await send { part in
+            let cutOff = channel.eventLoop.scheduleTask(in: patience) {
+                channel.close(promise: nil)
+            }
+            defer { cutOff.cancel() }
+            try await writer.write(part)
+        }
         try await writer.finish(nil)
     }
 

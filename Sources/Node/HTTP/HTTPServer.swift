@@ -33,8 +33,9 @@ public final class HTTPServer: Sendable {
         public var identity: TLSIdentity?
         /// The greatest body of a request in bytes; by default 16 MiB.
         public var maximumBodyBytes = 16 << 20
-        /// The longest answer to a fetch that is made in memory, in bytes; by default 64 MiB, which
-        /// each of the threads that read may take. One that comes to more is refused.
+        /// The longest answer to a fetch that is made in memory, in bytes; by default 64 MiB. One that
+        /// comes to more is refused. It is kept until the client has taken it, so that a connection
+        /// may take as much.
         public var maximumAnswerBytes = 64 << 20
         /// For how long a request may keep one of the threads that read; by default 60 seconds.
         public var readTimeout: Duration = .seconds(60)
@@ -98,8 +99,8 @@ public final class HTTPServer: Sendable {
         let service = Service(
             childChannelSetup: SecuredChannel(
                 base: HTTP1Channel(
-                    responder: { request, writer, _ in
-                        try await responder.respond(to: request, writer)
+                    responder: { request, writer, channel in
+                        try await responder.respond(to: request, writer, over: channel)
                     }, configuration: .init(idleTimeout: idleTimeout)),
                 identity: { security.identity.withLock { $0 } }),
             configuration: ServerConfiguration(
