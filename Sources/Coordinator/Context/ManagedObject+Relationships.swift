@@ -119,11 +119,10 @@ extension ManagedObject {
         with object: ManagedObject, _ relationship: ManagedObjectModel.Relationship,
         checks: Bool = true
     ) -> ManagedObjectContext? {
-        guard let context = managedObjectContext else {
-            preconditionFailure("\(objectID) belongs to no context, so it takes no values.")
-        }
-        context.confine()
+        guard let context = contextForWriting() else { return nil }
         if checks {
+            // What is gone cannot be led to, as it takes nothing itself.
+            if object.managedObjectContext == nil, object.wasInContext { return nil }
             precondition(
                 object.managedObjectContext === context,
                 "\(object.objectID) belongs to another context than \(objectID); take the one "

@@ -3,8 +3,9 @@ public import Merge
 extension ManagedObject {
     /// An attribute's or to-one's value as the store keeps it. Reading fires a fault.
     ///
-    /// A value of a wrong type is refused by the save, not here. The values of an object that
-    /// is gone read as null, and assigning to it has no effect.
+    /// A number is brought to the attribute's type where that can hold it. Any other value of a
+    /// wrong type is refused by the save, not here. The values of an object whose row
+    /// is found to be gone read as null, and assigning to one that is gone has no effect.
     ///
     /// - Precondition: The entity has an attribute or to-one relationship of that name.
     public subscript(key: String) -> PropertyValue {
@@ -85,7 +86,7 @@ extension ManagedObject {
             "\(entity.name).\(key) is a relationship, whose inverse must be told.")
         usableContext()?.fire(self)
         guard position < values.count else { return }
-        values[position] = value
+        values[position] = fitted(value, position)
         if change == .inserted { assigned.insert(position) }
     }
 
@@ -95,13 +96,12 @@ extension ManagedObject {
     }
 
     func write(_ value: PropertyValue, _ position: Int) {
-        guard let context = managedObjectContext else {
-            preconditionFailure("\(objectID) belongs to no context, so it takes no values.")
-        }
-        context.confine()
+        guard let context = contextForWriting() else { return }
         context.fire(self)
         guard position < values.count else { return }
-        if context.isAwakening {
+        let value = fitted(value, position)
+        // What is inserted while others awake is as new as ever.
+        if context.isAwakening, change != .inserted {
             values[position] = value
         } else if entity.properties[position].isReference {
             context.setReference(of: self, position: position, to: value)
@@ -109,6 +109,37 @@ extension ManagedObject {
             values[position] = value
             if change == .inserted { assigned.insert(position) }
             context.noteChange(of: self)
+        }
+    }
+
+    /// The context that tracks changes; nil for an object that is gone, which takes none: it may be
+    /// so by what another context or node did.
+    ///
+    /// - Precondition: It was of a context once.
+    func contextForWriting() -> ManagedObjectContext? {
+        precondition(
+            managedObjectContext != nil || wasInContext,
+            "\(entity.name): the object belongs to no context yet, so it takes no values.")
+        return usableContext()
+    }
+
+    /// Whether it is or was of a context: only then it has a row, if a temporary one.
+    var wasInContext: Bool { objectID.row != RowID(.min) }
+
+    /// A number as the attribute's type has it, where that can hold it; Core Data takes any NSNumber.
+    private func fitted(_ value: PropertyValue, _ position: Int) -> PropertyValue {
+        guard case .attribute(let type) = entity.properties[position].content else { return value }
+        switch (type, value) {
+        case (.float, .double(let number)):
+            let nearest = Double(Float(number))
+            return nearest.isInfinite && !number.isInfinite ? value : .double(nearest)
+        case (.float, .integer(let number)): return .double(Double(Float(number)))
+        case (.double, .integer(let number)): return .double(Double(number))
+        case (.decimal, .integer(let number)): return .decimal(String(number))
+        case (.integer16, .double(let number)), (.integer32, .double(let number)),
+            (.integer64, .double(let number)):
+            return Int64(exactly: number).map { .integer($0) } ?? value
+        default: return value
         }
     }
 

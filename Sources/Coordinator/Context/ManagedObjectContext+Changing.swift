@@ -34,7 +34,6 @@ extension ManagedObjectContext {
         object.managedObjectContext = self
         // It may have been of a context before, and of a row.
         turnIntoFault(object)
-        object.assigned = []
         object.values = object.entity.properties.map(\.defaultValue)
         object.isFault = false
         object.change = .inserted
@@ -112,6 +111,7 @@ extension ManagedObjectContext {
     /// list, so cycles end. What cannot be read is left to the coordinator, which carries the
     /// rules out on the store whatever happens here; the failure is noted.
     func propagateDeletes() {
+        var dropped = Set<ManagedObjectID>()
         var index = 0
         while index < undelivered.count {
             let object = undelivered[index]
@@ -120,13 +120,48 @@ extension ManagedObjectContext {
             guard object.change == .deleted else { continue }
             for relationship in object.entity.relationships {
                 propagate(relationship, of: object)
+                noteOwner(relationship, of: object)
             }
             if wasNeverSaved(object) {
+                dropped.insert(object.objectID)
                 deleted[object.objectID] = nil
                 detach(object)
             }
         }
         undelivered = []
+        if !dropped.isEmpty { forgetDropped(dropped) }
+    }
+
+    /// An object that a deleted one led to has a member less.
+    private func noteOwner(
+        _ relationship: ManagedObjectModel.Relationship, of object: ManagedObject
+    ) {
+        guard case .column(let position) = relationship.storage,
+            relationship.description.inverse != nil,
+            case .reference(let row) = object.values[position],
+            let owner = registered(row, entityNamed(relationship.destination)), !owner.isFault
+        else { return }
+        noteChange(of: owner)
+    }
+
+    /// Takes inserts that were dropped out of what leads to them and has no inverse by which their
+    /// delete rules would have come there.
+    private func forgetDropped(_ dropped: Set<ManagedObjectID>) {
+        for (key, delta) in linkDeltas where !delta.added.isDisjoint(with: dropped) {
+            var delta = delta
+            delta.added.subtract(dropped)
+            linkDeltas[key] = delta.isEmpty ? nil : delta
+        }
+        let rows = Set(dropped.map(\.row))
+        for object in sorted(inserted) + sorted(updated) {
+            for relationship in object.entity.relationships
+            where relationship.description.inverse == nil {
+                guard case .column(let position) = relationship.storage,
+                    case .reference(let row) = object.values[position], rows.contains(row)
+                else { continue }
+                object.write(.null, position)
+            }
+        }
     }
 
     private func propagate(

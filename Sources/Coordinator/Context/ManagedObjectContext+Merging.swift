@@ -7,17 +7,21 @@ extension ManagedObjectContext {
     /// Takes an object's values from the store anew. To be used on its queue.
     ///
     /// - Parameters:
-    ///   - object: An object of this context. One that is inserted or deleted stays as it is.
-    ///   - mergeChanges: True keeps unsaved changes over the new values, so that a save does
-    ///     not conflict any more; false discards them and makes the object a fault.
+    ///   - object: An object of this context. One that is inserted stays as it is, and one that is
+    ///     deleted stays deleted.
+    ///   - mergeChanges: True keeps unsaved changes, and the delete, over the new values, so that a
+    ///     save does not conflict any more; false discards changes and makes the object a fault.
     public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
         confine()
         guard object.managedObjectContext === self, object.change != .inserted,
-            object.change != .deleted
+            object.change != .deleted || mergeChanges
         else { return }
         if mergeChanges, !object.isFault {
             // Never an error: what cannot be read now stays as it was.
-            if let row = try? read({ try $0.row(object.entity, object.objectID.row) }) {
+            // Where another object is shown in its place, it is gone as one that was deleted.
+            if let row = try? read({ try $0.row(object.entity, object.objectID.row) }),
+                row.objectID == object.objectID
+            {
                 rebase(object, on: row)
             } else if object.change == .none {
                 turnIntoFault(object)

@@ -163,6 +163,7 @@ extension ManagedObjectContext {
         object.values = []
         object.snapshot = []
         object.version = nil
+        object.assigned = []
         object.nullified = []
         object.memberBases = [:]
         object.isFault = true

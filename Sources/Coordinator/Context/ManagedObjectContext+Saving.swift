@@ -281,8 +281,11 @@ extension ManagedObjectContext {
             if object.change == .updated { changes.updated.insert(object) }
             if let values = row?.values, values != object.values { isSurprising = true }
             settle(object, row)
-            // The policy dropped its changes, for it is gone.
-            if object.managedObjectContext == nil { changes.updated.remove(object) }
+            // The policy dropped its changes, for it is gone, or a delete rule took it along.
+            if object.managedObjectContext == nil {
+                changes.updated.remove(object)
+                if row?.isDropped == false { changes.deleted.insert(object) }
+            }
         }
         for object in saved.deleted {
             let row = rows.removeValue(forKey: object.objectID)
@@ -295,7 +298,9 @@ extension ManagedObjectContext {
                 detach(object)
             }
         }
-        settleMembers(permanent, isSurprising: isSurprising || !rows.isEmpty)
+        settleMembers(
+            permanent, gone: Set(changes.deleted.map(\.objectID)),
+            isSurprising: isSurprising || !rows.isEmpty)
         // Rows that the save touched besides, such as by delete rules on what was not at hand.
         let isObserved = !observers.withLock { $0.didSave.isEmpty }
         for (objectID, row) in rows.sorted(by: { $0.key < $1.key }) {
@@ -391,11 +396,13 @@ extension ManagedObjectContext {
 
     /// Takes the pending members into those read; or, where the store decided otherwise than
     /// the context asked, forgets what was read.
-    private func settleMembers(_ permanent: [RowID: RowID], isSurprising: Bool) {
+    private func settleMembers(
+        _ permanent: [RowID: RowID], gone: Set<ManagedObjectID>, isSurprising: Bool
+    ) {
         let deltas = columnDeltas.merging(linkDeltas) { first, _ in first }
         columnDeltas = [:]
         linkDeltas = [:]
-        if deltas.isEmpty, !isSurprising { return }
+        if deltas.isEmpty, gone.isEmpty, !isSurprising { return }
         let renamed = Dictionary(
             permanent.map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
         let map = { (members: Set<ManagedObjectID>) in
@@ -411,8 +418,10 @@ extension ManagedObjectContext {
             }
             let row = renamed[object.objectID.row] ?? object.objectID.row
             for (name, base) in object.memberBases {
-                guard let delta = deltas[MemberKey(row: row, relationship: name)] else { continue }
-                object.memberBases[name] = base.subtracting(delta.removed).union(map(delta.added))
+                let delta = deltas[MemberKey(row: row, relationship: name)] ?? MemberDelta()
+                if delta.isEmpty, base.isDisjoint(with: gone) { continue }
+                object.memberBases[name] = base.subtracting(delta.removed).subtracting(gone)
+                    .union(map(delta.added))
             }
         }
     }
