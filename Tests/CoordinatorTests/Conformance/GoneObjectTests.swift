@@ -21,7 +21,8 @@ struct GoneObjectTests {
                 "Note",
                 attributes: [
                     AttributeDescription("text", .string), AttributeDescription("weight", .double),
-                    AttributeDescription("ratio", .float), AttributeDescription("count", .integer64),
+                    AttributeDescription("ratio", .float),
+                    AttributeDescription("count", .integer64),
                     AttributeDescription("price", .decimal),
                 ],
                 relationships: [
