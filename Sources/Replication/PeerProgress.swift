@@ -91,6 +91,11 @@ struct PeerProgress: Hashable, Sendable {
     var expiredPull: Pulling?
     /// Pulls in a row without a timely answer.
     var failures: UInt64 = 0
+    /// How often what is asked for at once was halved, for its answer did not come in time: over a
+    /// slow link a smaller one does. One that comes soon takes a halving back.
+    var halvings = 0
+    /// Of 4 MiB this leaves the 64 KiB that every donor grants, which 3 kB a second carry in time.
+    private static let mostHalvings = 6
     var pullAllowedAt: UInt64 = 0
 
     var answering: Answering?
@@ -166,6 +171,15 @@ struct PeerProgress: Hashable, Sendable {
         waitingPull = nil
         waitingTransferPull = nil
     }
+
+    /// Takes note that an answer did not come in time.
+    mutating func noteLate() { halvings = min(halvings + 1, Self.mostHalvings) }
+
+    /// Takes note that an answer came so soon that one of twice the size would come in time.
+    mutating func noteSoon() { halvings = max(halvings - 1, 0) }
+
+    /// How many bytes to ask for at once, where so many are asked for over a fast link.
+    func credit(_ most: Int) -> UInt64 { UInt64(max(most >> halvings, min(most, 65_536))) }
 
     /// How long the next pull may take.
     func pullTimeout(_ limits: Limits) -> UInt64 {

@@ -97,7 +97,7 @@ extension Replicator {
             deadline: now + peers[index].pullTimeout(limits))
         counts.pullCount += 1
         let pull = Pull(
-            id: id, vector: vector, credit: UInt64(limits.pageBytes), resume: resume)
+            id: id, vector: vector, credit: peers[index].credit(limits.pageBytes), resume: resume)
         effects.append(.send(to: peers[index].node, bytes: encoded(.pull(pull))))
     }
 
@@ -108,6 +108,7 @@ extension Replicator {
             peers[index].expiredPull = pulling
             peers[index].pulling = nil
             peers[index].failures += 1
+            peers[index].noteLate()
             peers[index].pullAllowedAt = now + limits.graceMilliseconds
             counts.pullTimeoutCount += 1
             noteGap(isCertain: true)
@@ -122,6 +123,7 @@ extension Replicator {
             // A slow link keeps its long time-out, or every other page would be asked for twice.
             if now - pulling.askedAt < limits.pullTimeoutMilliseconds / 2 {
                 peers[index].failures = 0
+                peers[index].noteSoon()
             }
             return pulling
         }

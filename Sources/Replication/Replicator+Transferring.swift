@@ -102,6 +102,7 @@ extension Replicator {
         // One that has started again does not know that it was asked.
         case .asking(_, let deadline):
             guard now >= deadline || progress.donorActor != peers[index].actor else { return }
+            if now >= deadline { peers[index].noteLate() }
         case .pausing(let until): guard now >= until else { return }
         case .taking, .checking: return
         }
@@ -125,7 +126,7 @@ extension Replicator {
         let id = makeID()
         let pull = TransferPull(
             id: id, number: progress.copy?.number ?? 0, offset: progress.offset,
-            credit: UInt64(limits.transferPartBytes), vector: progress.wish)
+            credit: peers[index].credit(limits.transferPartBytes), vector: progress.wish)
         progress.phase = .asking(id: id, deadline: now + limits.pullTimeoutMaximumMilliseconds)
         progress.donorActor = peers[index].actor
         transfer = progress
@@ -167,7 +168,7 @@ extension Replicator {
 
     mutating func receivePart(_ part: TransferPart, from index: Int) {
         guard var progress = transfer, progress.donor == peers[index].node,
-            case .asking(let id, _) = progress.phase, id == part.id
+            case .asking(let id, let deadline) = progress.phase, id == part.id
         else { return counts.ignoredCount += 1 }
         guard donorIndex(progress) != nil else {
             return giveUpTransfer(for: 0, isPlaceKept: false)
@@ -183,6 +184,10 @@ extension Replicator {
             }
         }
         peers[index].failures = 0
+        let isSoon =
+            now + limits.pullTimeoutMaximumMilliseconds
+            < deadline + limits.pullTimeoutMilliseconds / 2
+        if isSoon { peers[index].noteSoon() }
         progress.copy = copy
         progress.offset = part.offset
         progress.progressedAt = now

@@ -61,6 +61,25 @@ struct ConvergenceTests {
     }
 
     /// Seed 39 once waited half a minute for an answer that was lost, with two idle peers at hand.
+    @Test(
+        "Over a link on which a page takes longer than it is waited for, all comes",
+        arguments: [4_000, 6_000, 20_000, 100_000] as [UInt64])
+    func slowLink(bytesPerSecond: UInt64) {
+        let world = World(seed: 4)
+        world.limits.pageBytes = 400_000
+        world.addNodes(2)
+        world.cut = [102]
+        world.start()
+        for _ in 0..<20 { world.save(0, count: 10, bytes: 5_000) }
+        world.run(500)
+        world.faults.bytesPerSecond = bytesPerSecond
+        world.cut = []
+        // Twice as long as the link takes for it, and what the first pages take that are too large.
+        world.run(2 * 1_000_000 * 1_000 / bytesPerSecond + 400_000)
+        #expect(world.isConverged)
+        #expect(world.nodes[1].store.log.count == 200)
+    }
+
     @Test("Loss, repetition and reordering everywhere", arguments: [39] + Array(1...20))
     func everythingGoesWrong(seed: UInt64) {
         let world = World(seed: seed)

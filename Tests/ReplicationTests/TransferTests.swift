@@ -305,6 +305,23 @@ import Testing
         #expect(world.copies.count == 1)
     }
 
+    @Test("Over a link on which a part takes longer than it is waited for, the copy comes")
+    func slowLink() {
+        let world = world(partBytes: 1 << 20)
+        world.addNodes(2)
+        world.start()
+        fill(world)
+        world.stop(1)
+        world.nodes[1].store = FakeStore()
+        purge(world, 0)
+        // The whole is one part of 130 kB, which takes 43 s here and is waited for 30.
+        world.faults.bytesPerSecond = 3_000
+        world.restart(1)
+        world.run(400_000)
+        #expect(world.nodes[1].installed == 1)
+        #expect(world.isConverged)
+    }
+
     @Test("A joiner that starts again goes on where it was, if its donor has the copy still")
     func joinerRestarts() throws {
         let world = filled(3, losing: 2)

@@ -33,6 +33,9 @@ final class World {
         var delay: ClosedRange<UInt64> = 1...3
         /// How many messages take up to five seconds.
         var stragglers = 0.0
+        /// How much of the exchange goes each way between two nodes in a second, one message after
+        /// the other; nil for all there is.
+        var bytesPerSecond: UInt64?
     }
 
     enum Event {
@@ -53,6 +56,8 @@ final class World {
     var cut: Set<Int> = []
     var applyMilliseconds: UInt64 = 1
     var sentBytes = 0
+    /// When a slow way is free again, by its ends as `from * 100 + to`.
+    private var freeAt: [Int: UInt64] = [:]
     var oracle = StabilityOracle()
     /// How often stores put on disk what they have applied; nil where all is durable at once.
     var syncMilliseconds: UInt64?
@@ -374,9 +379,14 @@ final class World {
             let input = Input.messageReceived(
                 bytes: bytes, from: nodes[source].actor.node, over: channel, now: now)
             let delay = chance(faults.stragglers) ? 1...5_000 : faults.delay
-            schedule(
-                .input(target, life: nodes[target].life, input),
-                after: UInt64.random(in: delay, using: &generator))
+            var wait = UInt64.random(in: delay, using: &generator)
+            if channel == .exchange, let rate = faults.bytesPerSecond {
+                let way = source * 100 + target
+                let free = max(freeAt[way] ?? 0, now) + UInt64(bytes.count) * 1_000 / rate
+                freeAt[way] = free
+                wait += free - now
+            }
+            schedule(.input(target, life: nodes[target].life, input), after: wait)
         }
     }
 

@@ -265,7 +265,9 @@ extension World {
     /// copy may have got them since, and the cluster have gone on without them.
     private func hasAloneOfOthers(_ machine: Machine) -> Bool {
         let elsewhere = machines.reduce(into: VersionVector()) { vector, other in
-            if other !== machine, !other.isRemoved { vector.join(other.held) }
+            if other !== machine, !other.isRemoved, !isSuperseded(other) {
+                vector.join(other.held)
+            }
         }
         return machine.held.entries.contains {
             $0.actor.node != machine.node && elsewhere[$0.actor] < $0.sequence

@@ -251,7 +251,7 @@ final class World {
     }
 
     /// Whether another live store of the machine's node holds what neither this machine's store nor
-    /// the disk of any other node does.
+    /// the disk of any other node does. Of a node with two stores the later is its disk.
     ///
     /// Nobody opens a store of a node beside that: the cluster would go on with this one, without
     /// the other's saves, as if both took saves while they are apart (ARCHITECTURE, failure model).
@@ -261,10 +261,19 @@ final class World {
         }
         guard !doubles.isEmpty else { return false }
         let elsewhere = machines.reduce(into: machine.held) { vector, other in
-            guard other.node != machine.node, let process = other.process else { return }
+            guard other.node != machine.node, !isSuperseded(other), let process = other.process
+            else { return }
             vector.join(process.state.durable)
         }
         return doubles.contains { !elsewhere.covers($0.held) }
+    }
+
+    /// Whether the cluster goes on with another store of the machine's node, which began later.
+    func isSuperseded(_ machine: Machine) -> Bool {
+        machines.contains {
+            $0 !== machine && $0.node == machine.node && !$0.isRemoved
+                && $0.incarnation > machine.incarnation
+        }
     }
 
     /// Ends a process, and does to its disk what the ending means.
