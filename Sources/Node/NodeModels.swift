@@ -20,8 +20,13 @@ extension ModelText {
             hash: model.versionHash, text: Array(JSONWriter.text(of: model.jsonValue()).utf8))
     }
 
-    /// The model; nil where the text is none, or is that of another hash.
+    /// How many entities a peer's model may have to be looked at: to resolve more takes seconds.
+    private static let mostEntities = 2_000
+
+    /// The model; nil where the text is none, or is that of another hash, or has too many entities.
     var model: ManagedObjectModel? {
+        let entities = (try? JSONParser.parse(text))?.object?["entities"]?.array
+        guard (entities?.count ?? 0) <= Self.mostEntities else { return nil }
         guard let model = try? ManagedObjectModel(json: text), model.versionHash == hash else {
             return nil
         }

@@ -85,6 +85,8 @@ struct PeerProgress: Hashable, Sendable {
     var lastModels: UInt64?
     /// Its model that the shell was asked to compare with ours, and what came of it.
     var compared: ComparedModel?
+    /// When the shell was asked that last.
+    var comparedAt: UInt64?
 
     var pulling: Pulling?
     /// The pull that last ran out of time: its answer may still come, and is welcome.

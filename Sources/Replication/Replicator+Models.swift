@@ -73,7 +73,10 @@ extension Replicator {
     }
 
     mutating func receiveModels(_ list: ModelList, from index: Int) {
-        guard let theirs = list.models.last else { return }
+        // Nobody who departed has anything to tell of models.
+        guard let theirs = list.models.last,
+            state.membership[peers[index].node]?.departure == nil
+        else { return counts.ignoredCount += 1 }
         peers[index].models = list.models.map(\.hash)
         if !list.isAnswer { tellModels(index, isAnswer: true) }
         if let place = list.models.firstIndex(where: { $0.hash == configuration.modelHash }) {
@@ -88,6 +91,12 @@ extension Replicator {
         } else if !isKnown(theirs.hash) {
             refuseModel(theirs.hash, of: index)
             guard peers[index].compared?.hash != theirs.hash, !theirs.text.isEmpty else { return }
+            // To compare takes the shell's time: one with ever other models gets no more of it than one
+            // that is upgraded again and again.
+            if let last = peers[index].comparedAt, now < last + limits.connectedMilliseconds {
+                return
+            }
+            peers[index].comparedAt = now
             peers[index].compared = .init(hash: theirs.hash)
             effects.append(.compareModel(theirs, of: peers[index].node))
         }

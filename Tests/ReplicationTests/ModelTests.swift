@@ -123,6 +123,22 @@ import Testing
         #expect(told.contains(.models(list)))
     }
 
+    @Test("A peer that tells of ever other models has one compared in some seconds")
+    func everOther() throws {
+        var subject = Subject([Self.first])
+        _ = subject.hearHeads(Self.third, from: 2)
+        var compared = 0
+        for number in UInt8(10)..<60 {
+            let text = ModelText(hash: [UInt8](repeating: number, count: 32), text: [number])
+            let effects = subject.hear(
+                .models(ModelList(isAnswer: true, models: [text])), from: 2)
+            compared += effects.count { if case .compareModel = $0 { true } else { false } }
+            _ = subject.tick(200)
+        }
+        // Ten seconds, and one in five.
+        #expect((1...3).contains(compared), "\(compared)")
+    }
+
     @Test("A peer of another model is refused, and what differs is named once it is known")
     func stranger() throws {
         var subject = Subject([Self.first])

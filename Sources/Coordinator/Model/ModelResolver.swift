@@ -23,20 +23,30 @@ struct ModelResolver {
             }
             byName[description.name] = description
         }
+        // A peer's model comes here too, so its size must not count more than once.
+        var lineages: [[EntityDescription]] = []
+        var families: [String: [String]] = [:]
         for description in descriptions {
             let ancestors = try lineage(of: description)
-            let children = try family(of: description.name, in: descriptions)
-            let hierarchy = try family(of: ancestors[0].name, in: descriptions)
+            for ancestor in ancestors {
+                families[ancestor.name, default: []].append(description.name)
+            }
+            lineages.append(ancestors)
+        }
+        for (description, ancestors) in zip(descriptions, lineages) {
             entities.append(
                 try resolve(
-                    description, lineage: ancestors, family: children,
-                    sharesTable: hierarchy.count > 1))
+                    description, lineage: ancestors, family: families[description.name] ?? [],
+                    sharesTable: families[ancestors[0].name, default: []].count > 1))
         }
         for root in entities where root.name == root.root {
             try checkColumns(of: root)
         }
         links.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     }
+
+    /// How many entities one may inherit from, over each other.
+    private static let mostGenerations = 100
 
     /// Names that mean something else in a ``ConflictID``.
     private static let reserved: Set<String> = ["object", "save", "unique"]
@@ -66,20 +76,13 @@ struct ModelResolver {
             guard chain.count <= byName.count else {
                 throw ModelError(description.name, "it inherits from itself")
             }
+            guard chain.count < Self.mostGenerations else {
+                throw ModelError(
+                    description.name, "it inherits from more than \(Self.mostGenerations) entities")
+            }
             chain.insert(next, at: 0)
         }
         return chain
-    }
-
-    private func family(
-        of name: String, in descriptions: [EntityDescription]
-    ) throws(ModelError) -> [String] {
-        var result: [String] = []
-        for candidate in descriptions
-        where try lineage(of: candidate).contains(where: { $0.name == name }) {
-            result.append(candidate.name)
-        }
-        return result
     }
 
     private mutating func resolve(

@@ -26,6 +26,9 @@ extension ZeroMQTransport {
         try prepareServer(
             socket, settings.publish, settings, at: .publish,
             queues: (settings.limits.publishQueueFrames, settings.limits.subscribedFrames))
+        // All that comes here is the handshake and what is subscribed to, which is everything: the
+        // library keeps each topic, and looks through all of them at each message.
+        try socket.set(ZMQ_MAXMSGSIZE, wide: 4_096)
         return socket
     }
 

@@ -130,4 +130,19 @@ import Testing
         #expect(try node.members(target, "c") == [first.row])
         #expect(try node.members(target, "d") == [second.row])
     }
+
+    @Test("A model of a thousand entities is resolved, and one too deep is refused")
+    func large() throws {
+        let flat = try ManagedObjectModel(
+            entities: (0..<1_000).map { EntityDescription("E\($0)") })
+        #expect(flat.entities.count == 1_000)
+        func chain(_ count: Int) -> [EntityDescription] {
+            (0..<count).map { EntityDescription("E\($0)", parent: $0 == 0 ? nil : "E\($0 - 1)") }
+        }
+        let deep = try ManagedObjectModel(entities: chain(100))
+        #expect(deep.entity(named: "E0")?.familyNames.count == 100)
+        #expect(throws: ModelError.self) { try ManagedObjectModel(entities: chain(101)) }
+        let circle = [EntityDescription("A", parent: "B"), EntityDescription("B", parent: "A")]
+        #expect(throws: ModelError.self) { try ManagedObjectModel(entities: circle) }
+    }
 }
