@@ -813,5 +813,10 @@ extension RegressionCase {
             lesson: """
                 Law 8, by the world, and 920030117 as well. A node was put back and lost a save that was                 still on its way to the earlier of a node's two stores; the members called stable what                 came after it, at the later store's word, and got it back when the earlier went on by                 itself. Such a store is made anew, as it was already where somebody goes back to it.
                 """),
+        RegressionCase(
+            seed: 930_027_161, plans: .contestedClaims,
+            lesson: """
+                Law 8, by the world. Two of three nodes had copies. What one copy had saved came to the                 earlier store of the other node alone, which was taken for that node's disk, so that                 the first node's own store was opened again and the cluster went on without that save.                 Of a node with two stores the later one is its disk.
+                """),
     ]
 }
