@@ -116,6 +116,7 @@ extension ZeroMQTransport {
     private func leave(_ node: NodeID) -> Bool {
         routes.forget(node)
         connections[node] = nil
+        identities[node] = nil
         return gatekeeper?.forget(node) ?? false
     }
 
@@ -163,12 +164,21 @@ extension ZeroMQTransport {
         try dealer.set(ZMQ_RCVHWM, limits.exchangedFrames)
         // What cannot be sent now is dropped: a queue for a peer that is away would grow stale.
         try dealer.set(ZMQ_IMMEDIATE, 1)
-        try dealer.set(ZMQ_ROUTING_ID, text: identity)
+        try dealer.set(ZMQ_ROUTING_ID, text: identity(for: peer.node))
         let link = MeshLink(
             serverKey: key, subscriber: try watched(subscriber), dealer: try watched(dealer))
         try subscriber.connect(peer.publish.connectable(from: settings.source))
         try dealer.connect(peer.exchange.connectable(from: settings.source))
         return link
+    }
+
+    /// What this process calls itself at a peer: the same for each link to it, which takes the place of
+    /// the one before at once.
+    private func identity(for peer: NodeID) -> String {
+        if let known = identities[peer] { return known }
+        let identity = RouteTable.identity(of: settings.node)
+        identities[peer] = identity
+        return identity
     }
 
     private func watched(_ socket: ZeroMQSocket) throws(ZeroMQError) -> MeshSocket {

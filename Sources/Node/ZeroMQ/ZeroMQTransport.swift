@@ -86,8 +86,9 @@ public final class ZeroMQTransport: Transport {
     var watched = 0
     /// Frames that came in while the self-test was polling.
     var early: [IncomingFrame] = []
-    /// Who we are to the routers of our peers: number and a random part, new with every process.
-    let identity: String
+    /// Who we are to the router of each peer: number and a random part, new with every process. No
+    /// peer knows what we are to another one, whose connection it could take over by that name.
+    var identities: [NodeID: String] = [:]
 
     /// Binds both endpoints. Peers are connected with ``connect(to:)``.
     ///
@@ -98,7 +99,6 @@ public final class ZeroMQTransport: Transport {
         self.settings = settings
         wakeup = try Wakeup()
         context = try ZeroMQContext(sockets: settings.limits.sockets)
-        identity = RouteTable.identity(of: settings.node)
         routes = RouteTable(capacity: settings.limits.rememberedRoutes)
         // The gatekeeper must stand before anything is bound: without it libzmq lets everyone in.
         gatekeeper = settings.keys == nil ? nil : try Gatekeeper(in: context)
