@@ -314,7 +314,7 @@ import Testing
         world.stop(1)
         world.nodes[1].store = FakeStore()
         purge(world, 0)
-        // The whole is one part of 130 kB, which takes 43 s here and is waited for 30.
+        // The whole is one part, and takes longer here than the 30 s for which it is waited.
         world.faults.bytesPerSecond = 3_000
         world.restart(1)
         world.run(400_000)
