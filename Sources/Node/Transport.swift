@@ -115,6 +115,8 @@ public struct TransportStatistics: Hashable, Sendable {
     public var framesUnreachable = 0
     /// Incoming messages thrown away: not one frame, or not from whom they claim to be.
     public var framesRefused = 0
+    /// Connections ended, for a peer made them hold more than the protocol needs, or made too many.
+    public var connectionsEnded = 0
     /// Handshakes let in by the list of keys.
     public var handshakesAdmitted = 0
     /// Handshakes refused by the list of keys.

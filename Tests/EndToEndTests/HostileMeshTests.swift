@@ -60,6 +60,78 @@ extension EndToEnd.HostileMeshTests {
         }
     }
 
+    @Test("a message that never ends, and subscriptions without end, cost no memory")
+    func endlessMessages() async throws {
+        try await TestCluster.with(nodes: 2) { cluster in
+            try await cluster.waitForConvergence()
+            let node = cluster.node(1)
+            let before = node.residentBytes
+            // A part of 64 KiB after which the message goes on; a subscription to another topic each time.
+            let part: [UInt8] = [0x03] + lengthBytes(65_536) + [UInt8](repeating: 7, count: 65_536)
+            var topics = SeededGenerator(seed: 7)
+            for (port, socketType) in [(node.exchangePort, "DEALER"), (node.publishPort, "SUB")] {
+                let connection = try RawConnection(port: port)
+                try connection.send(Greeting.bytes + Greeting.ready(socketType))
+                // Its own greeting and what it says of itself: the library ends some connections on which
+                // more comes before.
+                _ = try connection.receive(64)
+                _ = try connection.receiveSome(upTo: 256)
+                var isEnded = false
+                // 640 MiB of parts, or 64 MiB of subscriptions.
+                for _ in 0..<10_240 where !isEnded {
+                    var bytes = part
+                    if socketType == "SUB" {
+                        bytes = []
+                        for _ in 0..<32 {
+                            let topic = (0..<199).map { _ in
+                                UInt8.random(in: 0...255, using: &topics)
+                            }
+                            bytes += [0x00, 200, 1] + topic
+                        }
+                    }
+                    do { try connection.send(bytes) } catch { isEnded = true }
+                }
+                #expect(isEnded, "\(socketType)")
+            }
+            try await expectServing(cluster)
+            #expect(node.residentBytes - before < 100 << 20, "\(node.residentBytes - before)")
+            try await waitUntil {
+                "2 connections had been ended"
+            } _: {
+                try await node.metric("tributary_connections_ended_total") ?? 0 >= 2
+            }
+        }
+    }
+
+    @Test("two thousand connections of one peer cost no memory, and the others are heard")
+    func manyConnections() async throws {
+        try await TestCluster.with(nodes: 2) { cluster in
+            try await cluster.waitForConvergence()
+            let node = cluster.node(1)
+            let before = node.residentBytes
+            var held: [RawConnection] = []
+            for (port, socketType) in [(node.exchangePort, "DEALER"), (node.publishPort, "SUB")] {
+                for _ in 0..<1_000 {
+                    let connection = try RawConnection(port: port)
+                    try? connection.send(Greeting.bytes + Greeting.ready(socketType))
+                    held.append(connection)
+                }
+            }
+            try await expectServing(cluster)
+            #expect(node.residentBytes - before < 100 << 20, "\(node.residentBytes - before)")
+            try await waitUntil {
+                "900 connections had been ended"
+            } _: {
+                try await node.metric("tributary_connections_ended_total") ?? 0 >= 900
+            }
+            withExtendedLifetime(held) {}
+        }
+    }
+
+    private func lengthBytes(_ count: UInt64) -> [UInt8] {
+        withUnsafeBytes(of: count.bigEndian) { Array($0) }
+    }
+
     @Test("frames that are whole but mean nothing are refused, and the peers go on")
     func meaninglessFrames() async throws {
         try await TestCluster.with(nodes: 2) { cluster in

@@ -10,7 +10,7 @@ extension MeshSuites {
         /// A transport whose links are soon made anew, and that may have a few sockets only.
         private static func mesh() throws -> Mesh {
             var settings = try Mesh.settings(1)
-            settings.limits.sockets = 30
+            settings.limits.sockets = 34
             settings.limits.renewalMilliseconds = 300
             let mesh = Mesh()
             try mesh.add(settings)
@@ -71,7 +71,7 @@ extension MeshSuites {
         @Test("Who is cut off while no socket can be made is cut off later")
         func owed() throws {
             var settings = try Mesh.settings(1, keys: .generate())
-            settings.limits.sockets = 30
+            settings.limits.sockets = 34
             let mesh = Mesh()
             try mesh.add(settings)
             let peer = MeshPeer(

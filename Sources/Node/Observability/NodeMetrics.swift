@@ -175,6 +175,11 @@ struct NodeMetrics {
                 UInt64(max(0, transport.framesRefused))
             ),
             (
+                "tributary_connections_ended_total",
+                "Connections of peers that sent without end, or were too many.",
+                UInt64(max(0, transport.connectionsEnded))
+            ),
+            (
                 "tributary_frames_received_total", "Frames received.",
                 UInt64(max(0, transport.framesReceived))
             ),

@@ -17,17 +17,22 @@ final class MeshSocket {
     private var isGivenUp = false
     /// When the state became what it is, in monotonic milliseconds.
     private var since: UInt64
+    /// Its connection, and what the peer makes it hold.
+    var watch: ConnectionWatch
 
-    init(_ socket: ZeroMQSocket, monitor: ZeroMQSocket, now: UInt64) {
+    init(
+        _ socket: ZeroMQSocket, monitor: ZeroMQSocket, _ bounds: ConnectionWatch.Bounds, now: UInt64
+    ) {
         self.socket = socket
         self.monitor = monitor
+        watch = ConnectionWatch(bounds)
         since = now
     }
 
     private static let events = Int32(
         ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
             | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
-            | ZMQ_EVENT_DISCONNECTED)
+            | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED)
 
     /// Begins to watch a socket.
     ///
@@ -38,20 +43,29 @@ final class MeshSocket {
         try socket.watch(events, name: name)
     }
 
-    /// What a monitor's next message says, if one waits.
-    static func nextEvent(of monitor: ZeroMQSocket) throws(ZeroMQError) -> Int32? {
+    /// What a monitor's next message says, if one waits: the event, and what it names.
+    static func nextEvent(
+        of monitor: ZeroMQSocket
+    ) throws(ZeroMQError) -> (kind: Int32, value: Int32)? {
         // An event is 16 bits of kind and 32 of value, in this machine's order; then a name.
         guard let event = try monitor.receiveMessage(limit: 2)?.parts.first?.bytes,
-            event.count >= 2
+            event.count >= 6
         else { return nil }
-        return Int32(event.withUnsafeBytes { $0.loadUnaligned(as: UInt16.self) })
+        return event.withUnsafeBytes {
+            (
+                Int32($0.loadUnaligned(as: UInt16.self)),
+                $0.loadUnaligned(fromByteOffset: 2, as: Int32.self)
+            )
+        }
     }
 
     /// Takes note of what the monitor has to tell, at most so many events.
     func takeEvents(limit: Int, now: UInt64) throws(ZeroMQError) {
         for _ in 0..<limit {
             guard let event = try Self.nextEvent(of: monitor) else { return }
-            switch event {
+            watch.note(event.kind, event.value)
+            switch event.kind {
+            case Int32(ZMQ_EVENT_CONNECTED): break
             case Int32(ZMQ_EVENT_HANDSHAKE_SUCCEEDED): enter(.succeeded, now)
             case Int32(ZMQ_EVENT_HANDSHAKE_FAILED_AUTH):
                 enter(.refusedThere, now)

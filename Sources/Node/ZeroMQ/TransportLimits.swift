@@ -25,6 +25,17 @@ public struct TransportLimits: Hashable, Sendable {
     /// How many frames of each direction of an exchange with one peer may wait to be looked at:
     /// 18 MiB each for a peer that floods.
     public var exchangedFrames: Int32 = 4
+    /// How many bytes that came over one connection the library may hold before the connection is
+    /// ended. A peer that keeps to the protocol has four frames of 4.5 MiB waiting at the most, one
+    /// being read and one being taken. libzmq bounds the parts of a message and not the message.
+    public var heldBytes = 32 << 20
+    /// As `heldBytes` where others subscribe: the handshake and one subscription to everything are
+    /// some hundred bytes.
+    public var subscriptionBytes = 64 << 10
+    /// How many connections each of the two endpoints may have. Members have one each, for moments
+    /// two; each costs some 60 KB, so these are 30 MiB. Above it the oldest of whichever
+    /// address has most are ended.
+    public var connections = 512
     /// How many frames one poll takes from one socket, so that no peer starves another.
     public var framesPerSocketAndPoll = 64
     /// How many bytes one poll takes altogether before it returns: of what peers ask of us half at the

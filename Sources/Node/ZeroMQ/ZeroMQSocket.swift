@@ -42,6 +42,8 @@ public final class ZeroMQSocket {
         public var hasMore: Bool
         /// The name that the ZAP handler gave to the peer; nil where peers are not checked.
         public var user: String?
+        /// The library's descriptor of the connection that it came over; -1 where there was none.
+        var connection: Int32
     }
 
     let handle: UnsafeMutableRawPointer
@@ -167,18 +169,25 @@ public final class ZeroMQSocket {
             UnsafeRawBufferPointer(start: zmq_msg_data(scratch), count: zmq_msg_size(scratch)))
         let user = zmq_msg_gets(scratch, "User-Id").map { String(cString: $0) }
         let hasMore = zmq_msg_more(scratch) == 1
-        return Part(bytes: bytes, hasMore: hasMore, user: user)
+        return Part(
+            bytes: bytes, hasMore: hasMore, user: user,
+            connection: zmq_msg_get(scratch, ZMQ_SRCFD))
     }
 
     /// Takes one whole message, at most `limit` parts of it; the parts beyond are thrown away.
     ///
+    /// - Parameter each: called with each part, also with those that are thrown away.
     /// - Returns: the parts and whether there were more than `limit`; nil where none waits.
-    func receiveMessage(limit: Int) throws(ZeroMQError) -> (parts: [Part], excessive: Bool)? {
+    func receiveMessage(
+        limit: Int, each: (Part) -> Void = { _ in }
+    ) throws(ZeroMQError) -> (parts: [Part], excessive: Bool)? {
         guard let first = try receive() else { return nil }
+        each(first)
         var parts = [first]
         var hasMore = first.hasMore
         var excessive = false
         while hasMore, let next = try receive() {
+            each(next)
             hasMore = next.hasMore
             if parts.count < limit { parts.append(next) } else { excessive = true }
         }

@@ -19,7 +19,27 @@ extension ZeroMQTransport {
         }
     }
 
-    static func makePublisher(
+    /// Makes the two sockets that are to be bound.
+    ///
+    /// - Parameter number: how many sockets were watched before.
+    static func makeBound(
+        _ settings: Settings, in context: ZeroMQContext, number: Int
+    ) throws -> BoundSockets {
+        let limits = settings.limits
+        return BoundSockets(
+            publisher: try BoundSocket(
+                try makePublisher(settings, in: context),
+                ConnectionWatch.Bounds(
+                    heldBytes: limits.subscriptionBytes, connections: limits.connections),
+                name: "publisher-\(number)"),
+            router: try BoundSocket(
+                try makeRouter(settings, in: context),
+                ConnectionWatch.Bounds(
+                    heldBytes: limits.heldBytes, connections: limits.connections),
+                name: "router-\(number)"))
+    }
+
+    private static func makePublisher(
         _ settings: Settings, in context: ZeroMQContext
     ) throws -> ZeroMQSocket {
         let socket = try ZeroMQSocket(.publisher, in: context)
@@ -32,7 +52,7 @@ extension ZeroMQTransport {
         return socket
     }
 
-    static func makeRouter(
+    private static func makeRouter(
         _ settings: Settings, in context: ZeroMQContext
     ) throws -> ZeroMQSocket {
         let socket = try ZeroMQSocket(.router, in: context)
@@ -91,20 +111,18 @@ extension ZeroMQTransport {
     ///
     /// Where there are no sockets for that, it is owed: a poll tries again at the next pause.
     func endIncomingConnections() {
-        let former = (publisher, router)
+        let former = bound
         do {
-            (publisher, router) = (
-                try Self.makePublisher(settings, in: context),
-                try Self.makeRouter(settings, in: context)
-            )
+            watched += 1
+            bound = try Self.makeBound(settings, in: context, number: watched)
         } catch {
             isEndingOwed = true
             return
         }
         isEndingOwed = false
         unbound = [
-            Unbound(socket: publisher, endpoint: publishEndpoint),
-            Unbound(socket: router, endpoint: exchangeEndpoint),
+            Unbound(socket: bound.publisher.socket, endpoint: publishEndpoint),
+            Unbound(socket: bound.router.socket, endpoint: exchangeEndpoint),
         ]
         routes = RouteTable(capacity: settings.limits.rememberedRoutes)
         // Frames that wait in the router, or were taken by the self-test, are not looked at.

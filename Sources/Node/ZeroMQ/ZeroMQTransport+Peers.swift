@@ -182,7 +182,10 @@ extension ZeroMQTransport {
     }
 
     private func watched(_ socket: ZeroMQSocket) throws(ZeroMQError) -> MeshSocket {
-        MeshSocket(socket, monitor: try watch(socket), now: MonotonicClock.milliseconds)
+        MeshSocket(
+            socket, monitor: try watch(socket),
+            ConnectionWatch.Bounds(heldBytes: settings.limits.heldBytes),
+            now: MonotonicClock.milliseconds)
     }
 
     private func prepare(

@@ -34,9 +34,17 @@ extension ZeroMQTransport {
             // What is polled is another list then; what waits is found by the next poll.
             if renewLostLinks(now: now) || wasEndingOwed { return [] }
         }
+        if now >= nextWatchAt {
+            nextWatchAt = now + Self.watchPauseMilliseconds
+            try endExcessiveConnections()
+        }
         guard ready > 0 else { return [] }
         var frames: [IncomingFrame] = []
         if isReady(0) { wakeup.clear() }
+        // Of a connection that is not known yet nothing would be counted as given out.
+        for socket in [bound.publisher, bound.router] {
+            _ = try socket.takeEvents(limit: Self.eventsAtOnce)
+        }
         var index = 1
         if let gatekeeper {
             if isReady(index) { try answerHandshakes(gatekeeper) }
@@ -57,19 +65,43 @@ extension ZeroMQTransport {
         return frames
     }
 
+    /// How often connections are asked what they hold, in milliseconds. What comes in this time over
+    /// the loopback interface is some tens of megabytes.
+    static let watchPauseMilliseconds: UInt64 = 50
+    /// How many events of what is bound here are taken at once: so many connections begin and end.
+    private static let eventsAtOnce = 10_000
+
+    /// Ends the connections that have the library hold more than a peer that keeps to the protocol
+    /// ever does; see ``ConnectionWatch``.
+    private func endExcessiveConnections() throws {
+        var ended = 0
+        for socket in [bound.publisher, bound.router]
+        where try socket.takeEvents(limit: Self.eventsAtOnce) {
+            ended += socket.watch.endExcessive()
+        }
+        for link in polled.flatMap(\.links) {
+            try takeEvents(of: link)
+            for socket in [link.subscriber, link.dealer] { ended += socket.watch.endExcessive() }
+        }
+        statistics.connectionsEnded += ended
+    }
+
     private func take(
         from connection: Connection, into frames: inout [IncomingFrame], _ budget: inout Int
     ) throws {
         let node = connection.peer.node
         var index = connection.firstItem
         for link in connection.links {
+            // First, as of what is bound here.
+            if (index..<index + MeshLink.socketCount).contains(where: isReady) {
+                try takeEvents(of: link)
+            }
             if isReady(index) {
-                try take(from: link.subscriber.socket, node, .publish, into: &frames, &budget)
+                try take(from: link.subscriber, node, .publish, into: &frames, &budget)
             }
             if isReady(index + 1) {
-                try take(from: link.dealer.socket, node, .exchange, into: &frames, &budget)
+                try take(from: link.dealer, node, .exchange, into: &frames, &budget)
             }
-            try takeEvents(of: link, index + 2)
             index += MeshLink.socketCount
         }
     }
@@ -82,11 +114,12 @@ extension ZeroMQTransport {
                 socket: nil, fd: wakeup.descriptor, events: Int16(ZMQ_POLLIN), revents: 0)
         ]
         var sockets = gatekeeper.map { [$0.socket] } ?? []
-        sockets.append(router)
+        sockets.append(bound.router.socket)
         for place in polled.indices {
             polled[place].firstItem = items.count + sockets.count
             for link in polled[place].links { sockets += link.sockets }
         }
+        sockets += [bound.publisher.monitor, bound.router.monitor]
         for socket in sockets {
             items.append(
                 zmq_pollitem_t(
@@ -94,11 +127,10 @@ extension ZeroMQTransport {
         }
     }
 
-    private func takeEvents(of link: MeshLink, _ index: Int) throws {
-        let limit = settings.limits.framesPerSocketAndPoll
-        for (offset, socket) in [link.subscriber, link.dealer].enumerated()
-        where isReady(index + offset) {
-            try socket.takeEvents(limit: limit, now: MonotonicClock.milliseconds)
+    private func takeEvents(of link: MeshLink) throws {
+        for socket in [link.subscriber, link.dealer] {
+            try socket.takeEvents(
+                limit: settings.limits.framesPerSocketAndPoll, now: MonotonicClock.milliseconds)
         }
     }
 
@@ -119,7 +151,10 @@ extension ZeroMQTransport {
 
     private func takeFromRouter(into frames: inout [IncomingFrame], _ budget: inout Int) throws {
         for _ in 0..<settings.limits.framesPerSocketAndPoll where budget > 0 {
-            guard let message = try router.receiveMessage(limit: 2) else { return }
+            let message = try bound.router.socket.receiveMessage(limit: 2) {
+                bound.router.watch.note($0, isEncrypted: settings.keys != nil)
+            }
+            guard let message else { return }
             guard message.parts.count == 2, !message.excessive,
                 let sender = RouteTable.node(ofIdentity: message.parts[0].bytes),
                 proves(message.parts[1].user, is: sender)
@@ -147,11 +182,14 @@ extension ZeroMQTransport {
     }
 
     private func take(
-        from socket: ZeroMQSocket, _ sender: NodeID, _ channel: MeshChannel,
+        from socket: MeshSocket, _ sender: NodeID, _ channel: MeshChannel,
         into frames: inout [IncomingFrame], _ budget: inout Int
     ) throws {
         for _ in 0..<settings.limits.framesPerSocketAndPoll where budget > 0 {
-            guard let message = try socket.receiveMessage(limit: 1) else { return }
+            let message = try socket.socket.receiveMessage(limit: 1) {
+                socket.watch.note($0, isEncrypted: settings.keys != nil)
+            }
+            guard let message else { return }
             guard !message.excessive else {
                 statistics.framesRefused += 1
                 continue

@@ -37,8 +37,10 @@ extension ZeroMQTransport {
         _ monitor: ZeroMQSocket, until deadline: ContinuousClock.Instant
     ) throws -> Bool {
         while ContinuousClock.now < deadline {
-            if let event = try MeshSocket.nextEvent(of: monitor) {
-                return event == Int32(ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+            if let event = try MeshSocket.nextEvent(of: monitor),
+                event.kind != ZMQ_EVENT_CONNECTED, event.kind != ZMQ_EVENT_DISCONNECTED
+            {
+                return event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
             }
             early += try pollSockets(timeoutMilliseconds: 5)
         }

@@ -2,7 +2,8 @@
 //
 // Threading: made, polled, used and released on one thread; other threads ring `wakeup`.
 // Invariants: `items` lists the wake-up first, then the ZAP handler if there are keys, then the
-// router, then the sockets of every link, in the order of the peers' NodeIDs and of their keys.
+// router, then the sockets of every link, in the order of the peers' NodeIDs and of their keys, then
+// the monitors of what is bound here.
 
 internal import CZeroMQ
 public import Merge
@@ -48,6 +49,12 @@ public final class ZeroMQTransport: Transport {
         var firstItem = 0
     }
 
+    /// What is bound here.
+    struct BoundSockets {
+        let publisher: BoundSocket
+        let router: BoundSocket
+    }
+
     /// A socket that waits for its port.
     struct Unbound {
         let socket: ZeroMQSocket
@@ -65,8 +72,7 @@ public final class ZeroMQTransport: Transport {
 
     var settings: Settings
     let context: ZeroMQContext
-    var publisher: ZeroMQSocket
-    var router: ZeroMQSocket
+    var bound: BoundSockets
     let gatekeeper: Gatekeeper?
     /// Endpoints that were given up to end their connections, and are not bound again yet.
     var unbound: [Unbound] = []
@@ -80,6 +86,8 @@ public final class ZeroMQTransport: Transport {
     var turn = 0
     var routes: RouteTable
     var refusals = RefusalBook()
+    /// When connections are next looked at that may hold too much, in monotonic milliseconds.
+    var nextWatchAt: UInt64 = 0
     /// When links are next looked at that have come to nothing, in monotonic milliseconds.
     var nextRenewalAt: UInt64 = 0
     /// How many sockets have been watched: each has a name of its own.
@@ -103,10 +111,11 @@ public final class ZeroMQTransport: Transport {
         // The gatekeeper must stand before anything is bound: without it libzmq lets everyone in.
         gatekeeper = settings.keys == nil ? nil : try Gatekeeper(in: context)
         for peer in settings.listed { _ = gatekeeper?.admit(peer.publicKeys, as: peer.node) }
-        publisher = try Self.makePublisher(settings, in: context)
-        publishEndpoint = try Self.bind(publisher, settings.publish, key: "mesh.publish")
-        router = try Self.makeRouter(settings, in: context)
-        exchangeEndpoint = try Self.bind(router, settings.exchange, key: "mesh.exchange")
+        bound = try Self.makeBound(settings, in: context, number: 0)
+        publishEndpoint = try Self.bind(
+            bound.publisher.socket, settings.publish, key: "mesh.publish")
+        exchangeEndpoint = try Self.bind(
+            bound.router.socket, settings.exchange, key: "mesh.exchange")
         listItems()
     }
 
@@ -116,7 +125,7 @@ public final class ZeroMQTransport: Transport {
     @discardableResult
     public func publish(_ frame: [UInt8]) throws -> FrameOutcome {
         try checkSize(frame, isPublished: true)
-        return count(frame, try publisher.send(frame))
+        return count(frame, try bound.publisher.socket.send(frame))
     }
 
     /// Sends a frame over our dealer to a peer; see ``Transport/send(_:to:)``.
@@ -136,6 +145,7 @@ public final class ZeroMQTransport: Transport {
     @discardableResult
     public func reply(_ frame: [UInt8], along route: ReplyRoute) throws -> FrameOutcome {
         try checkSize(frame)
+        let router = bound.router.socket
         let outcome = try router.send(route.identity, more: true)
         guard outcome == .sent else { return count(frame, outcome) }
         return count(frame, try router.send(frame))

@@ -35,7 +35,8 @@ extension MeshSuites {
                 let monitor = try MeshSocket.watch(
                     socket, name: "watch-\(round)-\(number)")
                 try socket.connect(endpoint)
-                return MeshSocket(socket, monitor: monitor, now: 0)
+                return MeshSocket(
+                    socket, monitor: monitor, ConnectionWatch.Bounds(heldBytes: .max), now: 0)
             }
             let deadline = ContinuousClock.now + .seconds(60)
             while !clients.allSatisfy({ $0.state == .succeeded }), ContinuousClock.now < deadline {

@@ -156,13 +156,13 @@ extension MeshSuites {
             let mesh = try Mesh.joined(2, keys: [one, other])
             #expect(try mesh.wait(until: { Self.hearEachOther($0, [1, 2]) }, again: Self.talk))
             let link = try #require(mesh.transports[0].connections[try Mesh.node(2)]?.links.first)
-            let router = mesh.transports[0].router
+            let router = mesh.transports[0].bound.router
             let listed = [other.publicKey, try CurveKeys.generate().publicKey]
             try mesh.transports[0].update(
                 MeshChange(keys: one, peers: Self.peers(of: 1, in: mesh, [2: listed])))
             let links = mesh.transports[0].connections[try Mesh.node(2)]?.links ?? []
             #expect(links.count == 2 && links.first === link)
-            #expect(mesh.transports[0].router === router)
+            #expect(mesh.transports[0].bound.router === router)
         }
 
         @Test("A port that another program has taken is waited for, and the node goes on meanwhile")
@@ -174,7 +174,9 @@ extension MeshSuites {
                 let context = try ZeroMQContext()
                 let other = try ZeroMQSocket(.reply, in: context)
                 let taken = try other.bind("tcp://127.0.0.1:0")
-                let waiting = try ZeroMQTransport.makeRouter(transport.settings, in: context)
+                let waiting = try ZeroMQTransport.makeBound(
+                    transport.settings, in: context, number: 0
+                ).router.socket
                 transport.unbound = [.init(socket: waiting, endpoint: taken)]
                 #expect(try mesh.wait(until: { Self.hearEachOther($0, [1, 2]) }, again: Self.talk))
                 #expect(!transport.keyReport.isListening)
@@ -284,7 +286,8 @@ extension MeshSuites {
             _ = try client.send([1])
             var event: Int32?
             for _ in 0..<12_000 where event == nil {
-                event = try MeshSocket.nextEvent(of: monitor)
+                event = try MeshSocket.nextEvent(of: monitor)?.kind
+                if event == ZMQ_EVENT_CONNECTED { event = nil }
                 usleep(5000)
             }
             #expect(event != nil && event != Int32(ZMQ_EVENT_HANDSHAKE_SUCCEEDED))
@@ -301,7 +304,10 @@ extension MeshSuites {
             let open = try ZeroMQSocket(.router, in: ZeroMQContext())
             try open.set(ZMQ_CURVE_SERVER, 1)
             try open.set(ZMQ_CURVE_SECRETKEY, text: keys.secret)
-            transport.router = open
+            transport.bound = ZeroMQTransport.BoundSockets(
+                publisher: transport.bound.publisher,
+                router: try BoundSocket(
+                    open, ConnectionWatch.Bounds(heldBytes: .max), name: "open"))
             transport.unbound = [.init(socket: open, endpoint: transport.exchangeEndpoint)]
             transport.listItems()
             // The router that was there has given its port up, or the stranger may still find it.

@@ -1,0 +1,94 @@
+import CZeroMQ
+import Foundation
+import Merge
+import Testing
+
+@testable import Node
+
+extension MeshSuites {
+    @Suite("What a connection has the library hold")
+    struct ConnectionWatchTests {
+        private static let sizes = [0, 1, 221, 222, 223, 255, 256, 4_000, 70_000]
+
+        /// What every connection of a mesh of two holds, after all frames have come.
+        private static func held(_ keys: [CurveKeys]) throws -> [Int64] {
+            let mesh = try Mesh.joined(2, keys: keys)
+            let other = try Mesh.node(2)
+            let answered = try Mesh.node(1)
+            #expect(
+                try mesh.wait {
+                    $0.received[0].contains { $0.channel == .publish }
+                        && $0.received[1].contains { $0.route != nil }
+                } again: {
+                    try $0.transports[0].send([1], to: other)
+                    try $0.transports[1].publish([2])
+                })
+            let bytes = sizes.map { [UInt8](repeating: 3, count: $0) }
+            let total = 20 * bytes.count
+            mesh.received = [[], []]
+            for _ in 0..<20 {
+                for frame in bytes {
+                    // Two for the peer, one of them an answer, and one that it hears.
+                    for send in [
+                        { try mesh.transports[0].send(frame, to: other) },
+                        { try mesh.transports[0].publish(frame) },
+                        { try mesh.transports[1].reply(frame, to: answered) },
+                    ] {
+                        var isSent = false
+                        #expect(
+                            try mesh.wait { _ in
+                                isSent
+                            } again: { _ in
+                                isSent = try send() == .sent
+                            })
+                    }
+                }
+            }
+            #expect(
+                try mesh.wait {
+                    $0.received[0].count >= total && $0.received[1].count >= 2 * total
+                })
+            for transport in mesh.transports {
+                transport.nextWatchAt = 0
+                _ = try transport.poll(timeoutMilliseconds: 1)
+            }
+            return mesh.transports.flatMap { transport in
+                transport.polled.flatMap(\.links).flatMap {
+                    $0.subscriber.watch.heldBytes + $0.dealer.watch.heldBytes
+                } + transport.bound.publisher.watch.heldBytes
+                    + transport.bound.router.watch.heldBytes
+            }
+        }
+
+        // What is held is a difference of two sums over all that ever came over a connection: a byte too
+        // few per frame would end every connection one day.
+        @Test(
+            "Of a peer that keeps to the protocol nothing but the handshake is left",
+            arguments: [false, true])
+        func honest(isEncrypted: Bool) throws {
+            let keys = isEncrypted ? [try CurveKeys.generate(), try CurveKeys.generate()] : []
+            let held = try Self.held(keys)
+            #expect(held.count == 8)
+            #expect(held.allSatisfy { (1..<1_000).contains($0) }, "\(held)")
+        }
+
+        @Test("Connections beyond the bound are ended, of the address that has most of them")
+        func tooMany() throws {
+            var settings = try Mesh.settings(1)
+            settings.limits.connections = 4
+            let mesh = Mesh()
+            try mesh.add(settings)
+            let transport = mesh.transports[0]
+            let context = try ZeroMQContext()
+            let others = try (0..<9).map { _ in
+                let socket = try ZeroMQSocket(.dealer, in: context)
+                try socket.set(ZMQ_RECONNECT_IVL, -1)
+                try socket.connect(transport.exchangeEndpoint)
+                return socket
+            }
+            #expect(try mesh.wait { $0.transports[0].statistics.connectionsEnded == 5 })
+            #expect(transport.bound.router.watch.count == 4)
+            withExtendedLifetime(others) {}
+        }
+    }
+}
