@@ -136,12 +136,15 @@ extension StoreEngine {
             throw CoordinatorError(.malformed, "The save assigns a property of an object twice.")
         }
         guard encoded.bytes.count <= Limits.transactionBytes,
-            encoded.transaction.changes.count <= Transaction.Bounds.changes
+            encoded.transaction.changes.count <= Transaction.Bounds.changes,
+            encoded.transaction.changes.reduce(0, { $0 + $1.values.count })
+                <= Transaction.Bounds.values
         else {
             throw CoordinatorError(
                 .limitExceeded,
-                "One save may have \(Limits.transactionBytes >> 20) MiB and "
-                    + "\(Transaction.Bounds.changes) changes; divide it.")
+                "One save may have \(Limits.transactionBytes >> 20) MiB, "
+                    + "\(Transaction.Bounds.changes) changes and \(Transaction.Bounds.values) values "
+                    + "of properties; divide it.")
         }
         return encoded
     }

@@ -42,7 +42,7 @@ struct CausalQueue: Sendable {
 
     private struct Lane: Sendable {
         let actor: ActorID
-        var entries = Fifo<EncodedTransaction>()
+        var entries = Fifo<ReceivedTransaction>()
         /// What is delivered of the actor, and the last sequence here.
         var known: UInt64
         var last: UInt64
@@ -60,8 +60,8 @@ struct CausalQueue: Sendable {
     private var lanes: [Lane] = []
     /// Sorted by what is awaited, then by actor; one a lane that awaits something.
     private var waiters: [Waiter] = []
-    private var ready = Fifo<EncodedTransaction>()
-    private(set) var applying: [EncodedTransaction] = []
+    private var ready = Fifo<ReceivedTransaction>()
+    private(set) var applying: [ReceivedTransaction] = []
     /// All that is applied, being applied or ready.
     private(set) var delivered: VersionVector
     /// Sorted by dot; at most ``Limits/actors``. What would be held beyond that is dropped, and is
@@ -124,7 +124,7 @@ struct CausalQueue: Sendable {
     }
 
     /// Takes a transaction in and delivers what it makes deliverable.
-    mutating func insert(_ transaction: EncodedTransaction) -> Outcome {
+    mutating func insert(_ transaction: ReceivedTransaction) -> Outcome {
         let dot = transaction.dot
         if delivered.contains(dot) { return .duplicate }
         let place = laneIndex(dot.actor)
@@ -137,6 +137,11 @@ struct CausalQueue: Sendable {
         if !isModelKnown(transaction), let lane = place.found,
             lanes[lane].entries.first.map({ $0.dot.sequence < dot.sequence }) ?? false
         {
+            droppedCount += 1
+            return .waitsForSeen
+        }
+        // What is given up for it would be the next to come again.
+        if place.found == nil, lanes.count >= limits.lanes {
             droppedCount += 1
             return .waitsForSeen
         }
@@ -165,24 +170,26 @@ struct CausalQueue: Sendable {
     /// The next batch to apply; empty while one is outstanding or nothing is ready.
     mutating func takeBatch() -> [EncodedTransaction] {
         guard applying.isEmpty, !ready.isEmpty else { return [] }
-        var (bytes, changes) = (0, 0)
+        var (bytes, changes, values) = (0, 0, 0)
         while let next = ready.first, applying.count < limits.applyCount,
             applying.isEmpty
                 || bytes + completedSize(next) <= limits.applyBytes
-                    && changes + next.transaction.changes.count <= limits.applyChanges
+                    && changes + next.changeCount <= limits.applyChanges
+                    && values + next.valueCount <= limits.applyValues
         {
             bytes += completedSize(next)
-            changes += next.transaction.changes.count
+            changes += next.changeCount
+            values += next.valueCount
             applying.append(next)
             _ = ready.popFirst()
         }
-        return applying
+        return applying.map { $0.decoded() }
     }
 
     /// What a transaction takes once the store has completed what it has seen: about all that is here.
-    private func completedSize(_ transaction: EncodedTransaction) -> Int {
-        guard let frontier = transaction.frontier else { return transaction.bytes.count }
-        let implied = max(0, delivered.entries.count - frontier.entries.count)
+    private func completedSize(_ transaction: ReceivedTransaction) -> Int {
+        guard transaction.isFrontier else { return transaction.bytes.count }
+        let implied = max(0, delivered.entries.count - transaction.seen.entries.count)
         return transaction.bytes.count + implied * MemoryLayout<VersionVector.Entry>.stride
     }
 
@@ -196,7 +203,7 @@ struct CausalQueue: Sendable {
         applying = []
         var left = batch.filter { !vector.contains($0.dot) }
         let isForward = batch.isEmpty || left.count < batch.count
-        for transaction in batch { applyingBytes -= transaction.bytes.count }
+        for transaction in batch { applyingBytes -= transaction.size }
         holds.removeAll { vector.contains($0.dot) }
         for rejection in rejected where !vector.contains(rejection.dot) {
             let isHeld = hold(
@@ -255,21 +262,21 @@ struct CausalQueue: Sendable {
     /// - Returns: what was taken out, by actor and sequence.
     mutating func drop(
         to vector: VersionVector, where isClosed: (ActorID) -> Bool
-    ) -> [EncodedTransaction] {
+    ) -> [ReceivedTransaction] {
         let isAnyReady = (0..<ready.count).contains { isClosed(ready[$0].dot.actor) }
         guard isAnyReady || lanes.contains(where: { isClosed($0.actor) }) else { return [] }
         delivered = vector
         for transaction in applying { delivered.advance(to: transaction.dot) }
         while let next = ready.popFirst() {
-            applyingBytes -= next.bytes.count
+            applyingBytes -= next.size
             deliveredCount -= 1
             _ = put(next)
         }
-        var dropped: [EncodedTransaction] = []
+        var dropped: [ReceivedTransaction] = []
         for index in lanes.indices where isClosed(lanes[index].actor) {
             while let next = lanes[index].entries.popFirst() {
                 waitingCount -= 1
-                waitingBytes -= next.bytes.count
+                waitingBytes -= next.size
                 dropped.append(next)
             }
         }
@@ -286,15 +293,15 @@ struct CausalQueue: Sendable {
 
     // MARK: - Delivering
 
-    private func isModelKnown(_ transaction: EncodedTransaction) -> Bool {
-        models.isEmpty || models.contains(transaction.transaction.modelHash)
+    private func isModelKnown(_ transaction: ReceivedTransaction) -> Bool {
+        models.isEmpty || models.contains(transaction.modelHash)
     }
 
-    private func isDeliverable(_ transaction: EncodedTransaction) -> Bool {
+    private func isDeliverable(_ transaction: ReceivedTransaction) -> Bool {
         let dot = transaction.dot
         // A decoded transaction has seen its actor's earlier ones, so `seen` says it all.
-        guard delivered.covers(transaction.transaction.seen) else { return false }
-        guard transaction.transaction.timestamp.milliseconds <= horizon,
+        guard delivered.covers(transaction.seen) else { return false }
+        guard transaction.timestamp.milliseconds <= horizon,
             isModelKnown(transaction)
         else { return false }
         let place = holdPlace(of: dot)
@@ -302,9 +309,9 @@ struct CausalQueue: Sendable {
     }
 
     /// - Returns: the actors whose lanes may be deliverable by it.
-    private mutating func deliver(_ transaction: EncodedTransaction) -> [ActorID] {
+    private mutating func deliver(_ transaction: ReceivedTransaction) -> [ActorID] {
         delivered.advance(to: transaction.dot)
-        applyingBytes += transaction.bytes.count
+        applyingBytes += transaction.size
         deliveredCount += 1
         ready.append(transaction)
         return waiting(for: transaction.dot)
@@ -383,17 +390,17 @@ struct CausalQueue: Sendable {
     ///
     /// - Returns: false where it would have to be held and too many are.
     private mutating func awaitPredecessors(
-        of first: EncodedTransaction, inLane lane: Int
+        of first: ReceivedTransaction, inLane lane: Int
     ) -> Bool {
-        let seen = first.transaction.seen
+        let seen = first.seen
         let missing =
             delivered.covers(seen)
             ? nil : seen.entries.first { $0.sequence > delivered[$0.actor] }
         setAwaited(missing.map { Dot(actor: $0.actor, sequence: $0.sequence) }, ofLane: lane)
         if !isModelKnown(first), first.dot.sequence == delivered[first.dot.actor] + 1 {
-            return hold(first.dot, .unknownModel(first.transaction.modelHash), retryAt: 0)
+            return hold(first.dot, .unknownModel(first.modelHash), retryAt: 0)
         }
-        let timestamp = first.transaction.timestamp
+        let timestamp = first.timestamp
         guard timestamp.milliseconds > horizon, missing == nil else { return true }
         return hold(first.dot, .timestampInFuture(timestamp), retryAt: 0)
     }
@@ -434,7 +441,7 @@ struct CausalQueue: Sendable {
     }
 
     /// Takes all that is ready or left of a batch back to the lanes, and begins again.
-    private mutating func rewind(_ left: [EncodedTransaction], to vector: VersionVector) {
+    private mutating func rewind(_ left: [ReceivedTransaction], to vector: VersionVector) {
         var back = left
         while let next = ready.popFirst() { back.append(next) }
         applyingBytes = 0
@@ -526,7 +533,7 @@ struct CausalQueue: Sendable {
         return (low < entries.count && entries[low].dot.sequence == sequence, low)
     }
 
-    private mutating func put(_ transaction: EncodedTransaction) -> Bool {
+    private mutating func put(_ transaction: ReceivedTransaction) -> Bool {
         let dot = transaction.dot
         let place = laneIndex(dot.actor)
         if place.found == nil {
@@ -539,14 +546,14 @@ struct CausalQueue: Sendable {
         lanes[place.place].entries.insert(transaction, at: position.place)
         lanes[place.place].last = max(lanes[place.place].last, dot.sequence)
         waitingCount += 1
-        waitingBytes += transaction.bytes.count
+        waitingBytes += transaction.size
         return true
     }
 
     private mutating func takeFirst(ofLane lane: Int) {
         guard let first = lanes[lane].entries.popFirst() else { return }
         waitingCount -= 1
-        waitingBytes -= first.bytes.count
+        waitingBytes -= first.size
     }
 
     private mutating func removeLane(_ lane: Int) {
@@ -554,6 +561,7 @@ struct CausalQueue: Sendable {
         lanes.remove(at: lane)
     }
 
+    /// Looks at each lane for each that is dropped, of which there are ``Limits/lanes`` at the most.
     private mutating func enforceBounds() {
         while waitingCount > limits.waitingCount || waitingBytes > limits.waitingBytes {
             var furthest: (lane: Int, distance: UInt64)?
@@ -563,7 +571,7 @@ struct CausalQueue: Sendable {
             }
             guard let furthest, let dropped = lanes[furthest.lane].entries.popLast() else { return }
             waitingCount -= 1
-            waitingBytes -= dropped.bytes.count
+            waitingBytes -= dropped.size
             droppedCount += 1
             if let last = lanes[furthest.lane].entries.last {
                 lanes[furthest.lane].last = last.dot.sequence

@@ -13,7 +13,7 @@ struct DroppedTransactions: Sendable {
     private struct Entry: Sendable {
         let dot: Dot
         /// Nil where there was no room for it.
-        var transaction: EncodedTransaction?
+        var transaction: ReceivedTransaction?
     }
 
     private var entries: [Entry] = []
@@ -24,17 +24,17 @@ struct DroppedTransactions: Sendable {
     /// Adds a transaction, within bounds.
     ///
     /// - Returns: false where there is no room even for its name.
-    mutating func add(_ transaction: EncodedTransaction, _ limits: Limits) -> Bool {
+    mutating func add(_ transaction: ReceivedTransaction, _ limits: Limits) -> Bool {
         let place = place(of: transaction.dot)
         if place == entries.endIndex || entries[place].dot != transaction.dot {
             guard entries.count < limits.orphans else { return false }
             entries.insert(Entry(dot: transaction.dot), at: place)
         }
         guard entries[place].transaction == nil,
-            bytes + transaction.bytes.count <= limits.orphanBytes
+            bytes + transaction.size <= limits.orphanBytes
         else { return true }
         entries[place].transaction = transaction
-        bytes += transaction.bytes.count
+        bytes += transaction.size
         return true
     }
 
@@ -42,7 +42,7 @@ struct DroppedTransactions: Sendable {
     mutating func forget(coveredBy vector: VersionVector) {
         entries.removeAll { entry in
             guard vector.contains(entry.dot) else { return false }
-            bytes -= entry.transaction?.bytes.count ?? 0
+            bytes -= entry.transaction?.size ?? 0
             return true
         }
     }
@@ -66,8 +66,8 @@ struct DroppedTransactions: Sendable {
                 names.append(entry.dot)
                 return true
             }
-            bytes -= transaction.bytes.count
-            transactions.append(transaction)
+            bytes -= transaction.size
+            transactions.append(transaction.decoded())
             return true
         }
         return (transactions, names)

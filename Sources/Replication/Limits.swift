@@ -40,6 +40,13 @@ public struct Limits: Hashable, Sendable {
     /// alone, and the store lets saves come between its parts.
     public var applyChanges = 5_000
 
+    /// The most values of properties in one apply effect, as ``applyChanges``: 12 MB in memory, whatever
+    /// few bytes they have.
+    public var applyValues = 500_000
+
+    /// The most actors of which something waits for its predecessors in memory: every node there may
+    /// be. Of another nothing is taken that could not be applied at once; it is pulled again.
+    public var lanes = 1_024
     /// The most actors in a vector that is remembered of a peer: restarts of all nodes that are
     /// not yet compacted.
     public var actors = 16_384

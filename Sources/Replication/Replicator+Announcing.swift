@@ -150,7 +150,7 @@ extension Replicator {
                 counts.droppedCount += 1
                 return (dot, .waitsForSeen)
             }
-            return (dot, queue.insert(try EncodedTransaction(decoding: bytes)))
+            return (dot, queue.insert(try ReceivedTransaction(checking: bytes)))
         } catch {
             quarantine(index, reason: "a transaction: \(error)")
             return nil

@@ -55,6 +55,56 @@ struct CausalQueueTests {
         #expect(queue.holds.isEmpty && queue.waitingCount == 0 && queue.applyingCount == 900)
     }
 
+    @Test("Of more actors than there are nodes only what can be applied at once is taken in")
+    func lanes() {
+        var queue = Self.queue { $0.lanes = 3 }
+        for number in 1...5 {
+            let outcome = queue.insert(Self.first(number))
+            #expect(outcome == .waitsForSeen)
+        }
+        #expect(queue.waitingCount == 3 && queue.droppedCount == 2)
+        let outcome = queue.insert(Self.first(6, ahead: 0))
+        #expect(outcome == .deliverable)
+        queue.horizon += Self.year
+        queue.release(now: 1)
+        let late = queue.insert(Self.first(4))
+        #expect(late == .deliverable && queue.waitingCount == 0 && queue.applyingCount == 5)
+    }
+
+    /// A byte each on the wire; decoded, each of them took 24.
+    private static func nulls(_ number: Int, values: Int, changes: Int) -> EncodedTransaction {
+        let names = (0..<values).map { "p\($0)" }
+        let dot = Dot(actor: actor(number), sequence: 1)
+        return EncodedTransaction(
+            Transaction(
+                dot: dot, timestamp: .zero, seen: VersionVector(), modelHash: model,
+                shapes: [ChangeShape(entity: "Note", assigned: names)],
+                changes: (0..<changes).map {
+                    Change(
+                        kind: .update, shape: 0,
+                        row: RowID(node: dot.actor.node, block: 1, counter: UInt32($0)),
+                        values: Array(repeating: .null, count: values))
+                }))
+    }
+
+    @Test("What waits takes what was sent, and of what is applied the values count as well")
+    func values() {
+        var queue = Self.queue { $0.applyValues = 250_000 }
+        let all = (1...3).map { Self.nulls($0, values: 1_000, changes: 100) }
+        for transaction in all {
+            #expect(transaction.bytes.count < 120_000)
+            _ = queue.insert(transaction)
+        }
+        #expect(queue.applyingBytes == all.reduce(0) { $0 + $1.bytes.count })
+        let first = queue.takeBatch()
+        #expect(first == Array(all[0..<2]))
+        var vector = VersionVector()
+        for transaction in first { vector.advance(to: transaction.dot) }
+        _ = queue.finishBatch(vector: vector, rejected: [], now: 1)
+        let second = queue.takeBatch()
+        #expect(second == [all[2]])
+    }
+
     @Test("Made-up actors that lack something cost a look each as well")
     func gaps() {
         var queue = Self.queue { $0.waitingCount = 400 }
@@ -173,5 +223,16 @@ struct CausalQueueTests {
             }
         }
         return vector
+    }
+}
+
+extension CausalQueue {
+    /// Takes a transaction in as it would come from a peer.
+    mutating func insert(_ transaction: EncodedTransaction) -> Outcome {
+        do throws(DecodingFailure) {
+            return insert(try ReceivedTransaction(checking: transaction.bytes))
+        } catch {
+            fatalError("a transaction of a test: \(error)")
+        }
     }
 }

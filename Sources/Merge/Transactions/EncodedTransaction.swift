@@ -29,10 +29,10 @@ public struct EncodedTransaction: Hashable, Sendable {
 
     /// Decodes foreign bytes; total.
     public init(decoding bytes: [UInt8]) throws(DecodingFailure) {
-        let (transaction, isFrontier) = try Transaction.decodeTold(bytes)
-        self.transaction = transaction
+        let told = try Transaction.decodeTold(bytes, keepsChanges: true)
+        transaction = told.transaction
         self.bytes = bytes
-        frontier = isFrontier ? transaction.seen : nil
+        frontier = told.isFrontier ? transaction.seen : nil
     }
 
     private init(_ transaction: Transaction, bytes: [UInt8], frontier: VersionVector) {

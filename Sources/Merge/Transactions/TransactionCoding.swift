@@ -21,6 +21,8 @@ extension Transaction {
     public enum Bounds {
         /// The most changes in one transaction.
         public static let changes = 4_000_000
+        /// The most values of all changes together: 768 MB in memory, whatever few bytes they have.
+        public static let values = 32_000_000
         /// The most shapes; shapes repeat, so there are few.
         public static let shapes = 65_536
         /// The most properties in a shape, as SQLite's default limit of columns.
@@ -74,28 +76,41 @@ extension Transaction {
     /// Reads canonical bytes; total: whatever the bytes are, it gives a transaction or throws. What it
     /// has seen is as the bytes tell it.
     public static func decode(_ bytes: [UInt8]) throws(DecodingFailure) -> Transaction {
-        try decodeTold(bytes).transaction
+        try decodeTold(bytes, keepsChanges: true).transaction
     }
 
-    /// Reads canonical bytes likewise, and whether what it has seen is told by its frontier.
+    /// What bytes tell.
+    struct Told {
+        var transaction: Transaction
+        /// Whether what it has seen is told by its frontier.
+        var isFrontier: Bool
+        var changeCount: Int
+        var valueCount: Int
+    }
+
+    /// Reads canonical bytes likewise.
+    ///
+    /// - Parameter keepsChanges: whether shapes and changes are part of the answer; they are checked in
+    ///   any case.
     static func decodeTold(
-        _ bytes: [UInt8]
-    ) throws(DecodingFailure) -> (transaction: Transaction, isFrontier: Bool) {
+        _ bytes: [UInt8], keepsChanges: Bool
+    ) throws(DecodingFailure) -> Told {
         var reader = CBORReader(bytes)
         try reader.array(exactly: 12)
         let known = try reader.unsigned()
         guard known == format || known == format - 1 else {
             throw DecodingFailure("unknown transaction format", offset: reader.offset)
         }
-        let transaction = try decode(from: &reader)
+        var told = try decode(from: &reader, keepsChanges: keepsChanges)
         try reader.finish()
-        return (transaction, known == format)
+        told.isFrontier = known == format
+        return told
     }
 
     /// Reads what stands behind the format.
     private static func decode(
-        from reader: inout CBORReader
-    ) throws(DecodingFailure) -> Transaction {
+        from reader: inout CBORReader, keepsChanges: Bool
+    ) throws(DecodingFailure) -> Told {
         let actor = try reader.actor()
         let sequence = try reader.unsigned()
         guard sequence > 0 else {
@@ -115,11 +130,17 @@ extension Transaction {
             throw DecodingFailure("a model hash has 32 bytes", offset: reader.offset)
         }
         let shapes = try decodeShapes(from: &reader)
-        let changes = try decodeChanges(from: &reader, shapes: shapes)
-        return Transaction(
+        var changes: [Change] = []
+        let (changeCount, valueCount) = try decodeChanges(from: &reader, shapes: shapes) {
+            if keepsChanges { changes.append($0) }
+        }
+        let transaction = Transaction(
             dot: Dot(actor: actor, sequence: sequence), timestamp: timestamp, seen: seen,
             author: author, contextName: contextName, saveID: saveID, modelHash: modelHash,
-            shapes: shapes, changes: changes)
+            shapes: keepsChanges ? shapes : [], changes: changes)
+        return Told(
+            transaction: transaction, isFrontier: false, changeCount: changeCount,
+            valueCount: valueCount)
     }
 
     private static func decodeShapes(
@@ -159,14 +180,13 @@ extension Transaction {
     }
 
     private static func decodeChanges(
-        from reader: inout CBORReader, shapes: [ChangeShape]
-    ) throws(DecodingFailure) -> [Change] {
+        from reader: inout CBORReader, shapes: [ChangeShape], take: (Change) -> Void
+    ) throws(DecodingFailure) -> (changes: Int, values: Int) {
         let count = try reader.array(least: 4)
         guard count <= Bounds.changes else {
             throw DecodingFailure("too many changes", offset: reader.offset)
         }
-        var changes: [Change] = []
-        changes.reserveCapacity(count)
+        var total = 0
         for _ in 0..<count {
             let parts = try reader.array(least: 1)
             let number = try reader.unsigned()
@@ -181,13 +201,16 @@ extension Transaction {
             guard parts == 3 + (isLink ? 1 : 0) + valueCount, row.rawValue > 0,
                 (target?.rawValue ?? 1) > 0
             else { throw DecodingFailure("a change does not fit its shape", offset: reader.offset) }
+            total += valueCount
+            guard total <= Bounds.values else {
+                throw DecodingFailure("too many values", offset: reader.offset)
+            }
             var values: [PropertyValue] = []
             values.reserveCapacity(valueCount)
             for _ in 0..<valueCount { values.append(try reader.value()) }
-            changes.append(
-                Change(kind: kind, shape: Int(shape), row: row, target: target, values: values))
+            take(Change(kind: kind, shape: Int(shape), row: row, target: target, values: values))
         }
-        return changes
+        return (count, total)
     }
 
     /// A checksum of canonical bytes, to find damage in the log and on the wire.

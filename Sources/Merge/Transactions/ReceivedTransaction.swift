@@ -1,0 +1,51 @@
+/// A transaction as it came from another node: checked from its first byte to its last, with its
+/// changes still encoded.
+///
+/// A value that takes a byte on the wire takes 24 in memory, so whoever keeps transactions that wait
+/// keeps them like this: then what they take is what was sent.
+public struct ReceivedTransaction: Hashable, Sendable {
+    /// Its name.
+    public let dot: Dot
+    /// When it was saved, by its writer's hybrid clock.
+    public let timestamp: HybridTimestamp
+    /// What its bytes tell of what it has seen: enough to know whether it can be applied
+    /// (``Beginnings``, law 2).
+    public let seen: VersionVector
+    /// Whether that is a frontier, and not all of it.
+    public let isFrontier: Bool
+    /// The hash of the model it was written with, 32 bytes.
+    public let modelHash: [UInt8]
+    /// How many changes it has.
+    public let changeCount: Int
+    /// How many values they have together.
+    public let valueCount: Int
+    /// The canonical bytes.
+    public let bytes: [UInt8]
+
+    /// Checks foreign bytes; total.
+    public init(checking bytes: [UInt8]) throws(DecodingFailure) {
+        let told = try Transaction.decodeTold(bytes, keepsChanges: false)
+        dot = told.transaction.dot
+        timestamp = told.transaction.timestamp
+        seen = told.transaction.seen
+        isFrontier = told.isFrontier
+        modelHash = told.transaction.modelHash
+        changeCount = told.changeCount
+        valueCount = told.valueCount
+        self.bytes = bytes
+    }
+
+    /// About how many bytes it takes in memory.
+    public var size: Int {
+        bytes.count + seen.entries.count * MemoryLayout<VersionVector.Entry>.stride
+    }
+
+    /// The whole of it.
+    public func decoded() -> EncodedTransaction {
+        do throws(DecodingFailure) {
+            return try EncodedTransaction(decoding: bytes)
+        } catch {
+            preconditionFailure("transaction \(dot) was checked, and cannot be decoded: \(error)")
+        }
+    }
+}
