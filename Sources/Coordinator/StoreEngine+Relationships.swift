@@ -245,7 +245,16 @@ extension StoreEngine {
                 let claim = Claim(
                     owner: exclusive.owner, property: exclusive.property, target: shown)
                 let claimants = try plannedMembers(of: other, row: target, &plan)
-                for claimant in try claimants + hiddenClaimants(claim) where claimant != row {
+                let others = try (claimants + hiddenClaimants(claim)).filter { $0 != row }
+                if !entity.properties[exclusive.position].isOptional,
+                    planned.isBroughtBack(exclusive.position),
+                    others.contains(where: { !plan.deletes($0) })
+                {
+                    // Nor is it the caller's to be refused for what another may not lose.
+                    plan.rows[row]?.leave { $0 == exclusive.position }
+                    continue
+                }
+                for claimant in others {
                     try assign(entity.name, exclusive.property, of: claimant, .null, &plan)
                     noteLost(exclusive.property, of: claimant, &plan)
                 }
