@@ -1,6 +1,7 @@
 import Merge
 
-/// Whether a save leaves the to-manys that it changes as many objects as the model asks for.
+/// Whether a save leaves the to-manys that it changes as many objects as the model asks for, and the
+/// mandatory to-ones whose state is at the other side theirs.
 extension StoreEngine {
     /// Checks the counts of the rows that the save names, and of others that it leads objects to or
     /// away from, as Core Data does, to which either side of a relationship is a change of both.
@@ -64,7 +65,9 @@ extension StoreEngine {
         case .relationshipExceedsMaximumCount:
             code = .relationshipExceedsMaximumCount
             message = "\(name) may have \(counted.most) objects and has \(count)."
-        case .missingMandatoryProperty: return
+        case .missingMandatoryProperty:
+            code = .missingMandatoryProperty
+            message = "\(name) is mandatory."
         }
         plan.failures.append(
             ValidationFailure(
