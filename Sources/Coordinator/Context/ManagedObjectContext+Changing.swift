@@ -129,7 +129,7 @@ extension ManagedObjectContext {
             }
         }
         undelivered = []
-        if !dropped.isEmpty { forgetDropped(dropped) }
+        if !dropped.isEmpty { forget(dropped) }
     }
 
     /// An object that a deleted one led to has a member less.
@@ -144,22 +144,33 @@ extension ManagedObjectContext {
         noteChange(of: owner)
     }
 
-    /// Takes inserts that were dropped out of what leads to them and has no inverse by which their
-    /// delete rules would have come there.
-    private func forgetDropped(_ dropped: Set<ManagedObjectID>) {
-        for (key, delta) in linkDeltas where !delta.added.isDisjoint(with: dropped) {
+    /// Takes objects that are gone out of unsaved changes: inserts that were dropped out of what has no
+    /// inverse by which their delete rules would have come there, and what was deleted elsewhere.
+    func forget(_ gone: Set<ManagedObjectID>) {
+        for (key, delta) in linkDeltas
+        where !gone.isDisjoint(with: delta.added) || !gone.isDisjoint(with: delta.removed) {
             var delta = delta
-            delta.added.subtract(dropped)
+            delta.added.subtract(gone)
+            delta.removed.subtract(gone)
+            delta.nullified.subtract(gone)
             linkDeltas[key] = delta.isEmpty ? nil : delta
         }
-        let rows = Set(dropped.map(\.row))
+        let rows = Set(gone.map(\.row))
         for object in sorted(inserted) + sorted(updated) {
-            for relationship in object.entity.relationships
-            where relationship.description.inverse == nil {
+            for relationship in object.entity.relationships {
                 guard case .column(let position) = relationship.storage,
                     case .reference(let row) = object.values[position], rows.contains(row)
                 else { continue }
-                object.write(.null, position)
+                if object.base(position) == object.values[position] {
+                    // It reads as null in the store by now: nobody changed it.
+                    rebalance(object) {
+                        object.values[position] = .null
+                        object.snapshot[position] = .null
+                    }
+                    event.refreshed.insert(object)
+                } else {
+                    object.write(.null, position)
+                }
             }
         }
     }
