@@ -382,18 +382,22 @@ extension StoreEngine {
         for (row, relationship, table) in denied {
             let remaining = try heldMembers(of: relationship, row: row, &plan)
                 .filter { !plan.deletes($0) }
-            guard !remaining.isEmpty else { continue }
-            throw CoordinatorError(
-                .deleteDenied,
-                "\(table.entity.name)/\(row) cannot be deleted while its \(relationship.name) "
-                    + "has \(remaining.count == 1 ? "an object" : "\(remaining.count) objects").",
-                conflicts: [
-                    MergeConflict(
-                        object: ManagedObjectID(entityName: table.entity.name, row: row),
-                        properties: [relationship.name], oldVersion: nil,
-                        newVersion: plan.rows[row]?.loaded?.state.version, objectSnapshot: nil,
-                        cachedSnapshot: nil, persistedSnapshot: nil)
-                ])
+            guard !remaining.isEmpty, let planned = plan.rows[row] else { continue }
+            plan.failures.append(
+                ValidationFailure(
+                    object: "\(planned.name)", property: relationship.name,
+                    code: .relationshipDeniedDelete,
+                    message: "\(table.entity.name)/\(row) cannot be deleted while its "
+                        + "\(relationship.name) has "
+                        + (remaining.count == 1 ? "an object." : "\(remaining.count) objects.")))
+            let object = ManagedObjectID(entityName: table.entity.name, row: row)
+            let isListed = plan.denied.last?.object == object
+            let listed = isListed ? plan.denied.removeLast().properties : []
+            plan.denied.append(
+                MergeConflict(
+                    object: object, properties: listed + [relationship.name], oldVersion: nil,
+                    newVersion: planned.loaded?.state.version, objectSnapshot: nil,
+                    cachedSnapshot: nil, persistedSnapshot: nil))
         }
         for (row, relationship) in nullified {
             try checkMandatoryInverse(row, relationship, &plan)

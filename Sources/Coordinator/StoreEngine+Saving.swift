@@ -74,12 +74,13 @@ extension StoreEngine {
     }
 
     private func refuseFailures(of plan: SavePlan) throws {
-        if plan.failures.isEmpty { return }
+        guard let first = plan.failures.first else { return }
+        let count = plan.failures.count
+        let what = plan.denied.isEmpty ? "values" : "deletes and values"
         throw CoordinatorError(
-            .validationFailed,
-            plan.failures.count == 1
-                ? plan.failures[0].message : "\(plan.failures.count) values are not valid.",
-            failures: plan.failures)
+            plan.denied.isEmpty ? .validationFailed : .deleteDenied,
+            count == 1 ? first.message : "\(count) \(what) are not valid.",
+            conflicts: plan.denied, failures: plan.failures)
     }
 
     /// - Returns: whether the operation's changes of to-manys are to be made; not where the policy

@@ -95,6 +95,8 @@ struct SavePlan {
     var stale: [MergeConflict] = []
     var staleRows = Set<RowID>()
     var failures: [ValidationFailure] = []
+    /// The objects whose deletes are among the failures.
+    var denied: [MergeConflict] = []
     var journal: [Conflict] = []
     /// Objects whose operation the policy dropped, as the store has them.
     private(set) var dropped: [LoadedRow?] = []
