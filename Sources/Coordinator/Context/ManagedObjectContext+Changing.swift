@@ -18,11 +18,17 @@ extension ManagedObjectContext {
         Object(entity: entity(for: type), insertInto: self)
     }
 
-    /// Inserts an object that was made without a context. To be used on its queue.
+    /// Inserts an object that was made without a context; or takes the delete of one of this context
+    /// back, as long as it is not saved. To be used on its queue.
     ///
-    /// - Precondition: It belongs to no context; its entity is of this model, not abstract.
+    /// What delete rules did at the end of an earlier event stays done. An object that was deleted
+    /// elsewhere is gone, and stays so.
+    ///
+    /// - Precondition: It belongs to no context, or is deleted in this one; its entity is of this
+    ///   model, not abstract.
     public func insert(_ object: ManagedObject) {
         confine()
+        if object.managedObjectContext === self, object.isDeleted { return takeBack(object) }
         precondition(
             object.managedObjectContext == nil, "\(object.objectID) belongs to a context already.")
         precondition(
@@ -42,6 +48,35 @@ extension ManagedObjectContext {
         event.inserted.insert(object)
         changeCount += 1
         object.awakeFromInsert()
+    }
+
+    /// Takes an unsaved delete back.
+    private func takeBack(_ object: ManagedObject) {
+        guard object.change == .deleted else { return }
+        deleted[object.objectID] = nil
+        rebalance(object) { object.change = wasNeverSaved(object) ? .inserted : .none }
+        if object.change == .inserted {
+            inserted[object.objectID] = object
+        } else if object.hasPersistentChangedValues {
+            object.change = .updated
+            updated[object.objectID] = object
+        }
+        // What its rules broke stays broken, and the save no more does so by itself.
+        for relationship in object.entity.relationships {
+            let key = MemberKey(row: object.objectID.row, relationship: relationship.name)
+            for member in linkDeltas[key]?.nullified ?? [] {
+                linkDeltas[key]?.nullified.remove(member)
+                guard let inverse = relationship.description.inverse else { continue }
+                linkDeltas[MemberKey(row: member.row, relationship: inverse)]?.nullified
+                    .remove(object.objectID)
+            }
+        }
+        if event.deleted.remove(object) == nil {
+            event.inserted.insert(object)
+        } else if object.hasChanges {
+            event.updated.insert(object)
+        }
+        changeCount += 1
     }
 
     /// Marks an object to be deleted by the next save; an insert not yet saved is dropped.
