@@ -94,13 +94,12 @@ extension ManagedObjectContext {
         guard object.managedObjectContext === self, !object.isFault, object.change != .deleted
         else { return }
         object.prepareForDeletion()
-        let wasInserted = object.change == .inserted
         rebalance(object) { object.change = .deleted }
         inserted[object.objectID] = nil
         updated[object.objectID] = nil
         // An insert stays among the deleted until its relationships are cleared.
         deleted[object.objectID] = object
-        if !wasInserted || event.inserted.remove(object) == nil { event.deleted.insert(object) }
+        if event.inserted.remove(object) == nil { event.deleted.insert(object) }
         event.updated.remove(object)
         undelivered.append(object)
         changeCount += 1
@@ -116,7 +115,7 @@ extension ManagedObjectContext {
         // A handler may change more; its changes are told in a round of their own. The bound
         // ends a loop of handlers that answer each other for ever.
         for _ in 0..<100 where !event.isEmpty {
-            let changes = event
+            let changes = event.told
             event = ContextChanges()
             for (_, handler) in observers.withLock({ $0.didChange }) { handler(changes) }
             if propagatesDeletesAtEndOfEvent { propagateDeletes() }
@@ -128,8 +127,7 @@ extension ManagedObjectContext {
         guard !isAwakening, object.managedObjectContext === self else { return }
         switch object.change {
         case .deleted: return
-        case .inserted: break
-        case .updated: event.updated.insert(object)
+        case .inserted, .updated: event.updated.insert(object)
         case .none:
             fire(object)
             guard !object.isFault else { return }

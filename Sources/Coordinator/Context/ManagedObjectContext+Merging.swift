@@ -338,7 +338,7 @@ extension ManagedObjectContext {
         deleted[object.objectID] = nil
         checked[object.objectID] = nil
         event.updated.remove(object)
-        event.deleted.insert(object)
+        if event.inserted.remove(object) == nil { event.deleted.insert(object) }
     }
 
     /// Gives up the pending links of an object, at both sides.
