@@ -9,6 +9,31 @@ extension StoreEngine {
     /// What a save does not name is no reason to refuse it where it was wrong before: merges leave
     /// such rows, which are listed, and the rest of the work goes on beside them.
     func validateCounts(_ plan: inout SavePlan) throws {
+        let before = plan.failures.count
+        try noteViolations(&plan)
+        guard plan.failures.count > before, leaveCounted(&plan) else { return }
+        plan.failures.removeSubrange(before...)
+        try noteViolations(&plan)
+    }
+
+    /// Leaves the references that are brought back, and whose other side is counted, as the store has
+    /// them: the caller is not to be refused for what it never assigned.
+    ///
+    /// - Returns: whether there are any.
+    private func leaveCounted(_ plan: inout SavePlan) -> Bool {
+        var hasLeft = false
+        for row in plan.order {
+            guard let planned = plan.rows[row] else { continue }
+            for reference in planned.table.countedReferences
+            where planned.isBroughtBack(reference.position) {
+                plan.rows[row]?.leave { $0 == reference.position }
+                hasLeft = true
+            }
+        }
+        return hasLeft
+    }
+
+    private func noteViolations(_ plan: inout SavePlan) throws {
         let changes = try countChanges(plan)
         for row in plan.order {
             // What leads to a row that is eclipsed is shown, and counted, at another. Its own count is

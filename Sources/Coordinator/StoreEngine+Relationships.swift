@@ -246,11 +246,9 @@ extension StoreEngine {
                     owner: exclusive.owner, property: exclusive.property, target: shown)
                 let claimants = try plannedMembers(of: other, row: target, &plan)
                 let others = try (claimants + hiddenClaimants(claim)).filter { $0 != row }
-                if !entity.properties[exclusive.position].isOptional,
-                    planned.isBroughtBack(exclusive.position),
-                    others.contains(where: { !plan.deletes($0) })
+                if planned.isBroughtBack(exclusive.position),
+                    isNeeded(exclusive, of: planned, by: others, plan)
                 {
-                    // Nor is it the caller's to be refused for what another may not lose.
                     plan.rows[row]?.leave { $0 == exclusive.position }
                     continue
                 }
@@ -260,6 +258,21 @@ extension StoreEngine {
                 }
             }
         }
+    }
+
+    /// Whether to bring a claim back would take from another object what it must not be without: who
+    /// has the target by now, or what is led to in its place.
+    private func isNeeded(
+        _ exclusive: ExclusiveReference, of planned: SavePlan.Row, by others: [RowID],
+        _ plan: SavePlan
+    ) -> Bool {
+        if !planned.table.entity.properties[exclusive.position].isOptional {
+            return others.contains { !plan.deletes($0) }
+        }
+        let isCounted = planned.table.countedReferences.contains {
+            $0.position == exclusive.position
+        }
+        return isCounted && !(planned.loaded?.columns[exclusive.position] ?? .null).isNull
     }
 
     /// Has the save refused where an object must not be without what another takes from it.

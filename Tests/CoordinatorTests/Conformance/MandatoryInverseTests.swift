@@ -2,7 +2,7 @@ import Coordinator
 import Merge
 import Testing
 
-/// CONFORMANCE.md, CD-105 and CD-110, of one-to-ones: which of the two sides keeps the state is none
+/// CONFORMANCE.md, CD-13, CD-105 and CD-110, of one-to-ones: which of the two sides keeps the state is none
 /// of the application's business.
 @Suite("A mandatory to-one, whichever side of a one-to-one it is")
 struct MandatoryInverseTests {
@@ -110,6 +110,31 @@ struct MandatoryInverseTests {
             try context.save()
             #expect(try !store.isStored(part.objectID))
             #expect(try store.isStored(whole.objectID))
+        }
+    }
+
+    @Test("CD-13: overwriting takes no part away from the whole that has it by now")
+    func overwrittenFromOther() throws {
+        let (store, a) = try Self.stored(false)
+        let b = store.context(.overwrite)
+        try a.performAndWait {
+            let (part, whole) = try Self.pair(in: a, false)
+            try b.performAndWait {
+                let read = try b.existingObject(with: whole.objectID)
+                let (other, another) = (a.insert("Engine"), a.insert("Car"))
+                another.setRelatedObject(part, forKey: "part")
+                other.setRelatedObject(whole, forKey: "whole")
+                try a.save()
+                read["name"] = "b"
+                try b.save()
+                #expect(
+                    try store.storedReference(whole.objectID, "part")
+                        == .reference(other.objectID.row))
+                #expect(
+                    try store.storedReference(another.objectID, "part")
+                        == .reference(part.objectID.row))
+            }
+            #expect(try store.stored(whole.objectID, "name") == "b")
         }
     }
 

@@ -267,6 +267,44 @@ import Testing
         #expect(try store.stored(id, "name") == "nB")
     }
 
+    @Test("CD-13: overwriting brings back no reference that others' counts do not allow any more")
+    func overwriteOfCounted() throws {
+        let store = try TestStore(
+            try ManagedObjectModel(entities: [
+                EntityDescription(
+                    "Team",
+                    relationships: [
+                        RelationshipDescription(
+                            "players", to: "Player", inverse: "team", isToMany: true,
+                            isOptional: false)
+                    ]),
+                EntityDescription(
+                    "Player", attributes: [AttributeDescription("name", .string)],
+                    relationships: [
+                        RelationshipDescription("team", to: "Team", inverse: "players")
+                    ]),
+            ]))
+        let (a, b) = (store.context(), store.context(.overwrite))
+        try a.performAndWait {
+            let (former, latter) = (a.insert("Team"), a.insert("Team"))
+            let players = (0..<3).map { _ in a.insert("Player") }
+            for (player, team) in zip(players, [former, former, latter]) {
+                player.setRelatedObject(team, forKey: "team")
+            }
+            try a.save()
+            try b.performAndWait {
+                let read = try b.existingObject(with: players[0].objectID)
+                players[0].setRelatedObject(latter, forKey: "team")
+                a.delete(players[2])
+                try a.save()
+                read["name"] = "nB"
+                try b.save()
+                #expect(read["team"] == PropertyValue.reference(latter.objectID.row))
+            }
+            #expect(try store.stored(players[0].objectID, "name") == "nB")
+        }
+    }
+
     @Test("CD-14: with rollback, A changes p, B changes p and q; p is A's, q as it was, B clean")
     func rollbackPolicy() throws {
         let pair = try Siblings(.rollback)
