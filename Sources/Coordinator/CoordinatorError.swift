@@ -16,7 +16,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let constraintConflict = Code(rawValue: "constraintConflict")
         /// The register has a conflict between nodes that somebody must resolve first.
         public static let unresolvedConflict = Code(rawValue: "unresolvedConflict")
-        /// A delete rule refuses (NSValidationRelationshipDeniedDeleteError).
+        /// A delete rule refuses (NSValidationRelationshipDeniedDeleteError); whatever else is not valid
+        /// is listed with it.
         public static let deleteDenied = Code(rawValue: "deleteDenied")
         /// There is no such object, or no more (NSManagedObjectReferentialIntegrityError).
         public static let objectNotFound = Code(rawValue: "objectNotFound")
@@ -133,11 +134,13 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         self.failures = failures
     }
 
-    /// Core Data's number for it, or 0: of one value that is not valid its own, of several
-    /// that of them together (NSValidationMultipleErrorsError).
+    /// Core Data's number for it, or 0: of one value that is not valid, or delete that is denied, its
+    /// own, of several that of them together (NSValidationMultipleErrorsError).
     public var number: Int {
-        code == .validationFailed && failures.count == 1
-            ? failures[0].code.rawValue : code.number
+        guard code == .validationFailed || code == .deleteDenied, let first = failures.first else {
+            return code.number
+        }
+        return failures.count == 1 ? first.code.rawValue : Code.validationFailed.number
     }
 
     /// Code and message.

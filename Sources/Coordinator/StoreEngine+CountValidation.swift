@@ -1,6 +1,7 @@
 import Merge
 
-/// Whether a save leaves the to-manys that it changes as many objects as the model asks for.
+/// Whether a save leaves the to-manys that it changes as many objects as the model asks for, and the
+/// mandatory to-ones whose state is at the other side theirs.
 extension StoreEngine {
     /// Checks the counts of the rows that the save names, and of others that it leads objects to or
     /// away from, as Core Data does, to which either side of a relationship is a change of both.
@@ -8,6 +9,31 @@ extension StoreEngine {
     /// What a save does not name is no reason to refuse it where it was wrong before: merges leave
     /// such rows, which are listed, and the rest of the work goes on beside them.
     func validateCounts(_ plan: inout SavePlan) throws {
+        let before = plan.failures.count
+        try noteViolations(&plan)
+        guard plan.failures.count > before, leaveCounted(&plan) else { return }
+        plan.failures.removeSubrange(before...)
+        try noteViolations(&plan)
+    }
+
+    /// Leaves the references that are brought back, and whose other side is counted, as the store has
+    /// them: the caller is not to be refused for what it never assigned.
+    ///
+    /// - Returns: whether there are any.
+    private func leaveCounted(_ plan: inout SavePlan) -> Bool {
+        var hasLeft = false
+        for row in plan.order {
+            guard let planned = plan.rows[row] else { continue }
+            for reference in planned.table.countedReferences
+            where planned.isBroughtBack(reference.position) {
+                plan.rows[row]?.leave { $0 == reference.position }
+                hasLeft = true
+            }
+        }
+        return hasLeft
+    }
+
+    private func noteViolations(_ plan: inout SavePlan) throws {
         let changes = try countChanges(plan)
         for row in plan.order {
             // What leads to a row that is eclipsed is shown, and counted, at another. Its own count is
@@ -64,7 +90,9 @@ extension StoreEngine {
         case .relationshipExceedsMaximumCount:
             code = .relationshipExceedsMaximumCount
             message = "\(name) may have \(counted.most) objects and has \(count)."
-        case .missingMandatoryProperty: return
+        case .missingMandatoryProperty:
+            code = .missingMandatoryProperty
+            message = "\(name) is mandatory."
         }
         plan.failures.append(
             ValidationFailure(

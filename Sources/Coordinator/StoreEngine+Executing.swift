@@ -8,7 +8,7 @@ extension StoreEngine {
     func validate(_ plan: inout SavePlan) throws {
         for row in plan.order {
             guard let planned = plan.rows[row], planned.kind != .delete else { continue }
-            try validate(planned, &plan)
+            try validate(planned, row, &plan)
         }
         for key in plan.linkOrder where plan.links[key] ?? false {
             if plan.deletes(key.source) || plan.deletes(key.target) {
@@ -17,19 +17,32 @@ extension StoreEngine {
         }
     }
 
-    private func validate(_ planned: SavePlan.Row, _ plan: inout SavePlan) throws {
+    private func validate(
+        _ planned: SavePlan.Row, _ row: RowID, _ plan: inout SavePlan
+    ) throws {
         let properties = planned.table.entity.properties
         for (index, (position, value)) in planned.values.enumerated() {
+            // What is brought back is not the caller's to be refused for: where it cannot be any more
+            // what the store has stays.
+            let isBroughtBack = planned.isBroughtBack(position)
             if let failure = ValueValidation.failure(
                 value, of: properties[position], object: "\(planned.name)")
             {
-                plan.failures.append(failure)
+                if isBroughtBack {
+                    plan.rows[row]?.leave { $0 == position }
+                } else {
+                    plan.failures.append(failure)
+                }
             }
             guard case .reference(let target) = value else { continue }
             guard case .toOne(let destination) = properties[position].content else { continue }
             let isThere = try !plan.deletes(target) && isThere(target, destination, plan)
-            // What a revival carries along may refer to what is gone: it is projected to nil.
-            if !isThere, planned.kind != .revival || index < planned.assignedCount {
+            if isThere { continue }
+            if isBroughtBack, !properties[position].isOptional {
+                plan.rows[row]?.leave { $0 == position }
+            }
+            // What goes with a change or a revival may refer to what is gone: it is projected to nil.
+            if index < planned.assignedCount || planned.kind == .insert {
                 plan.failures.append(
                     ValidationFailure(
                         object: "\(planned.name)", property: properties[position].name,

@@ -245,12 +245,34 @@ extension StoreEngine {
                 let claim = Claim(
                     owner: exclusive.owner, property: exclusive.property, target: shown)
                 let claimants = try plannedMembers(of: other, row: target, &plan)
-                for claimant in try claimants + hiddenClaimants(claim) where claimant != row {
+                let others = try (claimants + hiddenClaimants(claim)).filter { $0 != row }
+                if planned.isBroughtBack(exclusive.position),
+                    isNeeded(exclusive, of: planned, by: others, plan)
+                {
+                    plan.rows[row]?.leave { $0 == exclusive.position }
+                    continue
+                }
+                for claimant in others {
                     try assign(entity.name, exclusive.property, of: claimant, .null, &plan)
                     noteLost(exclusive.property, of: claimant, &plan)
                 }
             }
         }
+    }
+
+    /// Whether to bring a claim back would take from another object what it must not be without: who
+    /// has the target by now, or what is led to in its place.
+    private func isNeeded(
+        _ exclusive: ExclusiveReference, of planned: SavePlan.Row, by others: [RowID],
+        _ plan: SavePlan
+    ) -> Bool {
+        if !planned.table.entity.properties[exclusive.position].isOptional {
+            return others.contains { !plan.deletes($0) }
+        }
+        let isCounted = planned.table.countedReferences.contains {
+            $0.position == exclusive.position
+        }
+        return isCounted && !(planned.loaded?.columns[exclusive.position] ?? .null).isNull
     }
 
     /// Has the save refused where an object must not be without what another takes from it.
@@ -373,18 +395,22 @@ extension StoreEngine {
         for (row, relationship, table) in denied {
             let remaining = try heldMembers(of: relationship, row: row, &plan)
                 .filter { !plan.deletes($0) }
-            guard !remaining.isEmpty else { continue }
-            throw CoordinatorError(
-                .deleteDenied,
-                "\(table.entity.name)/\(row) cannot be deleted while its \(relationship.name) "
-                    + "has \(remaining.count == 1 ? "an object" : "\(remaining.count) objects").",
-                conflicts: [
-                    MergeConflict(
-                        object: ManagedObjectID(entityName: table.entity.name, row: row),
-                        properties: [relationship.name], oldVersion: nil,
-                        newVersion: plan.rows[row]?.loaded?.state.version, objectSnapshot: nil,
-                        cachedSnapshot: nil, persistedSnapshot: nil)
-                ])
+            guard !remaining.isEmpty, let planned = plan.rows[row] else { continue }
+            plan.failures.append(
+                ValidationFailure(
+                    object: "\(planned.name)", property: relationship.name,
+                    code: .relationshipDeniedDelete,
+                    message: "\(table.entity.name)/\(row) cannot be deleted while its "
+                        + "\(relationship.name) has "
+                        + (remaining.count == 1 ? "an object." : "\(remaining.count) objects.")))
+            let object = ManagedObjectID(entityName: table.entity.name, row: row)
+            let isListed = plan.denied.last?.object == object
+            let listed = isListed ? plan.denied.removeLast().properties : []
+            plan.denied.append(
+                MergeConflict(
+                    object: object, properties: listed + [relationship.name], oldVersion: nil,
+                    newVersion: planned.loaded?.state.version, objectSnapshot: nil,
+                    cachedSnapshot: nil, persistedSnapshot: nil))
         }
         for (row, relationship) in nullified {
             try checkMandatoryInverse(row, relationship, &plan)

@@ -74,12 +74,13 @@ extension StoreEngine {
     }
 
     private func refuseFailures(of plan: SavePlan) throws {
-        if plan.failures.isEmpty { return }
+        guard let first = plan.failures.first else { return }
+        let count = plan.failures.count
+        let what = plan.denied.isEmpty ? "values" : "deletes and values"
         throw CoordinatorError(
-            .validationFailed,
-            plan.failures.count == 1
-                ? plan.failures[0].message : "\(plan.failures.count) values are not valid.",
-            failures: plan.failures)
+            plan.denied.isEmpty ? .validationFailed : .deleteDenied,
+            count == 1 ? first.message : "\(count) \(what) are not valid.",
+            conflicts: plan.denied, failures: plan.failures)
     }
 
     /// - Returns: whether the operation's changes of to-manys are to be made; not where the policy
@@ -154,6 +155,7 @@ extension StoreEngine {
                 noteDeleteGivenUp(planned, row, request, &plan)
                 planned.kind = .update
                 planned.values = []
+                planned.assignedCount = 0
             }
             for (position, value) in operation.values { planned.set(position, value) }
             planned.resolves = planned.resolves || operation.resolves
@@ -269,22 +271,31 @@ extension StoreEngine {
                 row,
                 SavePlan.Row(
                     table: table, loaded: loaded, kind: kind, values: values,
-                    assignedCount: operation.isWholeRow ? 0 : operation.values.count,
+                    assignedCount: kind == .revival && operation.isWholeRow
+                        ? 0 : operation.values.count,
                     resolves: resolves,
                     name: operation.row, isSettled: false, isExact: operation.isExact))
             return true
         }
         func planned(
-            _ kind: SavePlan.Row.Kind, _ values: [(position: Int, value: PropertyValue)]
+            _ kind: SavePlan.Row.Kind, _ values: [(position: Int, value: PropertyValue)],
+            assignedCount: Int = 0
         ) -> SavePlan.Row {
             SavePlan.Row(
                 table: table, loaded: loaded, kind: kind, values: values,
-                assignedCount: kind == .revival ? 0 : values.count, resolves: resolves,
+                assignedCount: assignedCount, resolves: resolves,
                 name: operation.row, isSettled: true, isExact: operation.isExact)
         }
-        switch try settle(operation.written, request, loaded, table, row, &plan) {
-        case .write(let values): plan.add(row, planned(.update, values))
-        case .delete: plan.add(row, planned(.delete, operation.values))
+        let written = operation.written
+        switch try settle(written, request, loaded, table, row, &plan) {
+        case .write(let values):
+            // What the policy brings back of the object comes last.
+            let assignedCount = min(values.count, written.values.count)
+            plan.add(row, planned(.update, values, assignedCount: assignedCount))
+        case .delete:
+            plan.add(
+                row,
+                planned(.delete, operation.values, assignedCount: operation.values.count))
         case .revive(let whole):
             plan.add(row, planned(.revival, whole.enumerated().map { ($0, $1) }))
         case .drop where operation.kind == .delete && isAlive:

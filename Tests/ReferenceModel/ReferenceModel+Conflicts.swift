@@ -60,21 +60,27 @@ extension ReferenceModel {
         return result.sorted { $0.id < $1.id }
     }
 
-    /// To-manys that lead to fewer objects than the model asks for, or to more.
+    /// Relationships kept at the other side that lead to fewer objects than the model asks for, or to
+    /// more.
     private func countConflicts() -> [OpenConflict] {
         rows.filter(\.value.isVisible).flatMap { id, row in
-            row.entity.relationships.filter(\.isToMany).compactMap { relationship in
+            row.entity.relationships.compactMap { relationship in
+                if case .column = relationship.storage { return nil }
                 let description = relationship.description
-                let least = max(description.minimumCount, description.isOptional ? 0 : 1)
-                let most = description.maximumCount > 0 ? description.maximumCount : .max
+                let isToMany = relationship.isToMany
+                let minimum = isToMany ? description.minimumCount : 0
+                let least = max(minimum, description.isOptional ? 0 : 1)
+                let isBounded = isToMany && description.maximumCount > 0
+                let most = isBounded ? description.maximumCount : .max
                 if least == 0, most == .max { return nil }
                 let count = members(id, relationship.name).count
                 if (least...max(least, most)).contains(count) { return nil }
                 return OpenConflict(
                     id: "\(row.entity.name).\(id).\(relationship.name).count",
                     isUnresolved: false, sides: [],
-                    violation: count < least
-                        ? "relationshipLacksMinimumCount" : "relationshipExceedsMaximumCount")
+                    violation: count >= least
+                        ? "relationshipExceedsMaximumCount"
+                        : isToMany ? "relationshipLacksMinimumCount" : "missingMandatoryProperty")
             }
         }
     }

@@ -137,7 +137,8 @@ enum ConflictReport {
             closedBy: nil, openedAt: generation)
     }
 
-    /// The conflict of a to-many that leads to too few objects, or too many; nil where it does not.
+    /// The conflict of a relationship that leads to too few objects, or too many; nil where it does
+    /// not.
     ///
     /// It has no sides: no write of it is another one's rival.
     static func conflict(
@@ -146,11 +147,15 @@ enum ConflictReport {
         guard let violation = counted.violation(of: count) else { return nil }
         let entity = row.table.entity
         let name = counted.relationship.name
-        let isLacking = violation == .relationshipLacksMinimumCount
-        let counts =
-            isLacking
-            ? "needs at least \(counted.least) objects and has \(count)"
-            : "may have \(counted.most) objects and has more"
+        let (counts, remedy) =
+            switch violation {
+            case .missingMandatoryProperty:
+                ("is mandatory and leads nowhere", "it leads to an object.")
+            case .relationshipLacksMinimumCount:
+                ("needs at least \(counted.least) objects and has \(count)", "others are added.")
+            case .relationshipExceedsMaximumCount:
+                ("may have \(counted.most) objects and has more", "some are taken away.")
+            }
         return Conflict(
             id: ConflictID(entity: entity.name, row: row.row, subject: "\(name).count"),
             kind: .count, state: .settled, property: name, policy: entity.policies.entity,
@@ -158,8 +163,7 @@ enum ConflictReport {
             explanation: Explanation(
                 rule: .memberCount,
                 text: "\(entity.name).\(name) \(counts): saves that had not seen each other "
-                    + "came together. Saves of the object are refused until "
-                    + (isLacking ? "others are added." : "some are taken away.")),
+                    + "came together. Saves of the object are refused until \(remedy)"),
             closedBy: nil, openedAt: generation, violation: violation)
     }
 }

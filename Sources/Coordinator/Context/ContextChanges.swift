@@ -15,6 +15,15 @@ public struct ContextChanges {
     public var isEmpty: Bool {
         inserted.isEmpty && updated.isEmpty && deleted.isEmpty && refreshed.isEmpty
     }
+
+    /// What observers hear of an event: whatever else became of what was inserted or deleted in it is
+    /// no news beside that.
+    var told: ContextChanges {
+        var changes = self
+        changes.updated.subtract(inserted)
+        changes.refreshed.subtract(inserted.union(deleted))
+        return changes
+    }
 }
 
 /// What a context's save changed, by IDs, for other contexts to merge. Usable from any thread.

@@ -18,11 +18,17 @@ extension ManagedObjectContext {
         Object(entity: entity(for: type), insertInto: self)
     }
 
-    /// Inserts an object that was made without a context. To be used on its queue.
+    /// Inserts an object that was made without a context; or takes the delete of one of this context
+    /// back, as long as it is not saved. To be used on its queue.
     ///
-    /// - Precondition: It belongs to no context; its entity is of this model, not abstract.
+    /// What delete rules did at the end of an earlier event stays done. An object that was deleted
+    /// elsewhere is gone, and stays so.
+    ///
+    /// - Precondition: It belongs to no context, or is deleted in this one; its entity is of this
+    ///   model, not abstract.
     public func insert(_ object: ManagedObject) {
         confine()
+        if object.managedObjectContext === self, object.isDeleted { return takeBack(object) }
         precondition(
             object.managedObjectContext == nil, "\(object.objectID) belongs to a context already.")
         precondition(
@@ -44,6 +50,35 @@ extension ManagedObjectContext {
         object.awakeFromInsert()
     }
 
+    /// Takes an unsaved delete back.
+    private func takeBack(_ object: ManagedObject) {
+        guard object.change == .deleted else { return }
+        deleted[object.objectID] = nil
+        rebalance(object) { object.change = wasNeverSaved(object) ? .inserted : .none }
+        if object.change == .inserted {
+            inserted[object.objectID] = object
+        } else if object.hasPersistentChangedValues {
+            object.change = .updated
+            updated[object.objectID] = object
+        }
+        // What its rules broke stays broken, and the save no more does so by itself.
+        for relationship in object.entity.relationships {
+            let key = MemberKey(row: object.objectID.row, relationship: relationship.name)
+            for member in linkDeltas[key]?.nullified ?? [] {
+                linkDeltas[key]?.nullified.remove(member)
+                guard let inverse = relationship.description.inverse else { continue }
+                linkDeltas[MemberKey(row: member.row, relationship: inverse)]?.nullified
+                    .remove(object.objectID)
+            }
+        }
+        if event.deleted.remove(object) == nil {
+            event.inserted.insert(object)
+        } else if object.hasChanges {
+            event.updated.insert(object)
+        }
+        changeCount += 1
+    }
+
     /// Marks an object to be deleted by the next save; an insert not yet saved is dropped.
     ///
     /// Delete rules are carried out in memory at the end of the event, and by the coordinator
@@ -59,13 +94,12 @@ extension ManagedObjectContext {
         guard object.managedObjectContext === self, !object.isFault, object.change != .deleted
         else { return }
         object.prepareForDeletion()
-        let wasInserted = object.change == .inserted
         rebalance(object) { object.change = .deleted }
         inserted[object.objectID] = nil
         updated[object.objectID] = nil
         // An insert stays among the deleted until its relationships are cleared.
         deleted[object.objectID] = object
-        if !wasInserted || event.inserted.remove(object) == nil { event.deleted.insert(object) }
+        if event.inserted.remove(object) == nil { event.deleted.insert(object) }
         event.updated.remove(object)
         undelivered.append(object)
         changeCount += 1
@@ -81,7 +115,7 @@ extension ManagedObjectContext {
         // A handler may change more; its changes are told in a round of their own. The bound
         // ends a loop of handlers that answer each other for ever.
         for _ in 0..<100 where !event.isEmpty {
-            let changes = event
+            let changes = event.told
             event = ContextChanges()
             for (_, handler) in observers.withLock({ $0.didChange }) { handler(changes) }
             if propagatesDeletesAtEndOfEvent { propagateDeletes() }
@@ -93,8 +127,7 @@ extension ManagedObjectContext {
         guard !isAwakening, object.managedObjectContext === self else { return }
         switch object.change {
         case .deleted: return
-        case .inserted: break
-        case .updated: event.updated.insert(object)
+        case .inserted, .updated: event.updated.insert(object)
         case .none:
             fire(object)
             guard !object.isFault else { return }
@@ -129,7 +162,7 @@ extension ManagedObjectContext {
             }
         }
         undelivered = []
-        if !dropped.isEmpty { forgetDropped(dropped) }
+        if !dropped.isEmpty { forget(dropped) }
     }
 
     /// An object that a deleted one led to has a member less.
@@ -144,22 +177,33 @@ extension ManagedObjectContext {
         noteChange(of: owner)
     }
 
-    /// Takes inserts that were dropped out of what leads to them and has no inverse by which their
-    /// delete rules would have come there.
-    private func forgetDropped(_ dropped: Set<ManagedObjectID>) {
-        for (key, delta) in linkDeltas where !delta.added.isDisjoint(with: dropped) {
+    /// Takes objects that are gone out of unsaved changes: inserts that were dropped out of what has no
+    /// inverse by which their delete rules would have come there, and what was deleted elsewhere.
+    func forget(_ gone: Set<ManagedObjectID>) {
+        for (key, delta) in linkDeltas
+        where !gone.isDisjoint(with: delta.added) || !gone.isDisjoint(with: delta.removed) {
             var delta = delta
-            delta.added.subtract(dropped)
+            delta.added.subtract(gone)
+            delta.removed.subtract(gone)
+            delta.nullified.subtract(gone)
             linkDeltas[key] = delta.isEmpty ? nil : delta
         }
-        let rows = Set(dropped.map(\.row))
+        let rows = Set(gone.map(\.row))
         for object in sorted(inserted) + sorted(updated) {
-            for relationship in object.entity.relationships
-            where relationship.description.inverse == nil {
+            for relationship in object.entity.relationships {
                 guard case .column(let position) = relationship.storage,
                     case .reference(let row) = object.values[position], rows.contains(row)
                 else { continue }
-                object.write(.null, position)
+                if object.base(position) == object.values[position] {
+                    // It reads as null in the store by now: nobody changed it.
+                    rebalance(object) {
+                        object.values[position] = .null
+                        object.snapshot[position] = .null
+                    }
+                    event.refreshed.insert(object)
+                } else {
+                    object.write(.null, position)
+                }
             }
         }
     }

@@ -148,15 +148,18 @@ extension ManagedObjectContext {
                 defer { pending = PendingMerge() }
                 return pending
             }
-            let affected =
-                pending.isEverything
-                ? Set(liveObjects().map(\.objectID)) : pending.affected
-            merge(affected: affected, inserted: pending.inserted)
+            merge(
+                affected: pending.isEverything ? nil : pending.affected,
+                inserted: pending.inserted)
         }
     }
 
-    private func merge(affected: Set<ManagedObjectID>, inserted: Set<ManagedObjectID>) {
+    /// - Parameter affected: nil for whatever is at hand.
+    private func merge(affected: Set<ManagedObjectID>?, inserted: Set<ManagedObjectID>) {
         renewGeneration()
+        let targets = pendingTargets(among: affected)
+        let affected =
+            affected?.union(targets.map(\.objectID)) ?? Set(liveObjects().map(\.objectID))
         let isObserved = !observers.withLock { $0.didChange.isEmpty }
         var byEntity: [String: [ManagedObject]] = [:]
         for objectID in affected.sorted() {
@@ -172,6 +175,7 @@ extension ManagedObjectContext {
         for name in byEntity.keys.sorted() {
             mergeRows(byEntity[name] ?? [], of: entityNamed(name))
         }
+        forgetGone(targets)
         if isObserved { noteMembers(affected) }
         // Members are derived from rows of other objects, any of which may have changed.
         for object in registry.values.compactMap(\.object) { object.memberBases = [:] }
@@ -180,6 +184,46 @@ extension ManagedObjectContext {
             guard managedObjectModel.entity(named: objectID.entityName) != nil else { continue }
             event.inserted.insert(object(with: objectID))
         }
+    }
+
+    /// The objects that unsaved references and links lead to: a merge has to look for them, though a
+    /// reference keeps nobody in use.
+    ///
+    /// - Parameter affected: those that are asked for; nil for all.
+    private func pendingTargets(among affected: Set<ManagedObjectID>?) -> [ManagedObject] {
+        let rows = affected.map { Set($0.lazy.map(\.row)) }
+        func isAskedFor(_ row: RowID) -> Bool { row.rawValue > 0 && rows?.contains(row) ?? true }
+        var targets = Set<ManagedObject>()
+        for object in [inserted, updated].joined().map(\.value) {
+            for relationship in object.entity.relationships {
+                guard case .column(let position) = relationship.storage,
+                    case .reference(let row) = object.values[position], isAskedFor(row),
+                    let target = resolve(row, destination: relationship.destination)
+                else { continue }
+                targets.insert(target)
+            }
+        }
+        for delta in linkDeltas.values {
+            for member in delta.added.union(delta.removed) where isAskedFor(member.row) {
+                targets.insert(object(with: member))
+            }
+        }
+        return targets.sorted { $0.objectID < $1.objectID }
+    }
+
+    /// Takes objects that were found deleted elsewhere out of unsaved changes, as their delete rules
+    /// would have done here.
+    private func forgetGone(_ targets: [ManagedObject]) {
+        var gone = Set<ManagedObjectID>()
+        for target in targets where target.isInaccessible {
+            do {
+                // Where another object is shown in its place, a save leads there.
+                if try read({ try $0.row(target.entity, target.objectID.row) }) == nil {
+                    gone.insert(target.objectID)
+                }
+            } catch { note(error) }
+        }
+        if !gone.isEmpty { forget(gone) }
     }
 
     /// Tells observers of the objects that have other members than were read of them: their own
@@ -294,7 +338,7 @@ extension ManagedObjectContext {
         deleted[object.objectID] = nil
         checked[object.objectID] = nil
         event.updated.remove(object)
-        event.deleted.insert(object)
+        if event.inserted.remove(object) == nil { event.deleted.insert(object) }
     }
 
     /// Gives up the pending links of an object, at both sides.

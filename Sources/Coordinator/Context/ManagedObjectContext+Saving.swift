@@ -76,10 +76,16 @@ extension ManagedObjectContext {
     /// saved, without reading the store. To be used on its queue.
     public func rollback() {
         confine()
-        for object in sorted(inserted) + undelivered.filter({ $0.version == nil }) {
+        for object in sorted(inserted) {
+            // Who heard of it hears that it is gone.
+            if event.inserted.remove(object) == nil { event.deleted.insert(object) }
+            event.updated.remove(object)
             detach(object)
         }
+        for object in undelivered where object.version == nil { detach(object) }
         for object in sorted(updated) + sorted(deleted) where object.version != nil {
+            event.updated.remove(object)
+            event.deleted.remove(object)
             object.values = object.snapshot
             object.nullified = []
             object.change = .none
@@ -93,9 +99,6 @@ extension ManagedObjectContext {
         columnDeltas = [:]
         linkDeltas = [:]
         faultingError = nil
-        event.inserted = []
-        event.updated = []
-        event.deleted = []
         changeCount += 1
     }
 

@@ -218,8 +218,7 @@ struct ModelComparison {
         if before != after {
             note(
                 place, .relationship, before.description, after.description,
-                obstacle: before.isStored(as: after)
-                    ? nil : "what a relationship leads to, or how often, cannot change")
+                obstacle: before.obstacle(to: after))
         }
         compareOptionality(
             place, old.isOptional, new.isOptional,

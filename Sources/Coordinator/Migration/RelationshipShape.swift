@@ -31,11 +31,17 @@ struct RelationshipShape: Hashable, CustomStringConvertible {
         isExclusive = !description.isToMany && back.map { !$0.isToMany } ?? false
     }
 
-    /// Whether what one keeps is what the other keeps. An inverse may come and go beside it.
-    func isStored(as other: RelationshipShape) -> Bool {
-        destination == other.destination && isToMany == other.isToMany && place == other.place
-            && isExclusive == other.isExclusive
-            && (inverse == other.inverse || inverse == nil || other.inverse == nil)
+    /// Why what one keeps is not what the other keeps; nil where it is. An inverse may come and go
+    /// beside it.
+    func obstacle(to other: RelationshipShape) -> String? {
+        guard destination == other.destination, isToMany == other.isToMany,
+            isExclusive == other.isExclusive,
+            inverse == other.inverse || inverse == nil || other.inverse == nil
+        else { return "what a relationship leads to, or how often, cannot change" }
+        if place == other.place { return nil }
+        // Registers, and transactions of the log and of other nodes, are of one side's rows.
+        return "its objects are kept at the side whose entity and relationship come first by their "
+            + "names, and with the new names that is the other side: names of the former order keep it"
     }
 
     var description: String {

@@ -14,9 +14,11 @@ struct SavePlan {
         /// The row as the store has it; nil for an insert.
         let loaded: LoadedRow?
         var kind: Kind
-        /// The values to write, by position, later ones over earlier ones.
+        /// The values to write, by position: those that the caller asked for come before what goes
+        /// with them.
         var values: [(position: Int, value: PropertyValue)]
-        /// Positions of an insert that were assigned; the others have defaults.
+        /// How many of them the caller asked for. With these go an insert's defaults, what a revival
+        /// carries along, and what the overwrite policy brings back of an object's snapshot.
         var assignedCount: Int
         var resolves: Bool
         /// How the request names the object, for messages.
@@ -46,16 +48,27 @@ struct SavePlan {
             kind == .update && !resolves ? changedValues : values
         }
 
+        /// Whether the overwrite policy brings a value back that the caller did not assign.
+        func isBroughtBack(_ position: Int) -> Bool {
+            kind == .update && values.dropFirst(assignedCount).contains { $0.position == position }
+        }
+
+        /// Leaves what is at some positions as the store has it.
+        mutating func leave(where isLeft: (Int) -> Bool) {
+            assignedCount -= values.prefix(assignedCount).count { isLeft($0.position) }
+            values.removeAll { isLeft($0.position) }
+        }
+
         mutating func set(_ position: Int, _ value: PropertyValue) {
             if let index = values.firstIndex(where: { $0.position == position }) {
-                values[index].value = value
-            } else if kind == .insert {
-                // Assigned ones come before defaults.
-                values.insert((position, value), at: assignedCount)
-                assignedCount += 1
-            } else {
-                values.append((position, value))
+                if index < assignedCount {
+                    values[index].value = value
+                    return
+                }
+                values.remove(at: index)
             }
+            values.insert((position, value), at: assignedCount)
+            assignedCount += 1
         }
     }
 
@@ -82,6 +95,8 @@ struct SavePlan {
     var stale: [MergeConflict] = []
     var staleRows = Set<RowID>()
     var failures: [ValidationFailure] = []
+    /// The objects whose deletes are among the failures.
+    var denied: [MergeConflict] = []
     var journal: [Conflict] = []
     /// Objects whose operation the policy dropped, as the store has them.
     private(set) var dropped: [LoadedRow?] = []

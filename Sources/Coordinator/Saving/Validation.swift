@@ -10,6 +10,8 @@ public struct ValidationFailure: Hashable, Sendable {
         case relationshipLacksMinimumCount = 1580
         /// Too many objects in a to-many.
         case relationshipExceedsMaximumCount = 1590
+        /// A delete that a rule denies (NSValidationRelationshipDeniedDeleteError).
+        case relationshipDeniedDelete = 1600
         /// Above the greatest number.
         case numberTooLarge = 1610
         /// Below the least number.

@@ -13,7 +13,8 @@ struct ExclusiveReference {
     let root: String
 }
 
-/// A to-many with a least or a greatest count.
+/// A to-many with a least or a greatest count; or a mandatory to-one whose state is at the other side
+/// of a one-to-one, as that also is broken by changes of rows that are not its own.
 struct CountedRelationship {
     let relationship: ManagedObjectModel.Relationship
     /// The least count that is valid.
@@ -23,21 +24,26 @@ struct CountedRelationship {
 
     /// - Returns: nil of any other relationship.
     init?(_ relationship: ManagedObjectModel.Relationship) {
+        if case .column = relationship.storage { return nil }
         let description = relationship.description
+        let isToMany = relationship.isToMany
         self.relationship = relationship
-        least = max(description.minimumCount, description.isOptional ? 0 : 1)
-        most = description.maximumCount
-        guard relationship.isToMany, least > 0 || most > 0 else { return nil }
+        least = max(isToMany ? description.minimumCount : 0, description.isOptional ? 0 : 1)
+        most = isToMany ? description.maximumCount : 0
+        guard least > 0 || most > 0 else { return nil }
     }
 
     /// What is wrong with a count; nil where it is valid.
     func violation(of count: Int) -> ConflictViolation? {
-        if count < least { return .relationshipLacksMinimumCount }
+        if count < least {
+            return relationship.isToMany
+                ? .relationshipLacksMinimumCount : .missingMandatoryProperty
+        }
         return most > 0 && count > most ? .relationshipExceedsMaximumCount : nil
     }
 }
 
-/// A to-one whose other side is a to-many with a least or a greatest count.
+/// A to-one whose other side is counted.
 struct CountedReference {
     let position: Int
     let counted: CountedRelationship
@@ -77,9 +83,9 @@ final class EntityTable: Sendable {
     let mandatory: [Int]
     /// What an insert gives properties that it does not assign; nulls left out.
     let defaults: [(position: Int, value: PropertyValue)]
-    /// To-manys with a least or greatest count.
+    /// What of its relationships is counted.
     let counted: [CountedRelationship]
-    /// To-ones whose other side is such a to-many.
+    /// To-ones whose other side is counted.
     let countedReferences: [CountedReference]
     /// Each property's type where a value of that type needs no further check; nil where it does.
     let plainTypes: [AttributeType?]
@@ -168,7 +174,7 @@ final class EntityTable: Sendable {
             "SELECT \(selectedColumns.joined(separator: ", ")) FROM \(table) WHERE _id = ?1"
     }
 
-    /// Whether a to-many of the entity has a least or greatest count.
+    /// Whether a relationship of the entity is counted.
     var hasCounts: Bool { !counted.isEmpty }
 
     /// Whether its rows are what others count.

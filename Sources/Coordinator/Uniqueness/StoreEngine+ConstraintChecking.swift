@@ -170,11 +170,13 @@ extension StoreEngine {
             case .update where !saveWins:
                 // By name: in another entity of the hierarchy the properties are at other places.
                 let properties = planned.table.entity.properties
-                let isOfKey: ((position: Int, value: PropertyValue)) -> Bool = {
-                    dispute.constraint.names.contains(properties[$0.position].name)
+                func isOfKey(_ position: Int) -> Bool {
+                    dispute.constraint.names.contains(properties[position].name)
                 }
-                noteGivenUp(planned.values.filter(isOfKey), of: planned, row, request, &plan)
-                planned.values.removeAll(where: isOfKey)
+                noteGivenUp(
+                    planned.values.filter { isOfKey($0.position) }, of: planned, row, request,
+                    &plan)
+                planned.leave(where: isOfKey)
                 planned.isSettled = true
                 plan.rows[row] = planned
             case .update, .revival, .delete:

@@ -222,6 +222,47 @@ import Testing
         }
     }
 
+    @Test("CD-104, CD-109: every delete that a rule denies is listed, beside what else is wrong")
+    func severalDenied() throws {
+        try context.performAndWait {
+            let people = ["Ada", "Bob", "Cyd"].map(person)
+            for one in people.dropLast() {
+                context.insert("Debt").setRelatedObject(one, forKey: "debtor")
+            }
+            try context.save()
+            for one in people { context.delete(one) }
+            var error = try #require(throws: CoordinatorError.self) { try context.save() }
+            #expect(error.code == .deleteDenied)
+            #expect(error.number == 1560)
+            #expect(error.failures.map(\.code.rawValue) == [1600, 1600])
+            #expect(error.failures.map(\.property) == ["debts", "debts"])
+            #expect(error.failures.map(\.object) == people.prefix(2).map { "\($0.objectID.row)" })
+            #expect(error.conflicts.map(\.object) == people.prefix(2).map(\.objectID))
+            context.insert("Person")
+            error = try #require(throws: CoordinatorError.self) { try context.save() }
+            #expect(error.code == .deleteDenied)
+            #expect(error.number == 1560)
+            #expect(error.failures.map(\.code.rawValue).sorted() == [1570, 1600, 1600])
+            #expect(context.deletedObjects == Set(people))
+            for one in people { #expect(try store.isStored(one.objectID)) }
+        }
+    }
+
+    @Test("CD-104: one delete that a rule denies fails with 1600")
+    func oneDenied() throws {
+        try context.performAndWait {
+            let ada = person("Ada")
+            context.insert("Debt").setRelatedObject(ada, forKey: "debtor")
+            try context.save()
+            context.delete(ada)
+            let error = try #require(throws: CoordinatorError.self) { try context.save() }
+            #expect(error.code == .deleteDenied)
+            #expect(error.number == 1600)
+            #expect(error.failures.map(\.code.rawValue) == [1600])
+            #expect(error.conflicts.map(\.object) == [ada.objectID])
+        }
+    }
+
     @Test("CD-109: what was given to another in a one-to-one is not deleted with its former owner")
     func ownReferenceGivenAway() throws {
         let store = try TestStore(Self.model())

@@ -111,6 +111,66 @@ struct GoneObjectTests {
         }
     }
 
+    /// - Parameter isKnown: whether the object that is deleted elsewhere is still in use here.
+    @Test(
+        "CD-94: what is deleted elsewhere is taken out of the unsaved references to it",
+        arguments: [true, false])
+    func pendingReferences(isKnown: Bool) throws {
+        let (ada, tag) = (try store.insert("Person", ["name": "Ada"]), try store.insert("Tag"))
+        let (bob, id) = (try store.insert("Person", ["name": "Bob"]), try store.insert("Note"))
+        let other = try store.insert("Tag")
+        try context.performAndWait {
+            let note = try context.existingObject(with: id)
+            note.setRelatedObject(context.object(with: bob), forKey: "owner")
+            note.add(context.object(with: other), toRelationship: "tags")
+            try context.save()
+            note.remove(context.object(with: other), fromRelationship: "tags")
+            let inserted = context.insert("Note")
+            for note in [note, inserted] {
+                note.setRelatedObject(context.object(with: ada), forKey: "owner")
+                note.setRelatedObject(context.object(with: tag), forKey: "main")
+                note.add(context.object(with: tag), toRelationship: "tags")
+                note["text"] = "mine"
+            }
+            let used = isKnown ? [ada, tag].map { context.object(with: $0) } : []
+            let gone = [ada, tag, other]
+            for id in gone { try store.delete(id) }
+            context.mergeChanges(fromContextDidSave: ContextDidSave(deleted: Set(gone)))
+            for one in used { #expect(one.isDeleted) }
+            for note in [note, inserted] {
+                #expect(note.relatedObject(forKey: "owner") == nil)
+                #expect(note.relatedObject(forKey: "main") == nil)
+                #expect(note.relatedObjects(forKey: "tags").isEmpty)
+                #expect(note["text"] == "mine")
+            }
+            try context.save()
+            for id in [note.objectID, inserted.objectID] {
+                #expect(try store.storedReference(id, "owner") == .null)
+                #expect(try store.stored(id, "text") == "mine")
+            }
+        }
+        #expect(try store.isStored(bob))
+    }
+
+    @Test(
+        "CD-94: a reference that was not changed here reads as null, and is no change of the object"
+    )
+    func cleanReference() throws {
+        let (tag, id) = (try store.insert("Tag"), try store.insert("Note"))
+        try context.performAndWait {
+            let note = try context.existingObject(with: id)
+            note.setRelatedObject(context.object(with: tag), forKey: "main")
+            try context.save()
+            note["text"] = "mine"
+            try store.delete(tag)
+            context.mergeChanges(fromContextDidSave: ContextDidSave(deleted: [tag]))
+            #expect(note.relatedObject(forKey: "main") == nil)
+            #expect(note.changedValues() == ["text": .string("mine")])
+            try context.save()
+        }
+        #expect(try store.stored(id, "text") == "mine")
+    }
+
     @Test("A delete that conflicts is carried out once its object was refreshed")
     func refreshedDelete() throws {
         let id = try store.insert("Note", ["text": "a"])

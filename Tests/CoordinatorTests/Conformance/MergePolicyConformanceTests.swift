@@ -200,6 +200,111 @@ import Testing
         #expect(try pair.stored("q") == "qB")
     }
 
+    @Test("CD-13: overwriting is not refused for a reference that B read, whose target is gone")
+    func overwriteOfGone() throws {
+        let pair = try Siblings(.overwrite)
+        let former = try pair.store.insert("Person", ["name": "former"])
+        try pair.a.performAndWait {
+            pair.xA.setRelatedObject(pair.a.object(with: former), forKey: "owner")
+            try pair.a.save()
+        }
+        try pair.b.performAndWait {
+            pair.b.refresh(pair.xB, mergeChanges: false)
+            #expect(pair.xB.relatedObject(forKey: "owner")?.objectID == former)
+            try pair.a.performAndWait {
+                let owner = pair.a.insert("Person")
+                owner["name"] = "latter"
+                pair.xA.setRelatedObject(owner, forKey: "owner")
+                pair.a.delete(pair.a.object(with: former))
+                try pair.a.save()
+            }
+            pair.xB["q"] = "qB"
+            try pair.b.save()
+            // The object as B had it: its owner is gone.
+            #expect(pair.xB.relatedObject(forKey: "owner") == nil)
+        }
+        #expect(try pair.stored("q") == "qB")
+        #expect(try pair.store.storedReference(pair.id, "owner") == .null)
+    }
+
+    /// - Parameter hadTarget: whether B read the reference before its target was deleted, or after.
+    @Test(
+        "CD-13: overwriting does not empty a mandatory reference that B never assigned",
+        arguments: [true, false])
+    func overwriteOfMandatory(hadTarget: Bool) throws {
+        let store = try TestStore(
+            try ManagedObjectModel(entities: [
+                EntityDescription("Player", attributes: [AttributeDescription("name", .string)]),
+                EntityDescription(
+                    "Medal", attributes: [AttributeDescription("name", .string)],
+                    relationships: [
+                        RelationshipDescription("holder", to: "Player", isOptional: false)
+                    ]),
+            ]))
+        let (a, b) = (store.context(), store.context(.overwrite))
+        let (former, latter) = (try store.insert("Player"), try store.insert("Player"))
+        let id = try a.performAndWait {
+            let medal = a.insert("Medal")
+            medal.setRelatedObject(a.object(with: former), forKey: "holder")
+            try a.save()
+            return medal.objectID
+        }
+        if !hadTarget { try store.delete(former) }
+        try b.performAndWait {
+            let medal = try b.existingObject(with: id)
+            #expect((medal["holder"] as PropertyValue).isNull != hadTarget)
+            try a.performAndWait {
+                let medal = try a.existingObject(with: id)
+                medal.setRelatedObject(a.object(with: latter), forKey: "holder")
+                medal["name"] = "nA"
+                try a.save()
+            }
+            if hadTarget { try store.delete(former) }
+            medal["name"] = "nB"
+            try b.save()
+            #expect(medal["holder"] == PropertyValue.reference(latter.row))
+        }
+        #expect(try store.stored(id, "name") == "nB")
+    }
+
+    @Test("CD-13: overwriting brings back no reference that others' counts do not allow any more")
+    func overwriteOfCounted() throws {
+        let store = try TestStore(
+            try ManagedObjectModel(entities: [
+                EntityDescription(
+                    "Team",
+                    relationships: [
+                        RelationshipDescription(
+                            "players", to: "Player", inverse: "team", isToMany: true,
+                            isOptional: false)
+                    ]),
+                EntityDescription(
+                    "Player", attributes: [AttributeDescription("name", .string)],
+                    relationships: [
+                        RelationshipDescription("team", to: "Team", inverse: "players")
+                    ]),
+            ]))
+        let (a, b) = (store.context(), store.context(.overwrite))
+        try a.performAndWait {
+            let (former, latter) = (a.insert("Team"), a.insert("Team"))
+            let players = (0..<3).map { _ in a.insert("Player") }
+            for (player, team) in zip(players, [former, former, latter]) {
+                player.setRelatedObject(team, forKey: "team")
+            }
+            try a.save()
+            try b.performAndWait {
+                let read = try b.existingObject(with: players[0].objectID)
+                players[0].setRelatedObject(latter, forKey: "team")
+                a.delete(players[2])
+                try a.save()
+                read["name"] = "nB"
+                try b.save()
+                #expect(read["team"] == PropertyValue.reference(latter.objectID.row))
+            }
+            #expect(try store.stored(players[0].objectID, "name") == "nB")
+        }
+    }
+
     @Test("CD-14: with rollback, A changes p, B changes p and q; p is A's, q as it was, B clean")
     func rollbackPolicy() throws {
         let pair = try Siblings(.rollback)

@@ -189,6 +189,54 @@ import Testing
         }
     }
 
+    /// - Parameter isToMany: many-to-many, else one-to-one.
+    @Test(
+        "CD-116: renamed relationships keep their objects; names of another order are refused, with why",
+        arguments: [true, false])
+    func renamingBothSides(isToMany: Bool) throws {
+        /// Cars come first.
+        func model(_ car: String, _ engine: String) throws -> ManagedObjectModel {
+            func entity(
+                _ name: String, _ identity: String, to other: String, _ place: String,
+                _ placeIdentity: String, inverse: String
+            ) -> EntityDescription {
+                EntityDescription(
+                    name, attributes: [AttributeDescription("name", .string)],
+                    relationships: [
+                        RelationshipDescription(
+                            place, to: other, inverse: inverse, isToMany: isToMany,
+                            renamingIdentifier: placeIdentity)
+                    ], renamingIdentifier: identity)
+            }
+            let (first, second) = ("of" + engine, "of" + car)
+            return try ManagedObjectModel(entities: [
+                entity(car, "Car", to: engine, first, "ofEngine", inverse: second),
+                entity(engine, "Engine", to: car, second, "ofCar", inverse: first),
+            ])
+        }
+        let node = try EngineNode(try model("Car", "Engine"))
+        let engine = try node.insert("Engine")
+        let car =
+            isToMany
+            ? try node.insert(
+                "Car", [:], [.init(name: "ofEngine", kind: .add, members: [engine.row])])
+            : try node.insert("Car", ["ofEngine": .reference(engine.row)])
+        do {
+            try node.migrate(to: try model("Vehicle", "Engine"), .inferred)
+            Issue.record("It was migrated.")
+        } catch let error as CoordinatorError {
+            #expect(error.code == .mappingNotInferable)
+            #expect(error.message.contains("Vehicle.ofEngine"), "\(error.message)")
+            #expect(error.message.contains("names of the former order"), "\(error.message)")
+        }
+        try node.open()
+        #expect(try node.members(engine, "ofCar") == [car.row])
+        try node.migrate(to: try model("Automobile", "Motor"), .inferred)
+        let motor = ManagedObjectID(entityName: "Motor", row: engine.row)
+        #expect(try node.members(motor, "ofAutomobile") == [car.row])
+        #expect(try node.coordinator.verify().isOK)
+    }
+
     @Test("CD-117: a new constraint over duplicates fails migration and leaves the store readable")
     func duplicates() throws {
         let node = try EngineNode(try model())

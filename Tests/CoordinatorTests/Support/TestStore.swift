@@ -139,6 +139,12 @@ final class TestStore: Sendable {
         }
     }
 
+    /// A to-one as the store has it.
+    func storedReference(_ id: ManagedObjectID, _ key: String) throws -> PropertyValue {
+        let context = context()
+        return try context.performAndWait { try context.existingObject(with: id)[key] }
+    }
+
     /// Whether the store has the object.
     func isStored(_ id: ManagedObjectID) throws -> Bool {
         let context = context()

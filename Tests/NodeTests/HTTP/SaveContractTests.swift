@@ -243,6 +243,9 @@ struct SaveContractTests {
             #expect(try await node.save(note).status == 200)
             let denied = try await node.save(#"{"operations": [{"delete": "\#(ada)"}]}"#)
             #expect(denied.status == 409 && denied.code == "deleteDenied")
+            #expect(denied["error.conflicts.0.object"] == .string(ada))
+            #expect(denied["error.failures.0.object"] == .string(ada))
+            #expect(denied["error.failures.0.code"] == .integer(1600))
         }
     }
 
