@@ -139,11 +139,13 @@ extension StoreEngine {
     /// Refuses what no node would read, this one included.
     func checkReadable(_ encoded: EncodedTransaction) throws -> EncodedTransaction {
         let shapes = encoded.transaction.shapes
-        guard shapes.count <= Transaction.Bounds.shapes else {
+        guard shapes.count <= Transaction.Bounds.shapes,
+            shapes.reduce(0, { $0 + $1.valueCount }) <= Transaction.Bounds.names
+        else {
             throw CoordinatorError(
                 .limitExceeded,
                 "The objects of one save may have \(Transaction.Bounds.shapes) different lists of "
-                    + "assigned properties; divide it.")
+                    + "assigned properties, with \(Transaction.Bounds.names) names; divide it.")
         }
         guard shapes.allSatisfy(\.namesEachOnce) else {
             throw CoordinatorError(.malformed, "The save assigns a property of an object twice.")

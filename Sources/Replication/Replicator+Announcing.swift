@@ -150,7 +150,12 @@ extension Replicator {
                 counts.droppedCount += 1
                 return (dot, .waitsForSeen)
             }
-            return (dot, queue.insert(try ReceivedTransaction(checking: bytes)))
+            let received = try ReceivedTransaction(checking: bytes)
+            if !isPulled, !queue.hasRoom(for: received.size) {
+                counts.droppedCount += 1
+                return (dot, .waitsForSeen)
+            }
+            return (dot, queue.insert(received))
         } catch {
             quarantine(index, reason: "a transaction: \(error)")
             return nil

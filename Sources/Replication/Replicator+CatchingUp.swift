@@ -145,8 +145,14 @@ extension Replicator {
         if page.recovery != .new, !page.transactions.isEmpty { outgrow() }
         var reached = pulling.vector
         var isFruitful = false
+        // Where one of a batch cannot be applied all that is ready waits anew, each actor in a lane of its
+        // own: of new ones a page brings no more than there may be lanes.
+        var (left, begun) = (page.transactions.count, 0)
         for bytes in page.transactions {
+            guard begun <= limits.lanes else { break }
+            left -= 1
             guard let taken = take(bytes, from: index, isPulled: true) else { break }
+            if taken.dot.sequence == 1 { begun += 1 }
             reached.advance(to: taken.dot)
             if taken.outcome != .duplicate, queue.has(taken.dot) { isFruitful = true }
         }
@@ -154,7 +160,10 @@ extension Replicator {
         noteIncarnations(page.vector.entries.map(\.actor))
         guard peers[index].isAgreed else { return }
         learn(page.vector, durable: VersionVector(), from: index)
-        if page.reachedEnd { peers[index].isHistoryShort = !reached.covers(pulling.durable) }
+        counts.droppedCount += UInt64(left)
+        if page.reachedEnd, left == 0 {
+            peers[index].isHistoryShort = !reached.covers(pulling.durable)
+        }
         if peers[index].isHistoryShort, !peers[index].isHistoryRaised {
             peers[index].isHistoryRaised = true
             let missing = lag(of: reached, behind: pulling.durable)

@@ -71,6 +71,9 @@ public struct SimulationOptions: Sendable {
     /// Whether in a fifth of the runs with faults nodes come back with less than they had in the midst
     /// of work, and go on at once; all else of a seed's plan is the same, though not what comes of it.
     public var hasReturns = true
+    /// Whether some nodes have room for few writers whose transactions wait, and are given few values
+    /// to apply at once; all else of a seed's plan is the same, though not what comes of it.
+    public var hasSmallQueues = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

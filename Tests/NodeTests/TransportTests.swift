@@ -171,6 +171,35 @@ extension MeshSuites {
             #expect(mesh.received[1].allSatisfy { $0.bytes == [5] })
         }
 
+        @Test(
+            "What a node is called at one peer nobody else knows, for by that name it is answered")
+        func names() throws {
+            let mesh = try Mesh.joined(3)
+            let first = try Mesh.node(1)
+            let routes = { (mesh: Mesh) in
+                mesh.transports[1...2].map { $0.routes.route(to: first)?.identity }
+            }
+            #expect(
+                try mesh.wait {
+                    !routes($0).contains(nil)
+                } again: {
+                    for other in 2...3 { try $0.transports[0].send([7], to: Mesh.node(other)) }
+                })
+            let names = routes(mesh)
+            #expect(names[0] != names[1])
+            // A link that is made anew is the same one to its router.
+            let peer = try Mesh.peer(2, mesh.transports[1])
+            try mesh.transports[0].update(MeshChange(keys: nil, peers: [peer]))
+            mesh.received[1] = []
+            #expect(
+                try mesh.wait {
+                    !$0.received[1].isEmpty
+                } again: {
+                    try $0.transports[0].send([7], to: Mesh.node(2))
+                })
+            #expect(routes(mesh)[0] == names[0])
+        }
+
         @Test("Garbage on the ports, and messages of the wrong shape, harm nobody")
         func garbage() throws {
             let mesh = try Mesh.joined(2)

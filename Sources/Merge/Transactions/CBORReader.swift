@@ -213,6 +213,8 @@ public struct CBORReader: Sendable {
     public mutating func vector() throws(DecodingFailure) -> VersionVector {
         let count = try array()
         guard count % 3 == 0 else { throw failure("a vector has three numbers an actor") }
+        // An actor is a start of a node; in memory it takes four times what it may take here.
+        guard count / 3 <= 1_000_000 else { throw failure("a vector names too many actors") }
         var entries: [VersionVector.Entry] = []
         entries.reserveCapacity(count / 3)
         for _ in 0..<count / 3 {

@@ -25,6 +25,8 @@ extension Transaction {
         public static let values = 32_000_000
         /// The most shapes; shapes repeat, so there are few.
         public static let shapes = 65_536
+        /// The most names of properties in all shapes together.
+        public static let names = 4_000_000
         /// The most properties in a shape, as SQLite's default limit of columns.
         public static let properties = 2_000
     }
@@ -152,12 +154,17 @@ extension Transaction {
         }
         var shapes: [ChangeShape] = []
         shapes.reserveCapacity(count)
+        var nameCount = 0
         for _ in 0..<count {
             try reader.array(exactly: 3)
             let entity = try reader.text()
             let assigned = try names(from: &reader)
             let carried = try names(from: &reader)
             let shape = ChangeShape(entity: entity, assigned: assigned, carried: carried)
+            nameCount += shape.valueCount
+            guard nameCount <= Bounds.names else {
+                throw DecodingFailure("too many names of properties", offset: reader.offset)
+            }
             guard shape.namesEachOnce else {
                 throw DecodingFailure("a shape names a property twice", offset: reader.offset)
             }

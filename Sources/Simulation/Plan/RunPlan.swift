@@ -74,8 +74,23 @@ struct RunPlan {
         if options.hasGroupsOfOne { drawGroups(options) }
         if options.hasPartialMeshes { drawStrangers() }
         if options.hasFaults, options.hasReturns { drawReturns() }
+        if options.hasSmallQueues { drawQueues() }
         // Sorting is stable by time and then by seed, so no order hangs on how it was drawn.
         events.sort { ($0.milliseconds, $0.seed) < ($1.milliseconds, $1.seed) }
+    }
+
+    /// Lets some machines have room for few writers whose transactions wait, and apply few values at
+    /// once.
+    private mutating func drawQueues() {
+        var generator = SeededGenerator(seed: seed &* 0xA24B_AED4_963E_E407 &+ 43)
+        for place in machines.indices {
+            if generator.chance(in: 6) {
+                machines[place].limits.lanes = 1 + generator.number(below: 3)
+            }
+            if generator.chance(in: 6) {
+                machines[place].limits.applyValues = 1 + generator.number(below: 30)
+            }
+        }
     }
 
     /// Lets some pairs of machines have no way to each other, so that all still reach all through

@@ -35,6 +35,8 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         case changedKeys
         /// Saves that claim in a one-to-one what a large one claims, or what it deletes claims.
         case contestedClaims
+        /// Nodes with room for few writers whose transactions wait.
+        case smallQueues
 
         static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
     }
@@ -68,6 +70,7 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         options.hasFreedKeys = plans >= .freedKeys
         options.hasChangedKeys = plans >= .changedKeys
         options.hasContestedClaims = plans >= .contestedClaims
+        options.hasSmallQueues = plans >= .smallQueues
         return options
     }
 }
