@@ -11,12 +11,13 @@
 #include <sys/socket.h>
 #include <zmq.h>
 
-/// How many bytes a process has read from a TCP connection so far; -1 where the system does not tell.
+/// What the system tells of a TCP connection: whether its other end has closed it, and how many bytes
+/// this process has read from it so far; nothing (-1) where it does not tell.
 ///
 /// The system's count (`tcpi_bytes_received`, Linux 4.1) is beyond what glibc names of its structure.
-static inline int64_t tributary_bytes_read(int connection) {
+static inline int tributary_connection(int connection, int64_t *bytes_read) {
     enum { offset = 128 };
-    char info[512];
+    unsigned char info[512];
     socklen_t length = sizeof info;
     uint64_t received;
     int unread = 0;
@@ -25,7 +26,8 @@ static inline int64_t tributary_bytes_read(int connection) {
         return -1;
     }
     memcpy(&received, info + offset, sizeof received);
-    return (int64_t)received - unread;
+    *bytes_read = (int64_t)received - unread;
+    return info[0] == TCP_CLOSE || info[0] == TCP_CLOSE_WAIT;
 }
 
 #endif

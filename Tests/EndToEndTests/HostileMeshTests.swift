@@ -70,12 +70,7 @@ extension EndToEnd.HostileMeshTests {
             let part: [UInt8] = [0x03] + lengthBytes(65_536) + [UInt8](repeating: 7, count: 65_536)
             var topics = SeededGenerator(seed: 7)
             for (port, socketType) in [(node.exchangePort, "DEALER"), (node.publishPort, "SUB")] {
-                let connection = try RawConnection(port: port)
-                try connection.send(Greeting.bytes + Greeting.ready(socketType))
-                // Its own greeting and what it says of itself: the library ends some connections on which
-                // more comes before.
-                _ = try connection.receive(64)
-                _ = try connection.receiveSome(upTo: 256)
+                let connection = try connection(to: port, as: socketType)
                 var isEnded = false
                 // 640 MiB of parts, or 64 MiB of subscriptions.
                 for _ in 0..<10_240 where !isEnded {
@@ -125,6 +120,71 @@ extension EndToEnd.HostileMeshTests {
                 try await node.metric("tributary_connections_ended_total") ?? 0 >= 900
             }
             withExtendedLifetime(held) {}
+        }
+    }
+
+    /// A raw connection to a mesh port that has shaken hands.
+    private func connection(
+        to port: Int, as socketType: String, named identity: String? = nil
+    ) throws -> RawConnection {
+        let connection = try RawConnection(port: port)
+        try connection.send(Greeting.bytes + Greeting.ready(socketType, identity: identity))
+        // Its own greeting and what it says of itself: the library ends some connections on which
+        // more comes before.
+        _ = try connection.receive(64)
+        _ = try connection.receiveSome(upTo: 256)
+        return connection
+    }
+
+    @Test("thirty messages that are nearly whole cost no more memory than a few")
+    func unfinishedMessages() async throws {
+        try await TestCluster.with(nodes: 2) { cluster in
+            try await cluster.waitForConvergence()
+            let node = cluster.node(1)
+            let before = node.residentBytes
+            let part = [0x03] + lengthBytes(1 << 20) + [UInt8](repeating: 7, count: 1 << 20)
+            var held: [RawConnection] = []
+            for _ in 0..<30 {
+                let connection = try connection(to: node.exchangePort, as: "DEALER")
+                for _ in 0..<28 { try? connection.send(part) }
+                held.append(connection)
+            }
+            try await waitUntil {
+                "most of them had been ended"
+            } _: {
+                try await node.metric("tributary_connections_ended_total") ?? 0 >= 27
+            }
+            try await expectServing(cluster)
+            #expect(node.residentBytes - before < 200 << 20, "\(node.residentBytes - before)")
+            withExtendedLifetime(held) {}
+        }
+    }
+
+    // The library neither reads nor closes a connection any more whose name another one has taken: its
+    // descriptor, and a frame that came over it, were kept for as long as the node ran.
+    @Test("connections that take over each other's names, and hang up, leave nothing behind")
+    func takenNames() async throws {
+        try await TestCluster.with(nodes: 2) { cluster in
+            try await cluster.waitForConvergence()
+            let node = cluster.node(1)
+            let (memory, descriptors) = (node.residentBytes, node.openDescriptors)
+            let frame = [0x02] + lengthBytes(4 << 20) + [UInt8](repeating: 7, count: 4 << 20)
+            for _ in 0..<60 {
+                let former = try connection(
+                    to: node.exchangePort, as: "DEALER", named: "node-3-0123456789abcdef")
+                let later = try connection(
+                    to: node.exchangePort, as: "DEALER", named: "node-3-0123456789abcdef")
+                try await Task.sleep(for: .milliseconds(5))
+                try? former.send(frame)
+                withExtendedLifetime(later) {}
+            }
+            try await waitUntil {
+                "there were few descriptors again, and not \(node.openDescriptors)"
+            } _: {
+                node.openDescriptors < descriptors + 20
+            }
+            try await expectServing(cluster)
+            #expect(node.residentBytes - memory < 100 << 20, "\(node.residentBytes - memory)")
         }
     }
 
@@ -483,10 +543,15 @@ enum Greeting {
     }
 
     /// The command that tells what kind of socket speaks.
-    static func ready(_ socketType: String) -> [UInt8] {
-        let name = Array("Socket-Type".utf8)
-        var body = [5] + Array("READY".utf8) + [UInt8(name.count)] + name
-        body += [0, 0, 0, UInt8(socketType.utf8.count)] + Array(socketType.utf8)
+    ///
+    /// - Parameter identity: what a router is to call it.
+    static func ready(_ socketType: String, identity: String? = nil) -> [UInt8] {
+        var body = [5] + Array("READY".utf8)
+        for (name, value) in [("Socket-Type", socketType), ("Identity", identity)] {
+            guard let value else { continue }
+            body += [UInt8(name.utf8.count)] + Array(name.utf8)
+            body += [0, 0, 0, UInt8(value.utf8.count)] + Array(value.utf8)
+        }
         return [0x04, UInt8(body.count)] + body
     }
 }

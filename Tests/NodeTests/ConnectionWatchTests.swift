@@ -11,7 +11,7 @@ extension MeshSuites {
         private static let sizes = [0, 1, 221, 222, 223, 255, 256, 4_000, 70_000]
 
         /// What every connection of a mesh of two holds, after all frames have come.
-        private static func held(_ keys: [CurveKeys]) throws -> [Int64] {
+        private static func held(_ keys: [CurveKeys]) throws -> [Int] {
             let mesh = try Mesh.joined(2, keys: keys)
             let other = try Mesh.node(2)
             let answered = try Mesh.node(1)
@@ -70,6 +70,36 @@ extension MeshSuites {
             let held = try Self.held(keys)
             #expect(held.count == 8)
             #expect(held.allSatisfy { (1..<1_000).contains($0) }, "\(held)")
+        }
+
+        private static func look(
+            _ number: UInt64, _ address: UInt8, age: UInt64 = 10_000, held: Int = 0
+        ) -> ConnectionWatch.Look {
+            ConnectionWatch.Look(number: number, address: [address], age: age, heldBytes: held)
+        }
+
+        private static let bounds = ConnectionWatch.Bounds(
+            heldBytes: 100, totalBytes: 150, youngMilliseconds: 4_000, young: 2, grown: 3)
+
+        @Test("Who holds too much is ended, and where all do together, who holds most")
+        func amounts() {
+            let looks = [
+                Self.look(1, 1, held: 60), Self.look(2, 2, held: 101), Self.look(3, 3, held: 80),
+                Self.look(4, 3, age: 0, held: 80),
+            ]
+            #expect(ConnectionWatch.excessive(looks, Self.bounds) == [2, 3])
+            #expect(ConnectionWatch.excessive([looks[0], looks[2]], Self.bounds).isEmpty)
+        }
+
+        @Test("Strangers, wherever they come from, never cost one its place who has proven his key")
+        func places() {
+            let members = [Self.look(1, 1), Self.look(2, 2), Self.look(3, 3)]
+            let strangers = (4...90).map { Self.look(UInt64($0), UInt8($0), age: 3_999) }
+            let ended = ConnectionWatch.excessive(members + strangers, Self.bounds)
+            #expect(ended == Set(6...90))
+            // Of those who have, the address that has most loses its oldest.
+            let more = [Self.look(4, 3), Self.look(5, 3), Self.look(6, 2)]
+            #expect(ConnectionWatch.excessive(members + more, Self.bounds) == [2, 3, 4])
         }
 
         @Test("Connections beyond the bound are ended, of the address that has most of them")

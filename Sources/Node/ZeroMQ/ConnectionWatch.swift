@@ -3,8 +3,8 @@
 // libzmq bounds the parts of a message and the messages that wait. It does not bound how many parts one
 // message has, nor what a publisher's subscribers subscribe to, nor how many connections one peer
 // makes: each of these may take all memory, and nothing of it is given out to count. So the system is
-// asked how much came over a connection, and what was given out of it is taken off; a connection
-// that leaves more than a queue's worth is ended. Who keeps to the protocol is never near it.
+// asked how much came over a connection, and what was given out of it is taken off; what leaves
+// more than a queue's worth is ended. Who keeps to the protocol is never near it.
 //
 // Threading: belongs to the transport's thread.
 
@@ -13,47 +13,115 @@ internal import Glibc
 
 /// The TCP connections of one socket, and how much of what came over each is still in the library.
 struct ConnectionWatch {
-    /// What is watched for, and from when on a connection is ended.
+    /// From when on connections are ended.
     struct Bounds {
         /// How many bytes that came over a connection may not have been given out.
         var heldBytes: Int
-        /// How many connections there may be; above it the longest of whichever address has most end.
-        var connections = Int.max
+        /// The same of all together.
+        var totalBytes = Int.max
+        /// For how long a connection is young, in milliseconds: after that it has proven a key.
+        var youngMilliseconds: UInt64 = 0
+        /// How many young ones there may be, and how many others.
+        var young = Int.max
+        var grown = Int.max
+    }
+
+    /// What is known of a connection at a look.
+    struct Look {
+        /// Which, by its number here.
+        var number: UInt64
+        /// The network at its other end.
+        var address: [UInt8]
+        /// How long it has been there, in milliseconds.
+        var age: UInt64
+        /// What came and was not given out.
+        var heldBytes: Int
+    }
+
+    /// The connections to end, given all, oldest first.
+    ///
+    /// Who is young may be anybody: so young ones never cost another his place. Of too many, the oldest
+    /// of whichever address has most goes first.
+    static func excessive(_ looks: [Look], _ bounds: Bounds) -> Set<UInt64> {
+        var ended = Set(looks.filter { $0.heldBytes > bounds.heldBytes }.map(\.number))
+        var total = 0
+        for look in looks where !ended.contains(look.number) { total += look.heldBytes }
+        for look in looks.sorted(by: { ($1.heldBytes, $0.number) < ($0.heldBytes, $1.number) })
+        where total > bounds.totalBytes && !ended.contains(look.number) {
+            total -= look.heldBytes
+            ended.insert(look.number)
+        }
+        let left = looks.filter { !ended.contains($0.number) }
+        let (young, grown) = (
+            left.filter { $0.age < bounds.youngMilliseconds },
+            left.filter { $0.age >= bounds.youngMilliseconds }
+        )
+        return ended.union(surplus(young, bounds.young)).union(surplus(grown, bounds.grown))
+    }
+
+    private static func surplus(_ looks: [Look], _ bound: Int) -> Set<UInt64> {
+        guard looks.count > bound else { return [] }
+        // Each address's in its turn, the newest first: what is beyond the bound then is ended.
+        var turns: [(turn: Int, look: Look)] = []
+        for (_, ofAddress) in Dictionary(grouping: looks, by: \.address) {
+            turns += ofAddress.reversed().enumerated().map { ($0, $1) }
+        }
+        turns.sort { ($0.turn, $0.look.number) < ($1.turn, $1.look.number) }
+        return Set(turns[bound...].map(\.look.number))
     }
 
     private struct Connection {
+        let number: UInt64
         /// The library's descriptor of it.
         let descriptor: Int32
-        /// The machine at its other end.
-        let address: String
+        let address: [UInt8]
+        let beganAt: UInt64
         /// The bytes of what was given out, as they came.
         var givenOut: Int64 = 0
-
-        /// What came and was not given out; negative where the system does not tell.
-        var heldBytes: Int64 { tributary_bytes_read(descriptor) - givenOut }
+        /// Whether it was ended here.
+        var isEnded = false
+        /// Since when it is known to be closed at its other end.
+        var closedSince: UInt64?
     }
 
     private let bounds: Bounds
-    /// In the order in which they began.
+    /// In the order in which they began; until the library has closed them.
     private var connections: [Connection] = []
+    private var lastNumber: UInt64 = 0
+    /// How many the library keeps though they have been closed for a second, by the last look.
+    ///
+    /// It forgets to close a connection whose name another has taken over, once it has stopped reading it.
+    private(set) var forgottenCount = 0
+
+    private static let forgottenMilliseconds: UInt64 = 1_000
 
     init(_ bounds: Bounds) { self.bounds = bounds }
 
     /// How many connections there are, as far as events were taken.
-    var count: Int { connections.count }
+    var count: Int { connections.count { !$0.isEnded } }
 
     /// What each holds, oldest first.
-    var heldBytes: [Int64] { connections.map(\.heldBytes) }
+    var heldBytes: [Int] { connections.map { Self.look($0, now: 0).look.heldBytes } }
+
+    /// The number of the connection that a part of a message came over; nil where it is gone.
+    func number(of part: ZeroMQSocket.Part) -> UInt64? {
+        connections.first { $0.descriptor == part.connection }?.number
+    }
 
     /// Takes note of an event of the socket's monitor.
     ///
-    /// - Parameter value: what the event names: the descriptor of the connection.
-    mutating func note(_ event: Int32, _ value: Int32) {
+    /// - Parameters:
+    ///   - value: what the event names: the descriptor of the connection.
+    ///   - now: monotonic milliseconds, here as elsewhere.
+    mutating func note(_ event: Int32, _ value: Int32, now: UInt64) {
         switch event {
         case ZMQ_EVENT_ACCEPTED, ZMQ_EVENT_CONNECTED:
             connections.removeAll { $0.descriptor == value }
             guard let address = Self.address(of: value) else { return }
-            connections.append(Connection(descriptor: value, address: address))
+            lastNumber += 1
+            connections.append(
+                Connection(
+                    number: lastNumber, descriptor: value, address: address, beganAt: now))
         case ZMQ_EVENT_DISCONNECTED:
             connections.removeAll { $0.descriptor == value }
         default: break
@@ -61,6 +129,9 @@ struct ConnectionWatch {
     }
 
     /// Takes note of a part of a message that the library gave out.
+    ///
+    /// What waited of a connection that is closed counts for whichever has its descriptor next: a queue's
+    /// worth at the most, and once.
     mutating func note(_ part: ZeroMQSocket.Part, isEncrypted: Bool) {
         guard let index = connections.firstIndex(where: { $0.descriptor == part.connection })
         else { return }
@@ -78,48 +149,80 @@ struct ConnectionWatch {
     /// Ends the connections that hold too much, and those that are too many; the events that wait must
     /// have been taken just before.
     ///
-    /// They are shut down and not closed, for they are the library's: it finds them ended and gives up
-    /// what it holds of them. A descriptor that the library has closed since may be another's by now;
-    /// so each is asked for its other end once more, and in the moment that is left the worst is that
-    /// a connection ends that is made anew.
-    ///
     /// - Returns: how many were ended.
-    mutating func endExcessive() -> Int {
-        var ended = 0
-        for connection in connections
-        where connection.heldBytes > bounds.heldBytes { ended += end(connection) }
-        while connections.count > bounds.connections {
-            let counts = Dictionary(grouping: connections, by: \.address).mapValues(\.count)
-            let most = counts.values.max() ?? 0
-            guard let excessive = connections.first(where: { counts[$0.address] == most }) else {
-                break
-            }
-            ended += end(excessive)
+    mutating func endExcessive(now: UInt64) -> Int {
+        var looks: [Look] = []
+        forgottenCount = 0
+        for index in connections.indices {
+            let (look, isClosed) = Self.look(connections[index], now: now)
+            let since = isClosed ? connections[index].closedSince ?? now : nil
+            connections[index].closedSince = since
+            if let since, now >= since + Self.forgottenMilliseconds { forgottenCount += 1 }
+            if !connections[index].isEnded { looks.append(look) }
         }
+        let excessive = Self.excessive(looks, bounds)
+        var ended = 0
+        for number in excessive.sorted() where end(number) { ended += 1 }
         return ended
     }
 
-    private mutating func end(_ connection: Connection) -> Int {
-        connections.removeAll { $0.descriptor == connection.descriptor }
-        guard Self.address(of: connection.descriptor) == connection.address else { return 0 }
-        shutdown(connection.descriptor, Int32(SHUT_RDWR))
-        return 1
+    /// Ends a connection.
+    ///
+    /// It is shut down and not closed, for it is the library's, which finds it ended and gives up what it
+    /// holds of it. A descriptor that the library has closed since may be another's by now; so its
+    /// other end is asked for once more, and in the moment that is left the worst is that a
+    /// connection ends that is made anew.
+    ///
+    /// - Returns: whether it was there, and was not ended before.
+    mutating func end(_ number: UInt64) -> Bool {
+        guard let index = connections.firstIndex(where: { $0.number == number }),
+            !connections[index].isEnded
+        else { return false }
+        connections[index].isEnded = true
+        let (descriptor, address) = (connections[index].descriptor, connections[index].address)
+        guard Self.address(of: descriptor) == address else { return false }
+        shutdown(descriptor, Int32(SHUT_RDWR))
+        return true
     }
 
-    /// The address at the other end of a connection, without its port; nil where there is none any more.
-    private static func address(of descriptor: Int32) -> String? {
+    private static func look(
+        _ connection: Connection, now: UInt64
+    ) -> (look: Look, isClosed: Bool) {
+        var bytes: Int64 = 0
+        let state = tributary_connection(connection.descriptor, &bytes)
+        let held = state < 0 ? 0 : max(0, bytes - connection.givenOut)
+        let look = Look(
+            number: connection.number, address: connection.address,
+            age: now - min(now, connection.beganAt), heldBytes: Int(held))
+        return (look, state == 1)
+    }
+
+    /// The network at the other end of a connection, without its port; nil where there is none any more.
+    ///
+    /// Of version 6 the first half, for one machine may have all addresses that differ in the other.
+    private static func address(of descriptor: Int32) -> [UInt8]? {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        var host = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-        let isNamed = withUnsafeMutablePointer(to: &storage) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        return withUnsafeMutablePointer(to: &storage) { pointer -> [UInt8]? in
+            let isNamed = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 getpeername(descriptor, $0, &length) == 0
-                    && getnameinfo(
-                        $0, length, &host, socklen_t(host.count), nil, 0, NI_NUMERICHOST) == 0
+            }
+            guard isNamed else { return nil }
+            switch Int32(pointer.pointee.ss_family) {
+            case AF_INET:
+                return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+                    withUnsafeBytes(of: $0.pointee.sin_addr) { Array($0) }
+                }
+            case AF_INET6:
+                let bytes = pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
+                    withUnsafeBytes(of: $0.pointee.sin6_addr) { Array($0) }
+                }
+                // Of version 4 in the clothes of version 6 it is the last four that count.
+                let isMapped = bytes.prefix(10).allSatisfy { $0 == 0 } && bytes[10] == 0xFF
+                return Array(isMapped ? bytes.suffix(4) : bytes.prefix(8))
+            default: return nil
             }
         }
-        guard isNamed else { return nil }
-        return String(decoding: host.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 }
 
@@ -144,10 +247,10 @@ final class BoundSocket {
     /// Takes note of what the monitor has to tell, at most so many events.
     ///
     /// - Returns: whether that was all.
-    func takeEvents(limit: Int) throws(ZeroMQError) -> Bool {
+    func takeEvents(limit: Int, now: UInt64) throws(ZeroMQError) -> Bool {
         for _ in 0..<limit {
             guard let event = try MeshSocket.nextEvent(of: monitor) else { return true }
-            watch.note(event.kind, event.value)
+            watch.note(event.kind, event.value, now: now)
         }
         return false
     }

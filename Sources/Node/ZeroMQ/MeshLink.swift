@@ -63,7 +63,7 @@ final class MeshSocket {
     func takeEvents(limit: Int, now: UInt64) throws(ZeroMQError) {
         for _ in 0..<limit {
             guard let event = try Self.nextEvent(of: monitor) else { return }
-            watch.note(event.kind, event.value)
+            watch.note(event.kind, event.value, now: now)
             switch event.kind {
             case Int32(ZMQ_EVENT_CONNECTED): break
             case Int32(ZMQ_EVENT_HANDSHAKE_SUCCEEDED): enter(.succeeded, now)

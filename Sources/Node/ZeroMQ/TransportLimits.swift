@@ -29,13 +29,24 @@ public struct TransportLimits: Hashable, Sendable {
     /// ended. A peer that keeps to the protocol has four frames of 4.5 MiB waiting at the most, one
     /// being read and one being taken. libzmq bounds the parts of a message and not the message.
     public var heldBytes = 32 << 20
+    /// As `heldBytes` of all connections to the router together; what is asked there is short.
+    public var heldBytesTogether = 64 << 20
     /// As `heldBytes` where others subscribe: the handshake and one subscription to everything are
-    /// some hundred bytes.
-    public var subscriptionBytes = 64 << 10
-    /// How many connections each of the two endpoints may have. Members have one each, for moments
-    /// two; each costs some 60 KB, so these are 30 MiB. Above it the oldest of whichever
-    /// address has most are ended.
+    /// 600 bytes with keys and 300 without. The library makes 2 KiB of each topic that is not
+    /// like the others, and looks through all of them when a subscriber goes.
+    public var subscriptionBytes = 1_024
+    /// How many connections each of the two endpoints may have that have lasted a handshake. Members
+    /// have one each, for moments two; each costs some 60 KB, so these are 30 MiB. Above it the
+    /// oldest of whichever address has most are ended.
     public var connections = 512
+    /// How many that have not, which anybody may make; they end by themselves in `handshakeMilliseconds`.
+    public var handshakes = 2_048
+    /// How many connections of one node the router keeps: the one that it uses and one that is half
+    /// dead, or its double's. For each that reads no answers 36 MiB may wait.
+    public var connectionsOfNode = 2
+    /// How many connections the library may have forgotten to close before those to an endpoint are
+    /// made anew; each may keep one frame. See `ConnectionWatch`.
+    public var forgottenConnections = 8
     /// How many frames one poll takes from one socket, so that no peer starves another.
     public var framesPerSocketAndPoll = 64
     /// How many bytes one poll takes altogether before it returns: of what peers ask of us half at the

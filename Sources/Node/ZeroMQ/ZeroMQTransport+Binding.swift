@@ -29,14 +29,22 @@ extension ZeroMQTransport {
         return BoundSockets(
             publisher: try BoundSocket(
                 try makePublisher(settings, in: context),
-                ConnectionWatch.Bounds(
-                    heldBytes: limits.subscriptionBytes, connections: limits.connections),
+                watchBounds(limits, heldBytes: limits.subscriptionBytes),
                 name: "publisher-\(number)"),
             router: try BoundSocket(
                 try makeRouter(settings, in: context),
-                ConnectionWatch.Bounds(
-                    heldBytes: limits.heldBytes, connections: limits.connections),
+                watchBounds(limits, heldBytes: limits.heldBytes),
                 name: "router-\(number)"))
+    }
+
+    private static func watchBounds(
+        _ limits: TransportLimits, heldBytes: Int
+    ) -> ConnectionWatch.Bounds {
+        ConnectionWatch.Bounds(
+            heldBytes: heldBytes, totalBytes: limits.heldBytesTogether,
+            // A second more than the library gives a handshake.
+            youngMilliseconds: UInt64(max(0, limits.handshakeMilliseconds)) + 1_000,
+            young: limits.handshakes, grown: limits.connections)
     }
 
     private static func makePublisher(
@@ -125,6 +133,7 @@ extension ZeroMQTransport {
             Unbound(socket: bound.router.socket, endpoint: exchangeEndpoint),
         ]
         routes = RouteTable(capacity: settings.limits.rememberedRoutes)
+        asking = [:]
         // Frames that wait in the router, or were taken by the self-test, are not looked at.
         early = []
         listItems()

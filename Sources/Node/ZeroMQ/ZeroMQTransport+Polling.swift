@@ -36,14 +36,14 @@ extension ZeroMQTransport {
         }
         if now >= nextWatchAt {
             nextWatchAt = now + Self.watchPauseMilliseconds
-            try endExcessiveConnections()
+            if try endExcessiveConnections(now: now) { return [] }
         }
         guard ready > 0 else { return [] }
         var frames: [IncomingFrame] = []
         if isReady(0) { wakeup.clear() }
         // Of a connection that is not known yet nothing would be counted as given out.
         for socket in [bound.publisher, bound.router] {
-            _ = try socket.takeEvents(limit: Self.eventsAtOnce)
+            _ = try socket.takeEvents(limit: Self.eventsAtOnce, now: now)
         }
         var index = 1
         if let gatekeeper {
@@ -71,19 +71,50 @@ extension ZeroMQTransport {
     /// How many events of what is bound here are taken at once: so many connections begin and end.
     private static let eventsAtOnce = 10_000
 
+    /// How long after all connections were ended for some that are forgotten they may be so again, in
+    /// milliseconds.
+    static let clearingMilliseconds: UInt64 = 10_000
+
     /// Ends the connections that have the library hold more than a peer that keeps to the protocol
     /// ever does; see ``ConnectionWatch``.
-    private func endExcessiveConnections() throws {
+    ///
+    /// - Returns: whether all that others made were ended, so that what is polled is another list now.
+    private func endExcessiveConnections(now: UInt64) throws -> Bool {
         var ended = 0
+        var forgotten = 0
         for socket in [bound.publisher, bound.router]
-        where try socket.takeEvents(limit: Self.eventsAtOnce) {
-            ended += socket.watch.endExcessive()
+        where try socket.takeEvents(limit: Self.eventsAtOnce, now: now) {
+            ended += socket.watch.endExcessive(now: now)
+            forgotten += socket.watch.forgottenCount
         }
         for link in polled.flatMap(\.links) {
             try takeEvents(of: link)
-            for socket in [link.subscriber, link.dealer] { ended += socket.watch.endExcessive() }
+            for socket in [link.subscriber, link.dealer] {
+                ended += socket.watch.endExcessive(now: now)
+            }
         }
         statistics.connectionsEnded += ended
+        guard forgotten > settings.limits.forgottenConnections, now >= nextClearingAt else {
+            return false
+        }
+        nextClearingAt = now + Self.clearingMilliseconds
+        statistics.connectionsEnded += forgotten
+        endIncomingConnections()
+        return true
+    }
+
+    /// Takes note of the connection on which a node asks, and ends the oldest of too many.
+    private func noteAsking(_ node: NodeID, over part: ZeroMQSocket.Part) {
+        guard let number = bound.router.watch.number(of: part),
+            asking[node]?.contains(number) != true
+        else { return }
+        asking[node, default: []].append(number)
+        while let oldest = asking[node]?.first,
+            asking[node]?.count ?? 0 > settings.limits.connectionsOfNode
+        {
+            asking[node]?.removeFirst()
+            if bound.router.watch.end(oldest) { statistics.connectionsEnded += 1 }
+        }
     }
 
     private func take(
@@ -164,6 +195,7 @@ extension ZeroMQTransport {
             }
             let route = ReplyRoute(node: sender, identity: message.parts[0].bytes)
             routes.remember(route)
+            noteAsking(sender, over: message.parts[1])
             accept(message.parts[1].bytes, sender, .exchange, route, into: &frames, &budget)
         }
     }

@@ -85,6 +85,10 @@ public final class ZeroMQTransport: Transport {
     /// Which of them a poll hears first.
     var turn = 0
     var routes: RouteTable
+    /// The connections to our router on which a node has sent something, the newest last.
+    var asking: [NodeID: [UInt64]] = [:]
+    /// When connections that the library forgets may be ended again, in monotonic milliseconds.
+    var nextClearingAt: UInt64 = 0
     var refusals = RefusalBook()
     /// When connections are next looked at that may hold too much, in monotonic milliseconds.
     var nextWatchAt: UInt64 = 0

@@ -32,6 +32,9 @@ final class NodeHandle: Sendable {
     var process: TestProcess? { running.withLock { $0 } }
     var residentBytes: Int { process?.residentBytes ?? 0 }
 
+    /// How many descriptors the node has open; 0 when it does not run.
+    var openDescriptors: Int { process?.openDescriptors ?? 0 }
+
     /// A client with a connection of its own, for requests beside others.
     func makeClient() throws -> NodeClient { try NodeClient(url: url) }
 

@@ -104,6 +104,11 @@ final class TestProcess: Sendable {
         return 0
     }
 
+    /// How many descriptors it has open.
+    var openDescriptors: Int {
+        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count) ?? 0
+    }
+
     /// The end of what it said on standard error.
     var lastErrors: String {
         String(((try? String(contentsOf: errors, encoding: .utf8)) ?? "").suffix(3000))
