@@ -140,8 +140,13 @@ extension StoreEngine {
     /// A journal entry once the save is planned to its end, for later operations and relationships
     /// may have changed what it writes; nil where in the end it discards nothing.
     ///
-    /// - Parameter stamp: the save's; nil where it wrote nothing.
-    func completed(_ conflict: Conflict, _ plan: SavePlan, _ stamp: Stamp?) -> Conflict? {
+    /// - Parameters:
+    ///   - written: what ``written(_:_:)`` tells of the journal's objects.
+    ///   - stamp: the save's; nil where it wrote nothing.
+    func completed(
+        _ conflict: Conflict, _ plan: SavePlan, _ written: [RowID: [ConflictSide.RowValue]],
+        _ stamp: Stamp?
+    ) -> Conflict? {
         var conflict = conflict
         conflict.closedBy = stamp?.dot
         for index in conflict.sides.indices { named(&conflict.sides[index], plan) }
@@ -151,13 +156,9 @@ extension StoreEngine {
             if let planned = plan.rows[conflict.id.row], planned.kind == .delete {
                 save.isDeleted = true
                 save.row = []
-            } else if let planned = plan.rows[conflict.id.row] {
-                let properties = planned.table.entity.properties
-                let written = planned.writtenValues.map { position, value in
-                    ConflictSide.RowValue(name: properties[position].name, value: value)
-                }
+            } else if plan.rows[conflict.id.row] != nil {
                 let listed = Set(save.row.map(\.name))
-                save.row = written.filter { listed.contains($0.name) }.sorted {
+                save.row = (written[conflict.id.row] ?? []).filter { listed.contains($0.name) }.sorted {
                     $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
                 }
                 let kept = Set(save.row.map(\.name))
@@ -171,6 +172,23 @@ extension StoreEngine {
         }
         conflict.sides.append(save)
         return conflict
+    }
+
+    /// What a save wrote in the end of the objects of its journal: one is written more than once where
+    /// the save changes another, too, that is no other any more.
+    func written(
+        _ journal: [Conflict], _ transaction: Transaction
+    ) -> [RowID: [ConflictSide.RowValue]] {
+        if journal.isEmpty { return [:] }
+        var written: [RowID: [ConflictSide.RowValue]] = [:]
+        let rows = Set(journal.map(\.id.row))
+        for change in transaction.changes where change.target == nil && rows.contains(change.row) {
+            for (name, value) in zip(transaction.shapes[change.shape].assigned, change.values) {
+                written[change.row]?.removeAll { $0.name == name }
+                written[change.row, default: []].append(.init(name: name, value: value))
+            }
+        }
+        return written
     }
 
     /// Names what the save inserted by the identities that it came to have, and what became one with

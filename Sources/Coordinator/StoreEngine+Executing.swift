@@ -96,13 +96,15 @@ extension StoreEngine {
         let closedBefore = group.closedConflicts.count
         let seen = state.versionVector
         var stamp: Stamp?
+        var written: [RowID: [ConflictSide.RowValue]] = [:]
         if !changes.isEmpty {
             let transaction = transaction(of: request, shapes.shapes, changes)
             stamp = transaction.stamp
+            written = self.written(plan.journal, transaction)
             try apply(try encode(transaction), loaded: loaded, isLocal: true)
         }
         for conflict in plan.journal {
-            guard let conflict = completed(conflict, plan, stamp) else { continue }
+            guard let conflict = completed(conflict, plan, written, stamp) else { continue }
             try writeClosed(conflict)
         }
         let result = SaveResult(

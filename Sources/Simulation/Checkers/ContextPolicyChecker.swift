@@ -125,7 +125,7 @@ struct ContextPolicyChecker: Checker {
             if rules.mayCascade(to: object.id) { break }
             findings.note("existence", "\(place) \(object.id): expected to be there, found gone")
         case (.values(let values, let written), let found?):
-            compare(values, found, object, rules, place, run.model) { position, name in
+            compare(values, found, object, record, rules, place, run.model) { position, name in
                 !written.contains(position)
                     && Self.isRegistered(found.values[position], name, object, record, run)
             }
@@ -158,9 +158,22 @@ struct ContextPolicyChecker: Checker {
         return oracle.rawValue(object.id.row, name) == found
     }
 
+    /// Whether the objects that a reference leads to need what leads to them.
+    private static func isNeeded(
+        _ name: String, of entity: ManagedObjectModel.Entity, _ model: ManagedObjectModel
+    ) -> Bool {
+        guard let relationship = entity.relationships.first(where: { $0.name == name }),
+            let back = relationship.description.inverse,
+            let other = model.entity(named: relationship.destination)?.relationships
+                .first(where: { $0.name == back })?.description
+        else { return false }
+        return other.minimumCount > 0 || !other.isOptional
+    }
+
     private mutating func compare(
         _ expected: [PropertyValue], _ found: RowSnapshot, _ object: ContextRecord.Object,
-        _ rules: SaveSurroundings, _ place: String, _ model: ManagedObjectModel,
+        _ record: ContextRecord, _ rules: SaveSurroundings, _ place: String,
+        _ model: ManagedObjectModel,
         mayReturn: (Int, String) -> Bool
     ) {
         guard let entity = model.entity(named: object.id.entityName),
@@ -181,6 +194,13 @@ struct ContextPolicyChecker: Checker {
             }
             // And shows again where the same save gives it its target back.
             if property.isReference, expected[position].isNull, mayReturn(position, property.name) {
+                continue
+            }
+            // What overwriting would bring back, and what this or another object needs is against it, stays.
+            if record.policy == .overwrite, object.assigned?[position] == nil,
+                !property.isOptional || Self.isNeeded(property.name, of: entity, model),
+                found.values[position] == object.stored?.values[position]
+            {
                 continue
             }
             if rules.isNullified(position, of: object),

@@ -126,6 +126,36 @@ struct UnitedEditTests {
         #expect(try nodes[0].members(shown, "tasks").count == 2)
     }
 
+    // The journal told what the first of them wrote, which nobody ever saw.
+    @Test(
+        "Edits of one property by the names of both are told as what stands",
+        arguments: [true, false])
+    func bothEdited(isShownFirst: Bool) throws {
+        let nodes = try Self.nodes()
+        var versions: [ManagedObjectID: RowVersion] = [:]
+        let (shown, eclipsed) = try Self.tags(nodes) { tags in
+            for tag in tags { versions[tag] = try nodes[0].row(tag)?.version }
+        }
+        try nodes[0].update(shown, ["note": .string("meanwhile")])
+        var operations = [
+            try nodes[0].change(shown, ["note": .string("by one")], version: versions[shown]),
+            try nodes[0].change(
+                eclipsed, ["note": .string("by the other")], version: versions[eclipsed]),
+        ]
+        if !isShownFirst { operations.reverse() }
+        _ = try nodes[0].coordinator.save(
+            SaveRequest(operations: operations, mergePolicy: .mergeByPropertyObjectTrump))
+        let stands = try nodes[0].value(shown, "note")
+        var told: [PropertyValue] = []
+        for side in try nodes[0].conflicts(kind: .save, isOpen: false).flatMap(\.sides)
+        where side.isVisible && side.dot != nil {
+            told += side.row.filter { $0.name == "note" }.map(\.value)
+        }
+        #expect(!told.isEmpty && told.allSatisfy { $0 == stands }, "\(stands) \(told)")
+        try exchange(nodes[0], nodes[1])
+        #expect(try nodes[1].value(shown, "note") == stands)
+    }
+
     @Test("A save that deletes what it updates by one name is malformed still")
     func byOneName() throws {
         let nodes = try Self.nodes()

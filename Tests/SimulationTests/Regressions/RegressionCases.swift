@@ -818,5 +818,19 @@ extension RegressionCase {
             lesson: """
                 Law 8, by the world. Two of three nodes had copies. What one copy had saved came to the                 earlier store of the other node alone, which was taken for that node's disk, so that                 the first node's own store was opened again and the cluster went on without that save.                 Of a node with two stores the later one is its disk.
                 """),
+        RegressionCase(
+            seed: 970_002_851, plans: .smallQueues,
+            lesson: """
+                Law 12. A save edited a property of two objects that had become one, by the names of both: \
+                it was written twice, and the journal told the value that the first of the two wrote, \
+                which nobody ever saw. UnitedEditTests.bothEdited.
+                """),
+        RegressionCase(
+            seed: 970_002_699, plans: .smallQueues,
+            lesson: """
+                Law 10, by the checker. A save under overwrite leaves what it would bring back of a mandatory \
+                reference, which the context had read as null, as the store has it; the checker took each \
+                property for one that may be empty.
+                """),
     ]
 }
