@@ -102,6 +102,7 @@ extension NodeService: NodeBackend {
                 .configurationInvalid, "Node \(peer.node) has no public key",
                 context: ["key": "mesh.peers", "node": "\(peer.node)"])
         }
+        places.withLock { $0.take(change) }
         shared.handover.give(.rekeyed(change))
     }
 

@@ -37,7 +37,7 @@ extension NodeService {
                         + "own with `tributary keygen`.")
             }
         }
-        if let own = settings.address, !own.publicKeys.isEmpty, address.publicKeys.isEmpty {
+        if let own = places.withLock(\.own), !own.publicKeys.isEmpty, address.publicKeys.isEmpty {
             throw CoordinatorError(
                 .malformed,
                 "Node \(node) needs a public key: this mesh talks with keys only. Give its own.")
@@ -50,8 +50,9 @@ extension NodeService {
     private var addresses: [(NodeID, MemberAddress)] {
         get throws {
             let told = try coordinator.membership
-            let own = settings.address.map { [(coordinator.node, $0)] } ?? []
-            let configured = settings.peers.filter { told[$0.node] == nil }.map {
+            let places = places.withLock { $0 }
+            let own = places.own.map { [(coordinator.node, $0)] } ?? []
+            let configured = places.peers.filter { told[$0.node] == nil }.map {
                 ($0.node, Self.address(of: $0))
             }
             return own + configured
@@ -59,6 +60,15 @@ extension NodeService {
                     member.address.map { (member.node, $0) }
                 }
         }
+    }
+
+    /// Nodes that have saved here, and that neither transactions nor this node's configuration, as it
+    /// was last reloaded, name; lowest first. None once transactions tell of members.
+    private func unnamed() throws -> [NodeID] {
+        guard try coordinator.membership.isEmpty else { return [] }
+        let named = Set(places.withLock(\.peers).map(\.node) + [coordinator.node])
+        let writers = try coordinator.currentToken.versionVector.entries.map(\.actor.node)
+        return Set(writers).subtracting(named).sorted()
     }
 
     private static func address(of peer: MeshPeer) -> MemberAddress {
@@ -113,7 +123,7 @@ extension NodeService {
         if try coordinator.membership[node]?.departure != nil {
             throw CoordinatorError(.memberDeparted, "Node \(node) is a member no more.")
         }
-        guard members.contains(node) else {
+        guard try members.contains(node) || unnamed().contains(node) else {
             throw CoordinatorError(.memberUnknown, "Node \(node) is no member of this cluster.")
         }
     }
@@ -122,7 +132,8 @@ extension NodeService {
     private func change(
         _ changes: [MembershipChange], author: String?
     ) async throws -> SaveResult {
-        guard let own = settings.address else {
+        let places = places.withLock { $0 }
+        guard let own = places.own else {
             throw NotSupported("This node has no mesh, so it can have no other members.")
         }
         var all: [MembershipChange] = []
@@ -134,11 +145,20 @@ extension NodeService {
                     "This node listens on every address of its machine, so others could not be told "
                         + "where it is: set mesh.advertise in its configuration, and restart it.")
             }
-            all.append(.join(coordinator.node, own))
-            for peer in settings.peers {
-                all.append(
-                    .join(peer.node, Self.address(of: peer)))
+            let changed = Set(changes.map(\.node))
+            // Whom it does not tell of ceases to be a member, and would never hear of it.
+            if let missing = try unnamed().first(where: { !changed.contains($0) }) {
+                throw CoordinatorError(
+                    .malformed,
+                    "Node \(missing) has saved in this cluster, and this node's configuration does not "
+                        + "name it. Name it in mesh.peers and restart this node, or retire node "
+                        + "\(missing) first where it will not return.")
             }
+            // Two joins of one save would have one stamp, and the first of them would stand.
+            let known =
+                [(coordinator.node, own)]
+                + places.peers.map { ($0.node, Self.address(of: $0)) }
+            all = known.filter { !changed.contains($0.0) }.map { .join($0.0, $0.1) }
         }
         return try await coordinator.changeMembership(all + changes, author: author)
     }

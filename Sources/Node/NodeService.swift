@@ -96,6 +96,9 @@ public final class NodeService: Sendable {
 
     let settings: Settings
     let shared: LoopShared
+    /// Where this node and its configured peers are and by which keys they are known, since the last
+    /// reload: what the first change of membership tells all others.
+    let places: Mutex<MeshPlaces>
     let readQueue = DispatchQueue(label: "tributary.node.log", qos: .userInitiated)
     let maintenanceQueue = DispatchQueue(label: "tributary.node.maintenance", qos: .utility)
     /// Reads the configuration anew; nil where there is none.
@@ -128,6 +131,7 @@ public final class NodeService: Sendable {
         self.coordinator = coordinator
         self.actor = actor
         self.settings = settings
+        places = Mutex(MeshPlaces(own: settings.address, peers: settings.peers))
         shared = LoopShared(
             history: settings.history, counters: settings.counters ?? NodeCounters())
         configuredMembers = Set(settings.peers.map(\.node) + [coordinator.node]).sorted()

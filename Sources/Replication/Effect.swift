@@ -142,6 +142,9 @@ public enum Alarm: Hashable, Sendable {
     /// The clock of the only other member that is heard is ahead of ours by so much, or behind:
     /// nobody can tell which of the two is off.
     case clocksApart(milliseconds: Int64)
+    /// This node's saves are stamped so far ahead of its clock, which was ahead once and was put right,
+    /// that other nodes hold them until their clocks have come there.
+    case stampsAhead(HybridTimestamp, milliseconds: UInt64)
     /// A local transaction is too long to be carried to other nodes.
     case transactionTooLarge(Dot, bytes: Int)
     /// A copy of a peer's store could not take this one's place; another is asked for later.

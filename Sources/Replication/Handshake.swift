@@ -17,7 +17,7 @@ extension Replicator {
             counts.ignoredCount += 1
             return receiveFailure(error, from: socket, over: channel)
         }
-        guard let index = admit(envelope.sender, from: socket) else {
+        guard let index = admit(envelope, from: socket) else {
             return counts.ignoredCount += 1
         }
         peers[index].lastHeard = now
@@ -61,9 +61,21 @@ extension Replicator {
     }
 
     /// The peer that a frame counts for; nil where it is from nobody we listen to.
-    private mutating func admit(_ sender: NodeID, from socket: NodeID?) -> Int? {
+    private mutating func admit(_ envelope: Envelope, from socket: NodeID?) -> Int? {
+        let sender = envelope.sender
         if sender == node {
-            raiseOnce(.twoNodesWithOneID(sender, incarnation: nil))
+            // An incarnation is one process's: at a peer's address this node has found itself. What names
+            // none tells nothing, and heads come from everybody.
+            switch envelope.message {
+            case .heads(let heads) where heads.actor != configuration.actor,
+                .hello(let heads) where heads.actor != configuration.actor:
+                raiseOnce(.twoNodesWithOneID(sender, incarnation: nil))
+            case .heads, .hello:
+                if let socket, socket != node {
+                    raiseOnce(.unexpectedSender(expected: socket, claimed: sender))
+                }
+            default: break
+            }
             return nil
         }
         if let socket, socket != sender {

@@ -15,6 +15,7 @@ extension Replicator {
             offsets.append(offset)
         }
         warnOfOther(offsets)
+        warnOfStamps()
         let drift = Self.drift(offsets, limit: Int64(clamping: limits.futureMilliseconds))
         guard (drift != nil) != isClockOff else { return }
         isClockOff = drift != nil
@@ -33,6 +34,17 @@ extension Replicator {
         if low > limit { return -low }
         if high < -limit { return -high }
         return nil
+    }
+
+    /// A stamp is never earlier than those before it, so a clock that was ahead goes on in the stamps,
+    /// and a node whose clock is right again would not be told why nobody takes what it saves.
+    private mutating func warnOfStamps() {
+        let latest = latestTimestamp.milliseconds
+        let (bound, overflow) = wallMilliseconds.addingReportingOverflow(limits.futureMilliseconds)
+        let isAhead = !overflow && latest > bound && members.contains { $0 != node }
+        defer { areStampsAhead = isAhead }
+        guard isAhead, !areStampsAhead else { return }
+        raise(.stampsAhead(latestTimestamp, milliseconds: latest - wallMilliseconds))
     }
 
     private mutating func warnOfOther(_ offsets: [Int64]) {

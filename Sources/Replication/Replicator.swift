@@ -137,6 +137,8 @@ public struct Replicator: Sendable {
     /// other one is.
     var isClockOff = false
     var areClocksApart = false
+    /// Whether this node's stamps are far ahead of its clock.
+    var areStampsAhead = false
 
     var isStarted = false
     var startedAt: UInt64 = 0

@@ -403,6 +403,25 @@ struct ProtectionTests {
         #expect(replicator.status.gauges.pullCount == 0)
     }
 
+    // A member that is announced at this node's address ended it: it met itself there, at every start.
+    @Test("At a peer's address a node may find itself, and is not its own double")
+    func itself() {
+        var replicator = replicator()
+        func tellItself(_ message: Message) -> [Effect] {
+            let bytes = Envelope(cluster: "test", sender: World.id(1), message: message).encoded()
+            return replicator.handle(
+                .messageReceived(bytes: bytes, from: World.id(2), over: .publish, now: 1))
+        }
+        let own = heads(Self.own)
+        let alarm = Alarm.unexpectedSender(expected: World.id(2), claimed: World.id(1))
+        #expect(tellItself(.notification([])).isEmpty)
+        #expect(tellItself(.heads(own)) == [.alarm(alarm)])
+        #expect(tellItself(.heads(own)).isEmpty)
+        let twin = heads(ActorID(node: World.id(1), incarnation: 77))
+        #expect(
+            tellItself(.hello(twin)) == [.alarm(.twoNodesWithOneID(World.id(1), incarnation: nil))])
+    }
+
     @Test("Another process with our number is told of once and not listened to")
     func sameNumber() {
         var replicator = replicator()

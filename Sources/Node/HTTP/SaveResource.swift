@@ -11,7 +11,7 @@ struct SaveResource: Sendable {
         let save = try SaveRequestReader.read(
             try request.json(maximumBytes: services.maximumBodyBytes), model: services.model,
             cluster: services.cluster)
-        try await checkEnoughNodes(for: save.acknowledgement)
+        try await checkEnoughNodes(for: save)
         let result: SaveResult
         do {
             result = try await services.backend.save(save.request)
@@ -22,10 +22,15 @@ struct SaveResource: Sendable {
     }
 
     /// Refuses what can never be acknowledged, before anything is saved.
-    private func checkEnoughNodes(for acknowledgement: Acknowledgement) async throws {
-        guard case .nodes(let wanted) = acknowledgement, wanted > 1 else { return }
+    private func checkEnoughNodes(for save: SaveRequestReader.Result) async throws {
+        guard case .nodes(let wanted) = save.acknowledgement, wanted > 1 else { return }
         let count = await services.backend.status().members.count
         guard wanted > count else { return }
+        // What was saved when there were more is answered as such.
+        if let saveID = save.request.saveID {
+            let saved = try await services.read { try $0.savedAnswer(saveID) }
+            if saved != nil { return }
+        }
         throw HTTPError(
             422, NodeError.Code.tooFewNodes.description,
             "\(wanted) nodes cannot acknowledge a save: the cluster has \(count). Nothing was saved.",
@@ -103,8 +108,11 @@ struct SaveResource: Sendable {
     func get(_ saveID: String) async throws -> HTTPAnswer {
         let found = try await services.read { try $0.savedAnswer(saveID) }
         guard let result = found, !services.coordinator.isAwaitingDisk(result) else {
-            // A writer that died while it wrote cannot say what is on its disk.
-            let isUnknown = found != nil || services.coordinator.isOutcomeUnknown
+            // A writer that died while it wrote cannot say what is on its disk, nor a store that lacks
+            // what its node had before what that was.
+            let isRecovering = try services.coordinator.savingRefusal?.code == .recovering
+            let isUnknown =
+                found != nil || isRecovering || services.coordinator.isOutcomeUnknown
             return .json(["outcome": .string(isUnknown ? "unknown" : "notSaved")])
         }
         var ids = JSONObject()

@@ -123,6 +123,16 @@ extension Alarm {
                 "This node's clock is far off from the other members'; saves are refused",
                 [LogKeys.reason: "it is ahead by \(Double(milliseconds) / 1000) s"]
             )
+        case .stampsAhead(let latest, let milliseconds):
+            AlarmLine(
+                "stampsAhead",
+                .critical,
+                "This node's saves are stamped far ahead of its clock: others hold them",
+                [
+                    LogKeys.reason:
+                        "\(latest) is ahead by \(Double(milliseconds) / 1000) s; its clock was ahead once"
+                ]
+            )
         case .clocksApart(let milliseconds):
             AlarmLine(
                 "clocksApart",

@@ -44,6 +44,8 @@ struct ServeCommand: AsyncParsableCommand {
     var check = false
 
     func run() async throws {
+        // Until the node can reload: a supervisor that asks for it too early must not end it.
+        signal(SIGHUP, SIG_IGN)
         NewFiles.keepToOwner()
         var overrides = NodeConfiguration.Overrides()
         overrides.cluster = cluster

@@ -333,6 +333,17 @@ struct SaveContractTests {
         }
     }
 
+    @Test("What was saved when there were more nodes is not told to be saved by nobody")
+    func savedByMore() async throws {
+        try await HTTPTestNode.run { node in
+            let body = #"{"operations": [{"insert": "Note"}], "saveID": "more""#
+            #expect(try await node.save(body + "}").status == 200)
+            let again = try await node.save(body + #", "acknowledgement": 9}"#)
+            #expect(again.code != "tooFewNodes", "\(again.text)")
+            #expect(try node.coordinator.currentToken.position == 1)
+        }
+    }
+
     @Test("More nodes than the cluster has are refused, and nothing is saved")
     func refusesTooManyNodes() async throws {
         try await HTTPTestNode.run { node in
