@@ -5,6 +5,8 @@ import Synchronization
 struct Standing {
     /// Whether somebody must vouch for the store.
     var recovery: StoreRecovery
+    /// Whether the store was made in the place of one that its node had before.
+    var isMadeAnew = false
     /// Whether saves are let through.
     var maySave = true
     /// Whether the clock is too far off to stamp saves.
@@ -19,7 +21,7 @@ struct Standing {
 
 extension CoordinatorError {
     /// Nobody has vouched for the store yet.
-    static var recovering: CoordinatorError {
+    package static var recovering: CoordinatorError {
         CoordinatorError(
             .recovering,
             "This node's store lacks what the node had before, for it is from a backup or a "
@@ -60,6 +62,12 @@ extension PersistentStoreCoordinator {
 
     /// Whether somebody must vouch for the store; ``StoreRecovery/none`` once they have.
     public var recovery: StoreRecovery { standing.withLock(\.recovery) }
+
+    /// Whether the store was made, when it was opened, in the place of one that its node had before, and
+    /// nobody has vouched for it since: what was saved under an ID may be known to others only.
+    public var mayLackSaveIDs: Bool {
+        standing.withLock { $0.isMadeAnew && $0.recovery != .none }
+    }
 
     /// Vouches for the store: it has all that its node ever had, as far as anybody can know.
     /// Blocks until it is on disk.

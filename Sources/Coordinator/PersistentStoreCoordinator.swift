@@ -119,7 +119,8 @@ public final class PersistentStoreCoordinator: Sendable {
             try options.files.rewrite(path + "-wal")
             let pool = try DatabasePool(path: path, configuration: Self.configuration(options))
             let engine = try Self.open(pool, model, cluster, node, options)
-            standing = Mutex(Standing(recovery: engine.state.recovery))
+            standing = Mutex(
+                Standing(recovery: engine.state.recovery, isMadeAnew: engine.isMadeAnew))
             catalog = StoreCatalog(
                 model: model, cluster: cluster,
                 names: try pool.read { try StoreLayout.readNames(in: $0) },

@@ -158,9 +158,10 @@ extension StoreEngine {
                 save.row = []
             } else if plan.rows[conflict.id.row] != nil {
                 let listed = Set(save.row.map(\.name))
-                save.row = (written[conflict.id.row] ?? []).filter { listed.contains($0.name) }.sorted {
-                    $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
-                }
+                save.row = (written[conflict.id.row] ?? []).filter { listed.contains($0.name) }
+                    .sorted {
+                        $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
+                    }
                 let kept = Set(save.row.map(\.name))
                 for index in conflict.sides.indices {
                     conflict.sides[index].row.removeAll { !kept.contains($0.name) }

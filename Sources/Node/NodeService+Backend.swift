@@ -126,6 +126,7 @@ extension NodeService: NodeBackend {
     private func saveOnceVouched(_ request: SaveRequest) async throws -> SaveResult {
         while true {
             do {
+                try refuseUnknownRepeat(request)
                 let result = try await coordinator.save(request)
                 recoveringSince.store(0, ordering: .relaxed)
                 return result
@@ -139,6 +140,13 @@ extension NodeService: NodeBackend {
                 else { throw error }
             }
         }
+    }
+
+    /// Refuses what may have been saved under its ID by the store that was here before.
+    private func refuseUnknownRepeat(_ request: SaveRequest) throws {
+        guard let saveID = request.saveID, coordinator.mayLackSaveIDs else { return }
+        let kept = try coordinator.read { try $0.savedAnswer(saveID) }
+        if kept == nil { throw CoordinatorError.recovering }
     }
 
     private static let vouchingMilliseconds: UInt64 = 2_000

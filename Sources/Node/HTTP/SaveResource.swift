@@ -110,7 +110,9 @@ struct SaveResource: Sendable {
         guard let result = found, !services.coordinator.isAwaitingDisk(result) else {
             // A writer that died while it wrote cannot say what is on its disk, nor a store that lacks
             // what its node had before what that was.
-            let isRecovering = try services.coordinator.savingRefusal?.code == .recovering
+            let isRecovering =
+                try services.coordinator.mayLackSaveIDs
+                || services.coordinator.savingRefusal?.code == .recovering
             let isUnknown =
                 found != nil || isRecovering || services.coordinator.isOutcomeUnknown
             return .json(["outcome": .string(isUnknown ? "unknown" : "notSaved")])

@@ -10,6 +10,34 @@ import Testing
 
 @Suite("A node joins its store to others", .serialized)
 struct NodeServiceTests {
+    // A client that repeats its save while the store is made anew was saved twice.
+    @Test("A store made in another's place repeats no ID before it has heard of the others")
+    func madeAnew() async throws {
+        let cluster = try TestCluster(2)
+        func request(_ saveID: String?) -> SaveRequest {
+            SaveRequest(operations: [], saveID: saveID)
+        }
+        let first = try await cluster.start(1)
+        _ = try await first.save(request("before"))
+        await first.stop()
+        for suffix in ["", "-wal", "-shm"] {
+            try? FileManager.default.removeItem(
+                at: cluster.directory.appendingPathComponent("1.sqlite\(suffix)"))
+        }
+        let second = try await cluster.start(1)
+        #expect(second.coordinator.mayLackSaveIDs)
+        let error = await #expect(throws: CoordinatorError.self) {
+            _ = try await second.save(request("before"))
+        }
+        #expect(error?.code == .recovering)
+        _ = try await second.save(request(nil))
+        let other = try await cluster.start(2)
+        try await eventually("it has heard of the other") { !second.coordinator.mayLackSaveIDs }
+        _ = try await second.save(request("before"))
+        await second.stop()
+        await other.stop()
+    }
+
     @Test("What either of two nodes saves, both hold")
     func twoConverge() async throws {
         let cluster = try TestCluster(2)
