@@ -48,8 +48,9 @@ extension PersistentStoreCoordinator {
     }
 
     /// Puts a backup in a store's place. The store that was there is kept beside it, as
-    /// `STORE-before-restore`, for it may hold saves that nobody else has; so is the file that
-    /// names its last incarnation, by which the node knows what must not be used again.
+    /// `STORE-before-restore`, with its `-wal` and `-shm`, for it may hold saves that nobody else has;
+    /// so is the file that names its last incarnation, by which the node knows what must not be used
+    /// again.
     ///
     /// - Parameters:
     ///   - backup: a file that ``backUp(to:)`` has made, also one of a former layout that opening
@@ -79,11 +80,7 @@ extension PersistentStoreCoordinator {
                 .fileExists, "\(path) is there already; say that it is to be replaced.")
         }
         let aside = path + "-before-restore"
-        if isThere, files.size(of: aside) != nil {
-            throw CoordinatorError(
-                .fileExists,
-                "\(aside) is there already, from an earlier restoring; take it away first.")
-        }
+        if isThere { try requireFree(aside, files) }
         let source = try open(backup: backup, cluster: cluster, node: node)
         defer { try? source.close() }
         let copy = path + "-restored"
@@ -105,6 +102,17 @@ extension PersistentStoreCoordinator {
         try files.move(copy, to: path)
         restored.path = path
         return restored
+    }
+
+    /// Refuses a name under which a store is kept already, or what is left of one: another's log beside
+    /// it would be taken for its own.
+    private static func requireFree(_ aside: String, _ files: any StoreFiles) throws {
+        for suffix in ["", "-wal", "-shm"] where files.size(of: aside + suffix) != nil {
+            throw CoordinatorError(
+                .fileExists,
+                "\(aside)\(suffix) is there already, from an earlier restoring. Move \(aside), its -wal "
+                    + "and its -shm away, all of them that are there.")
+        }
     }
 
     static func emptyLog(of path: String) throws {

@@ -201,4 +201,27 @@ import Testing
         #expect(store.recovery == .restored)
         #expect(try store.currentDigest == digest)
     }
+
+    // MARK: What is there already
+
+    @Test(
+        "A store is not kept beside what is left of one that was kept before",
+        arguments: ["", "-wal", "-shm"])
+    func keptBefore(_ suffix: String) throws {
+        _ = try node.insert("Tag")
+        _ = try node.coordinator.backUp(to: backup)
+        node.close()
+        let before = try digest(node.path)
+        let kept = node.path + "-before-restore" + suffix
+        try Data([1]).write(to: URL(fileURLWithPath: kept))
+        #expect {
+            _ = try restore()
+        } throws: {
+            let error = $0 as? CoordinatorError
+            return error?.code == .fileExists && error?.message.contains("\(kept) is there") == true
+                && error?.message.contains("all of them") == true
+        }
+        #expect(try digest(node.path) == before)
+        #expect(FileManager.default.contents(atPath: kept) == Data([1]))
+    }
 }
