@@ -307,6 +307,11 @@ public struct NodeProcess: Sendable {
         let coordinator = try PersistentStoreCoordinator(
             storeAt: configuration.store, model: run.model, cluster: configuration.cluster,
             node: configuration.node, options: options)
+        if coordinator.isMadeAnew {
+            logger.notice(
+                "The store was not there, though one had been, and was made anew",
+                metadata: [LogKeys.path: "\(coordinator.storePath)"])
+        }
         run.noteOpening()
         var settings = serviceSettings(run)
         guard let transport else {

@@ -67,7 +67,19 @@ extension PersistentStoreCoordinator {
         _ backup: String, to path: String, cluster: String, node: NodeID,
         isReplacing: Bool = false
     ) throws -> StoreBackup {
-        let files = SystemFiles()
+        try restore(
+            backup, to: path, cluster: cluster, node: node, isReplacing: isReplacing,
+            files: SystemFiles())
+    }
+
+    /// The same by way of another door to the store's files.
+    ///
+    /// Where it is cut off while there is no store, the copy of the backup is there, which opening refuses;
+    /// then restoring once more finishes it.
+    static func restore(
+        _ backup: String, to path: String, cluster: String, node: NodeID, isReplacing: Bool,
+        files: any StoreFiles
+    ) throws -> StoreBackup {
         let path = files.resolved(path)
         guard files.size(of: backup) != nil else {
             throw CoordinatorError(.inputOutput, "There is no file \(backup).")
@@ -80,10 +92,15 @@ extension PersistentStoreCoordinator {
                 .fileExists, "\(path) is there already; say that it is to be replaced.")
         }
         let aside = path + "-before-restore"
-        if isThere { try requireFree(aside, files) }
+        // It may be all that there is of a store's saves. That of one whose restoring was cut off is
+        // kept already.
+        let isLogAlone =
+            !isThere && files.size(of: path + "-wal") ?? 0 > 0
+            && !files.areOne(path + "-wal", aside + "-wal")
+        if isThere || isLogAlone { try requireFree(aside, files) }
         let source = try open(backup: backup, cluster: cluster, node: node)
         defer { try? source.close() }
-        let copy = path + "-restored"
+        let copy = Self.pathRestored(path)
         var restored = try BackupFile(path: copy, files: files).write(from: source)
         if isThere {
             // So that it is one file. A damaged one keeps its log under the new name, and so does one
@@ -95,6 +112,8 @@ extension PersistentStoreCoordinator {
                 // Without its log it is not the store any more.
                 try files.remove(path)
             }
+        } else if isLogAlone {
+            try files.link(path + "-wal", as: aside + "-wal")
         }
         // Another store's log would be taken for this one's.
         try files.remove(path + "-wal")
@@ -103,6 +122,9 @@ extension PersistentStoreCoordinator {
         restored.path = path
         return restored
     }
+
+    /// Where a backup's copy is before it takes a store's place.
+    static func pathRestored(_ path: String) -> String { path + "-restored" }
 
     /// Refuses a name under which a store is kept already, or what is left of one: another's log beside
     /// it would be taken for its own.

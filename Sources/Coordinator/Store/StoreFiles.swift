@@ -86,6 +86,12 @@ extension StoreFiles {
     /// A disk on which files cannot be told apart.
     package func identity(of path: String) -> FileIdentity? { nil }
 
+    /// Whether two paths name one file that is there.
+    package func areOne(_ path: String, _ other: String) -> Bool {
+        guard let identity = identity(of: path) else { return false }
+        return identity == self.identity(of: other)
+    }
+
     /// What is left to the store's own saves when something large is written beside it.
     package static var reservedBytes: UInt64 { 64 * 1024 * 1024 }
 

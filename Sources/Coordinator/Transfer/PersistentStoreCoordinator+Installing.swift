@@ -58,6 +58,8 @@ extension PersistentStoreCoordinator {
         let lock = try files.lock(storePath: path)
         defer { lock.release() }
         do {
+            // A store whose file is gone would be made anew without its log.
+            try checkCompleteness(path, files)
             try files.rewrite(path + "-wal")
             try emptyLog(of: path)
             let former = try DatabaseQueue(path: path)

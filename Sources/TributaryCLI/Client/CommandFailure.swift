@@ -149,6 +149,8 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
             case (.outcomeUnknown, _):
                 "A save is asked for again with its saveID: it is done at most once. Of anything else "
                     + "look first whether it was done."
+            case (_, "storeIncomplete"):
+                "The commands are `tributary restore` and `tributary rebuild`."
             case (.storeDamaged, _):
                 "Run `tributary verify`; restore a backup, or take the store anew from the other "
                     + "nodes with `tributary rebuild`."

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Merge
+import Synchronization
 import Testing
 
 @testable import Coordinator
@@ -223,5 +224,58 @@ import Testing
         }
         #expect(try digest(node.path) == before)
         #expect(FileManager.default.contents(atPath: kept) == Data([1]))
+    }
+
+    // MARK: Crashes
+
+    @Test("A restore that is cut off is gone on with, and nothing is made or removed meanwhile")
+    func crashes() throws {
+        try node.coordinator.vouch()
+        for _ in 0..<200 { _ = try node.insert("Tag") }
+        _ = try node.coordinator.backUp(to: backup)
+        let atBackup = try node.coordinator.currentDigest
+        _ = try node.insert("Tag")
+        // As it is after a kill; the log cannot be written again, so that it is kept as well.
+        let files = FileManager.default
+        let log = try #require(files.contents(atPath: node.path + "-wal"))
+        #expect(!log.isEmpty)
+        node.close()
+        let store = try #require(files.contents(atPath: node.path))
+        let aside = node.path + "-before-restore"
+        var refused = 0
+        for isDone in [false, true] {
+            for step in 1... {
+                for suffix in ["", "-wal", "-shm", "-restored"] {
+                    try? files.removeItem(atPath: node.path + suffix)
+                    try? files.removeItem(atPath: aside + suffix)
+                }
+                try store.write(to: URL(fileURLWithPath: node.path))
+                try log.write(to: URL(fileURLWithPath: node.path + "-wal"))
+                let failing = FailingFiles(failing: step, isDone: isDone, rewrites: false)
+                _ = try? PersistentStoreCoordinator.restore(
+                    backup, to: node.path, cluster: "test", node: node.node, isReplacing: true,
+                    files: failing)
+                if files.contents(atPath: node.path) == nil {
+                    refused += 1
+                    // Neither is a store made anew, nor does the log go.
+                    let had = files.contents(atPath: node.path + "-wal")
+                    #expect(try node.code { try node.open() }?.rawValue == "storeIncomplete")
+                    #expect(files.contents(atPath: node.path) == nil)
+                    #expect(files.contents(atPath: node.path + "-wal") == had)
+                    #expect(files.contents(atPath: aside + "-wal") == log)
+                    // What the refusal names.
+                    _ = try restore(isReplacing: false)
+                }
+                if files.contents(atPath: node.path) == store {
+                    #expect(files.contents(atPath: node.path + "-wal") == log)
+                } else {
+                    #expect(try digest(node.path) == atBackup)
+                    #expect(files.contents(atPath: aside) == store)
+                    #expect(files.contents(atPath: aside + "-wal") == log)
+                }
+                if failing.left.withLock({ $0 }) > 0 { break }
+            }
+        }
+        #expect(refused > 2)
     }
 }
