@@ -137,11 +137,25 @@ extension PersistentStoreCoordinator {
         }
     }
 
+    /// Writes a store's log back into its file, and waits for those who read it for some seconds.
+    ///
+    /// - Throws: GRDB's error, SQLITE_BUSY where somebody reads on.
     static func emptyLog(of path: String) throws {
-        let store = try DatabaseQueue(path: path)
+        let store = try connection(to: path)
         try store.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
         try store.close()
     }
+
+    /// A connection to a store that nobody has open, though its file may be read: by `tributary sql
+    /// --store`, or by whoever copies it.
+    static func connection(to path: String) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(busySeconds)
+        return try DatabaseQueue(path: path, configuration: configuration)
+    }
+
+    /// How long those who read a store's file are waited for.
+    static let busySeconds: Double = 5
 
     private static func open(
         backup: String, cluster: String, node: NodeID
