@@ -79,6 +79,7 @@ extension PersistentStoreCoordinator {
                     .memberDeparted,
                     "Node \(offer.donor), whose copy it is, has ceased to be a member meanwhile.")
             }
+            try incoming.forgetOffer()
             let record = try relabel(incoming.path, as: identity, options)
             try record.write(incoming.path, files)
             let (vector, count, isJoined) = try carry(

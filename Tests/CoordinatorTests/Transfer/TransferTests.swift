@@ -661,6 +661,10 @@ import Testing
                 joiner.close()
                 let files = FailingFiles(failing: step, isDone: isDone)
                 let installed = try? install(files)
+                // What a restart would go on with has the bytes that the donor sent.
+                if let begun = incoming.begun(), begun.offset == begun.offer.total {
+                    _ = try incoming.check(cluster: "test", model: joiner.model)
+                }
                 try joiner.open()
                 #expect(try joiner.value(unsent, "name") == .string("\(isDone) \(step)"))
                 let isNew = try joiner.row(donated) != nil
