@@ -18,6 +18,9 @@ struct BackupFile {
     private static let pagesInStep: CInt = 100
     private static let pauseMicroseconds: UInt32 = 1_000
 
+    /// What SQLite may have beside a file that is being written, the file itself first.
+    static let suffixes = ["", "-journal", "-wal", "-shm"]
+
     private var unfinished: String { path + "-unfinished" }
 
     /// Copies what a connection reads, checks the copy, and puts it in its place.
@@ -39,7 +42,7 @@ struct BackupFile {
 
     /// Removes what a copying that did not end has left.
     func discard() throws {
-        for suffix in ["", "-journal", "-wal", "-shm"] {
+        for suffix in Self.suffixes {
             try files.remove(unfinished + suffix)
         }
     }

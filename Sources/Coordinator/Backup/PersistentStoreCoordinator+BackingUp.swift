@@ -10,7 +10,8 @@ extension PersistentStoreCoordinator {
     /// not for the threads of tasks. Copying a store's files while it is open makes no backup.
     ///
     /// - Parameter path: the new file; its folder must exist. Meanwhile a file beside it is used, whose
-    ///   name is the path with a random number, so that two who back up to one path do not meet.
+    ///   name is the path with a random number, so that two who back up to one path do not meet. What
+    ///   a backup to this path has left whose process was killed is removed.
     /// - Throws: ``CoordinatorError``: `fileExists`, `diskFull`, `inputOutput`, or `storeDamaged`
     ///   where the copy is found to be. Then there is no file.
     public func backUp(to path: String) throws -> StoreBackup {
@@ -23,6 +24,17 @@ extension PersistentStoreCoordinator {
         }
         try checkPath()
         let made = path + "-" + String(options.random(), radix: 16)
+        return try BackupsUnderWay.writing(made, files: files) {
+            BackupsUnderWay.removeLeftovers(of: path, files: files)
+            return try backUp(to: path, by: made, checkPath)
+        }
+    }
+
+    /// Backs up to a path by way of another name.
+    private func backUp(
+        to path: String, by made: String, _ checkPath: () throws -> Void
+    ) throws -> StoreBackup {
+        let files = options.files
         var backup: StoreBackup
         do {
             backup = try BackupFile(path: made, files: files).write(from: pool)

@@ -226,6 +226,22 @@ import Testing
         #expect(FileManager.default.contents(atPath: kept) == Data([1]))
     }
 
+    @Test("What a backup that was killed has left goes with the next one to that path")
+    func unfinished() throws {
+        let folder = URL(fileURLWithPath: backup).deletingLastPathComponent()
+        let left = ["-1f-unfinished", "-1f-unfinished-journal", "-ffffffffffffffff-unfinished"]
+        let others = ["-unfinished", "-monday-unfinished", "-1f", "-1f-unfinished-kept"]
+        for suffix in left + others {
+            try Data([1]).write(to: URL(fileURLWithPath: backup + suffix))
+        }
+        _ = try node.coordinator.backUp(to: backup)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        let name = URL(fileURLWithPath: backup).lastPathComponent
+        #expect(
+            names.filter { $0.hasPrefix(name) }.sorted()
+                == ([""] + others).map { name + $0 }.sorted())
+    }
+
     // MARK: Crashes
 
     @Test("A restore that is cut off is gone on with, and nothing is made or removed meanwhile")
