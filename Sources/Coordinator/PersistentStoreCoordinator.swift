@@ -143,7 +143,11 @@ public final class PersistentStoreCoordinator: Sendable {
                 options.files.identity(of: path).map { (path, $0) }
             }
         } catch {
-            throw CoordinatorError(mapping: error).naming(path)
+            throw CoordinatorError(
+                mapping: error,
+                diskFull:
+                    "The disk is full, and a start must write: there is no node until there is room."
+            ).naming(path)
         }
     }
 

@@ -36,7 +36,9 @@ struct BackupFile {
             return backup
         } catch {
             try? discard()
-            throw CoordinatorError(mapping: error).naming(path)
+            throw CoordinatorError(
+                mapping: error, diskFull: "The disk is full, so that the copy could not be made."
+            ).naming(path)
         }
     }
 

@@ -113,7 +113,10 @@ extension PersistentStoreCoordinator {
         let source = try open(backup: backup, cluster: cluster, node: node)
         defer { try? source.close() }
         let copy = Self.pathRestored(path)
-        var restored = try BackupFile(path: copy, files: files).write(from: source)
+        var restored: StoreBackup
+        do { restored = try BackupFile(path: copy, files: files).write(from: source) } catch {
+            throw blaming(backup, for: error, of: copy)
+        }
         if isThere {
             // So that it is one file. A damaged one keeps its log under the new name, and so does one
             // whose disk fails: nothing may build on a log of which a part may be lost.
@@ -187,6 +190,19 @@ extension PersistentStoreCoordinator {
                         + "\(node) of \(cluster).")
             }
             return source
-        } catch { throw CoordinatorError(mapping: error).naming(backup) }
+        } catch { throw blaming(backup, for: error, of: backup).naming(backup) }
+    }
+
+    /// What is damaged at restoring is the backup, also where it is seen in its copy; the store may be
+    /// sound.
+    private static func blaming(
+        _ backup: String, for error: any Error, of copy: String
+    ) -> CoordinatorError {
+        let mapped = CoordinatorError(mapping: error)
+        guard mapped.code == .storeDamaged else { return mapped }
+        let message = mapped.message
+            .replacing("The store is damaged", with: "The backup is damaged, or is none")
+            .replacing(copy + "-unfinished", with: backup).replacing(copy, with: backup)
+        return CoordinatorError(.storeDamaged, message)
     }
 }

@@ -92,7 +92,9 @@ extension PersistentStoreCoordinator {
             return TransferInstallation(
                 donor: offer.donor, versionVector: vector, carriedCount: count, isJoined: isJoined)
         } catch {
-            let mapped = CoordinatorError(mapping: error).naming(path)
+            let mapped = CoordinatorError(
+                mapping: error, diskFull: "The disk is full; the store is as it was."
+            ).naming(path)
             // No process has its lock, for that was taken above.
             guard mapped.code == .storeInUse else { throw mapped }
             throw CoordinatorError(

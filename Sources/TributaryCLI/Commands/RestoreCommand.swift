@@ -60,6 +60,11 @@ struct RestoreCommand: AsyncParsableCommand {
             try Terminal.print(
                 "What was there is kept: \(kept.joined(separator: ", ")). Keep these together; move all of "
                     + "them away before the next restore.")
+        } catch let error as CoordinatorError where error.code == .storeDamaged {
+            // Of the backup: the store, which may be sound, was not touched.
+            let message = CommandFailure.sentence(error.message)
+            throw CommandFailure(
+                .storeDamaged, "\(message) Take another backup; the store is as it was.")
         } catch { throw CommandFailure(describing: error) }
     }
 

@@ -242,6 +242,63 @@ import Testing
                 == ([""] + others).map { name + $0 }.sorted())
     }
 
+    // MARK: Messages
+
+    @Test("A backup that is none is told of as the backup, and not as the store")
+    func noDatabase() throws {
+        node.close()
+        try Data(repeating: 0x5A, count: 8_192).write(to: URL(fileURLWithPath: backup))
+        let error = #expect(throws: CoordinatorError.self) { _ = try restore() }
+        #expect(error?.code == .storeDamaged)
+        #expect(error?.message.contains(backup) == true)
+        #expect(error?.message.contains("The store is damaged") == false)
+    }
+
+    @Test("A full disk is told of by what it means there: reads go on only where a node does")
+    func fullDisk() throws {
+        let files = FullFiles()
+        node.close()
+        var options = PersistentStoreCoordinator.Options()
+        options.files = files
+        let starting = #expect(throws: CoordinatorError.self) {
+            _ = try PersistentStoreCoordinator(
+                storeAt: node.path, model: node.model, cluster: "test", node: node.node,
+                options: options)
+        }
+        #expect(starting?.code == .diskFull)
+        #expect(starting?.message.contains("a start must write") == true)
+        #expect(starting?.message.contains("reads go on") == false)
+        try node.open()
+        let writing = #expect(throws: CoordinatorError.self) {
+            _ = try BackupFile(path: backup, files: files).write(from: node.coordinator.pool)
+        }
+        #expect(writing?.code == .diskFull)
+        #expect(writing?.message.contains("reads go on") == false)
+    }
+
+    /// Files on a disk of which SQLite finds that it is full.
+    private struct FullFiles: StoreFiles {
+        private let system = SystemFiles()
+        private static let full = DatabaseError(resultCode: .SQLITE_FULL)
+
+        func lock(storePath: String) throws -> any StoreLock {
+            try system.lock(storePath: storePath)
+        }
+        func size(of path: String) -> UInt64? { system.size(of: path) }
+        func room(beside path: String) -> UInt64? { nil }
+        func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
+            system.read(path, from: offset, count: count)
+        }
+        func replace(_ path: String, with bytes: [UInt8]) throws { throw Self.full }
+        func rewrite(_ path: String) throws { throw Self.full }
+        func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws {
+            throw Self.full
+        }
+        func move(_ path: String, to other: String) throws { throw Self.full }
+        func link(_ path: String, as other: String) throws { throw Self.full }
+        func remove(_ path: String) throws { try system.remove(path) }
+    }
+
     // MARK: Crashes
 
     @Test("A restore that is cut off is gone on with, and nothing is made or removed meanwhile")
