@@ -50,8 +50,12 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let outcomeUnknown = Code(rawValue: "outcomeUnknown")
         /// Another process has the store.
         public static let storeInUse = Code(rawValue: "storeInUse")
+        /// Somebody read the store's file for so long that it could not be replaced; it is as it was.
+        public static let storeBusy = Code(rawValue: "storeBusy")
         /// The store is damaged.
         public static let storeDamaged = Code(rawValue: "storeDamaged")
+        /// The store's file is not there, but its log is, or the copy of a backup that was to take its place.
+        public static let storeIncomplete = Code(rawValue: "storeIncomplete")
         /// The store's files are not where they were opened; they may be put back.
         public static let storeRemoved = Code(rawValue: "storeRemoved")
         /// The file is no store, or of a layout this release does not know.

@@ -469,8 +469,13 @@ extension CoordinatorError {
             code, "\(path): \(message)", conflicts: conflicts, failures: failures)
     }
 
+    /// What a full disk means to a node that runs.
+    static let diskFullWhileRunning = "The disk is full; nothing was saved, and reads go on."
+
     /// Makes a typed error of whatever SQLite or GRDB threw.
-    init(mapping error: any Error) {
+    ///
+    /// - Parameter diskFull: what a full disk means there.
+    init(mapping error: any Error, diskFull: String = diskFullWhileRunning) {
         let primary: Int32
         let message: String
         switch error {
@@ -485,7 +490,7 @@ extension CoordinatorError {
         }
         switch primary {
         case SQLITE_FULL:
-            self.init(.diskFull, "The disk is full; nothing was saved, and reads go on.")
+            self.init(.diskFull, diskFull)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             self.init(.storeDamaged, "The store is damaged: \(message).")
         case SQLITE_BUSY, SQLITE_LOCKED:

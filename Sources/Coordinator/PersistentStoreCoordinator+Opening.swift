@@ -34,14 +34,44 @@ extension PersistentStoreCoordinator {
         }
     }
 
-    /// Takes a store's lock, and refuses another program's database without leaving a trace.
+    /// Refuses to make a store anew where something else of one is there than what names its last
+    /// incarnation: SQLite removes a log that it finds beside a new file, and that may hold all saves.
     ///
-    /// - Throws: ``CoordinatorError``: `storeInUse`, `storeLayout` or `inputOutput`.
+    /// - Throws: ``CoordinatorError``: `storeIncomplete`.
+    static func checkCompleteness(_ path: String, _ files: any StoreFiles) throws {
+        let copy = pathRestored(path)
+        guard files.size(of: path) == nil else {
+            // Its restoring was cut off while the store was as before: it shall not be taken for the store
+            // once that is gone.
+            if files.size(of: copy) != nil { try? files.remove(copy) }
+            return
+        }
+        if files.size(of: copy) != nil {
+            throw CoordinatorError(
+                .storeIncomplete,
+                "There is no store \(path), but \(copy): a restoring was cut off. Restore the backup once "
+                    + "more, which finishes it. Where the backup is gone, move \(path)-wal and "
+                    + "\(path)-shm away, if they are there, and rename \(copy) to \(path).")
+        }
+        if files.size(of: path + "-wal") ?? 0 > 0 {
+            throw CoordinatorError(
+                .storeIncomplete,
+                "There is no store \(path), but its log \(path)-wal, which may hold saves that are nowhere "
+                    + "else. Put the store's file back beside its log. Where it is lost, rebuild the store "
+                    + "or restore a backup: both keep the log under another name.")
+        }
+    }
+
+    /// Takes a store's lock, and refuses another program's database, and what is left of a store,
+    /// without leaving a trace.
+    ///
+    /// - Throws: ``CoordinatorError``: `storeInUse`, `storeIncomplete`, `storeLayout` or `inputOutput`.
     static func takeOwnership(_ path: String, _ files: any StoreFiles) throws -> any StoreLock {
         let lockFile = path + "-lock"
         let wasThere = files.size(of: lockFile) != nil
         let lock = try files.lock(storePath: path)
         do {
+            try checkCompleteness(path, files)
             try checkHeader(path, files)
         } catch {
             if !wasThere { try? files.remove(lockFile) }

@@ -85,6 +85,8 @@ public final class PersistentStoreCoordinator: Sendable {
     let writer: GroupCommit?
     private let ownership: (any StoreLock)?
     let standing: Mutex<Standing>
+    /// Whether there was no store, though one had been there: the file beside it names its last incarnation.
+    package let isMadeAnew: Bool
     /// The files that are written, as they were opened.
     private let openedFiles: [(path: String, identity: FileIdentity)]
     /// The generation that the file beside the store names, where this opening has written it.
@@ -100,8 +102,8 @@ public final class PersistentStoreCoordinator: Sendable {
     ///     migrated: see ``Options/migration``.
     ///   - cluster: the name of the cluster, which must be the store's.
     ///   - node: the node, which must be the store's.
-    /// - Throws: ``CoordinatorError``: `storeInUse`, `storeLayout`, `storeDamaged`, `storeOwner`,
-    ///   `modelMismatch`, `mappingNotInferable`, `constraintMigration` or `inputOutput`.
+    /// - Throws: ``CoordinatorError``: `storeInUse`, `storeIncomplete`, `storeLayout`, `storeDamaged`,
+    ///   `storeOwner`, `modelMismatch`, `mappingNotInferable`, `constraintMigration` or `inputOutput`.
     public init(
         storeAt path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
         options: Options = Options()
@@ -114,13 +116,16 @@ public final class PersistentStoreCoordinator: Sendable {
         self.options = options
         do {
             ownership = try Self.takeOwnership(path, options.files)
+            isMadeAnew =
+                options.files.size(of: path) == nil
+                && options.files.size(of: IncarnationRecord.path(path)) != nil
             // A process whose sync failed leaves a log that the system shows whole, though it has
             // given up writing a part of it: nothing may build on that.
             try options.files.rewrite(path + "-wal")
             let pool = try DatabasePool(path: path, configuration: Self.configuration(options))
             let engine = try Self.open(pool, model, cluster, node, options)
             standing = Mutex(
-                Standing(recovery: engine.state.recovery, isMadeAnew: engine.isMadeAnew))
+                Standing(recovery: engine.state.recovery, isMadeAnew: isMadeAnew))
             catalog = StoreCatalog(
                 model: model, cluster: cluster,
                 names: try pool.read { try StoreLayout.readNames(in: $0) },
@@ -139,7 +144,11 @@ public final class PersistentStoreCoordinator: Sendable {
                 options.files.identity(of: path).map { (path, $0) }
             }
         } catch {
-            throw CoordinatorError(mapping: error).naming(path)
+            throw CoordinatorError(
+                mapping: error,
+                diskFull:
+                    "The disk is full, and a start must write: there is no node until there is room."
+            ).naming(path)
         }
     }
 
@@ -173,6 +182,7 @@ public final class PersistentStoreCoordinator: Sendable {
             writablePool = nil
             writer = nil
             ownership = nil
+            isMadeAnew = false
             openedFiles = []
         } catch {
             throw CoordinatorError(mapping: error).naming(path)

@@ -268,7 +268,6 @@ extension StoreEngine {
             history: try StoreModels.history(of: model, in: database, path: beginning.path),
             names: names, cluster: cluster,
             store: store, actor: actor, state: state, environment: environment)
-        engine.isMadeAnew = beginning.isNew && beside != nil && !isOwn
         try engine.intern(actor)
         try engine.forgetAppliedOrphans()
         try database.execute(

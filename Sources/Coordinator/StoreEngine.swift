@@ -65,8 +65,6 @@ final class StoreEngine {
     let store: UInt64
     let actor: ActorID
     let environment: Environment
-    /// Whether this opening made the store in the place of one that its node had before.
-    var isMadeAnew = false
     /// Not of the state, for it outlives a group that is given up.
     let owedRecovery = OwedRecovery()
 

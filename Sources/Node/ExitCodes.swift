@@ -36,7 +36,7 @@ extension CoordinatorError: ExitCodeProviding {
             .memberUnknown, .memberConnected:
             3
         case .outcomeUnknown: 4
-        case .storeDamaged: 5
+        case .storeDamaged, .storeIncomplete: 5
         case .storeInUse: 6
         case .modelMismatch, .mappingNotInferable, .constraintMigration, .storeLayout: 8
         case .diskFull: 9

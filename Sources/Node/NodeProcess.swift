@@ -154,7 +154,7 @@ public struct NodeProcess: Sendable {
     /// Puts the copy that was taken in in the store's place.
     ///
     /// - Returns: whether it is there. Where it is not, the node goes on with the store it had, and
-    ///   the copy is gone.
+    ///   the copy is gone, unless it is only that somebody reads the store's file: then it is tried again.
     /// - Throws: ``CoordinatorError`` with `storeInUse` where another process has the store open: the
     ///   copy stays, and is gone on with at the next start.
     func installTransfer(for run: NodeRun) async throws -> Bool {
@@ -181,6 +181,8 @@ public struct NodeProcess: Sendable {
                 AlarmLine(
                     "transferFailed", .error, "A copy of a member's store could not be taken over",
                     [LogKeys.reason: "\(error)"]), logger)
+            // What cannot be gone on with the next run removes.
+            if (error as? CoordinatorError)?.code == .storeBusy { return false }
             try PersistentStoreCoordinator.discardTransfer(at: configuration.store)
             return false
         }
@@ -307,6 +309,11 @@ public struct NodeProcess: Sendable {
         let coordinator = try PersistentStoreCoordinator(
             storeAt: configuration.store, model: run.model, cluster: configuration.cluster,
             node: configuration.node, options: options)
+        if coordinator.isMadeAnew {
+            logger.notice(
+                "The store was not there, though one had been, and was made anew",
+                metadata: [LogKeys.path: "\(coordinator.storePath)"])
+        }
         run.noteOpening()
         var settings = serviceSettings(run)
         guard let transport else {

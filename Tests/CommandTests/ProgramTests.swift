@@ -274,6 +274,12 @@ struct ProgramTests {
         let outcome = try await program.run(
             ["restore", "\(folder)/b", "--config", "\(folder)/n.yaml"])
         #expect(outcome.exitCode == 3 && outcome.errors.contains("--replace"))
+        // What is no backup is not told of as the store, which may be sound.
+        try Data(repeating: 0x5A, count: 8_192).write(to: URL(fileURLWithPath: "\(folder)/b"))
+        let none = try await program.run(
+            ["restore", "\(folder)/b", "--config", "\(folder)/n.yaml", "--replace"])
+        #expect(none.exitCode == 5 && none.errors.contains("Take another backup"), "\(none)")
+        #expect(!none.errors.contains("rebuild"), "\(none)")
     }
 
     /// SQL shows what is staged, which nothing else does; so it says so.

@@ -118,6 +118,33 @@ struct RebuildCommandTests {
         }
     }
 
+    @Test("One that was cut off is finished, and a log without its store is moved aside as well")
+    func cutOff() async throws {
+        try await Self.inFolder { place in
+            // It had linked all, and had removed the database.
+            try place.write("no store", "-damaged-1")
+            try place.write("its log", "-wal")
+            try FileManager.default.linkItem(
+                atPath: place.store + "-wal", toPath: place.store + "-damaged-1-wal")
+            let outcome = try await rebuild(place)
+            #expect(outcome.exitCode == 0, "\(outcome)")
+            #expect(outcome.output.contains("\(place.store)-damaged-1 now"))
+            let kept = ["n1.sqlite-damaged-1", "n1.sqlite-damaged-1-wal"]
+            #expect(try place.files == kept + ["n1.sqlite-lock", "n1.yaml"])
+
+            try place.write("another's", "-wal")
+            #expect(try await rebuild(place).exitCode == 0)
+            #expect(try place.read("-damaged-2-wal") == Data("another's".utf8))
+            #expect(try !place.files.contains("n1.sqlite-wal"))
+
+            // A copy of a backup that was not put in place would keep the node from starting.
+            try place.write("a copy", "-restored")
+            #expect(try await rebuild(place).exitCode == 0)
+            #expect(try place.read("-damaged-3-restored") == Data("a copy".utf8))
+            #expect(try !place.files.contains("n1.sqlite-restored"))
+        }
+    }
+
     @Test("Without peers there is nobody to rebuild from, and without a store there is no need")
     func refusals() async throws {
         try await Self.inFolder(peers: false) { place in

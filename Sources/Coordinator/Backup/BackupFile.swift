@@ -18,6 +18,9 @@ struct BackupFile {
     private static let pagesInStep: CInt = 100
     private static let pauseMicroseconds: UInt32 = 1_000
 
+    /// What SQLite may have beside a file that is being written, the file itself first.
+    static let suffixes = ["", "-journal", "-wal", "-shm"]
+
     private var unfinished: String { path + "-unfinished" }
 
     /// Copies what a connection reads, checks the copy, and puts it in its place.
@@ -33,13 +36,15 @@ struct BackupFile {
             return backup
         } catch {
             try? discard()
-            throw CoordinatorError(mapping: error).naming(path)
+            throw CoordinatorError(
+                mapping: error, diskFull: "The disk is full, so that the copy could not be made."
+            ).naming(path)
         }
     }
 
     /// Removes what a copying that did not end has left.
     func discard() throws {
-        for suffix in ["", "-journal", "-wal", "-shm"] {
+        for suffix in Self.suffixes {
             try files.remove(unfinished + suffix)
         }
     }

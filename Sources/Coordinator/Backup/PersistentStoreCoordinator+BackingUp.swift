@@ -10,7 +10,8 @@ extension PersistentStoreCoordinator {
     /// not for the threads of tasks. Copying a store's files while it is open makes no backup.
     ///
     /// - Parameter path: the new file; its folder must exist. Meanwhile a file beside it is used, whose
-    ///   name is the path with a random number, so that two who back up to one path do not meet.
+    ///   name is the path with a random number, so that two who back up to one path do not meet. What
+    ///   a backup to this path has left whose process was killed is removed.
     /// - Throws: ``CoordinatorError``: `fileExists`, `diskFull`, `inputOutput`, or `storeDamaged`
     ///   where the copy is found to be. Then there is no file.
     public func backUp(to path: String) throws -> StoreBackup {
@@ -23,6 +24,17 @@ extension PersistentStoreCoordinator {
         }
         try checkPath()
         let made = path + "-" + String(options.random(), radix: 16)
+        return try BackupsUnderWay.writing(made, files: files) {
+            BackupsUnderWay.removeLeftovers(of: path, files: files)
+            return try backUp(to: path, by: made, checkPath)
+        }
+    }
+
+    /// Backs up to a path by way of another name.
+    private func backUp(
+        to path: String, by made: String, _ checkPath: () throws -> Void
+    ) throws -> StoreBackup {
+        let files = options.files
         var backup: StoreBackup
         do {
             backup = try BackupFile(path: made, files: files).write(from: pool)
@@ -48,8 +60,9 @@ extension PersistentStoreCoordinator {
     }
 
     /// Puts a backup in a store's place. The store that was there is kept beside it, as
-    /// `STORE-before-restore`, for it may hold saves that nobody else has; so is the file that
-    /// names its last incarnation, by which the node knows what must not be used again.
+    /// `STORE-before-restore`, with its `-wal` and `-shm`, for it may hold saves that nobody else has;
+    /// so is the file that names its last incarnation, by which the node knows what must not be used
+    /// again.
     ///
     /// - Parameters:
     ///   - backup: a file that ``backUp(to:)`` has made, also one of a former layout that opening
@@ -66,7 +79,19 @@ extension PersistentStoreCoordinator {
         _ backup: String, to path: String, cluster: String, node: NodeID,
         isReplacing: Bool = false
     ) throws -> StoreBackup {
-        let files = SystemFiles()
+        try restore(
+            backup, to: path, cluster: cluster, node: node, isReplacing: isReplacing,
+            files: SystemFiles())
+    }
+
+    /// The same by way of another door to the store's files.
+    ///
+    /// Where it is cut off while there is no store, the copy of the backup is there, which opening refuses;
+    /// then restoring once more finishes it.
+    static func restore(
+        _ backup: String, to path: String, cluster: String, node: NodeID, isReplacing: Bool,
+        files: any StoreFiles
+    ) throws -> StoreBackup {
         let path = files.resolved(path)
         guard files.size(of: backup) != nil else {
             throw CoordinatorError(.inputOutput, "There is no file \(backup).")
@@ -79,15 +104,19 @@ extension PersistentStoreCoordinator {
                 .fileExists, "\(path) is there already; say that it is to be replaced.")
         }
         let aside = path + "-before-restore"
-        if isThere, files.size(of: aside) != nil {
-            throw CoordinatorError(
-                .fileExists,
-                "\(aside) is there already, from an earlier restoring; take it away first.")
-        }
+        // It may be all that there is of a store's saves. That of one whose restoring was cut off is
+        // kept already.
+        let isLogAlone =
+            !isThere && files.size(of: path + "-wal") ?? 0 > 0
+            && !files.areOne(path + "-wal", aside + "-wal")
+        if isThere || isLogAlone { try requireFree(aside, files) }
         let source = try open(backup: backup, cluster: cluster, node: node)
         defer { try? source.close() }
-        let copy = path + "-restored"
-        var restored = try BackupFile(path: copy, files: files).write(from: source)
+        let copy = Self.pathRestored(path)
+        var restored: StoreBackup
+        do { restored = try BackupFile(path: copy, files: files).write(from: source) } catch {
+            throw blaming(backup, for: error, of: copy)
+        }
         if isThere {
             // So that it is one file. A damaged one keeps its log under the new name, and so does one
             // whose disk fails: nothing may build on a log of which a part may be lost.
@@ -98,6 +127,8 @@ extension PersistentStoreCoordinator {
                 // Without its log it is not the store any more.
                 try files.remove(path)
             }
+        } else if isLogAlone {
+            try files.link(path + "-wal", as: aside + "-wal")
         }
         // Another store's log would be taken for this one's.
         try files.remove(path + "-wal")
@@ -107,11 +138,39 @@ extension PersistentStoreCoordinator {
         return restored
     }
 
+    /// Where a backup's copy is before it takes a store's place.
+    static func pathRestored(_ path: String) -> String { path + "-restored" }
+
+    /// Refuses a name under which a store is kept already, or what is left of one: another's log beside
+    /// it would be taken for its own.
+    private static func requireFree(_ aside: String, _ files: any StoreFiles) throws {
+        for suffix in ["", "-wal", "-shm"] where files.size(of: aside + suffix) != nil {
+            throw CoordinatorError(
+                .fileExists,
+                "\(aside)\(suffix) is there already, from an earlier restoring. Move \(aside), its -wal "
+                    + "and its -shm away, all of them that are there.")
+        }
+    }
+
+    /// Writes a store's log back into its file, and waits for those who read it for some seconds.
+    ///
+    /// - Throws: GRDB's error, SQLITE_BUSY where somebody reads on.
     static func emptyLog(of path: String) throws {
-        let store = try DatabaseQueue(path: path)
+        let store = try connection(to: path)
         try store.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
         try store.close()
     }
+
+    /// A connection to a store that nobody has open, though its file may be read: by `tributary sql
+    /// --store`, or by whoever copies it.
+    static func connection(to path: String) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(busySeconds)
+        return try DatabaseQueue(path: path, configuration: configuration)
+    }
+
+    /// How long those who read a store's file are waited for.
+    static let busySeconds: Double = 5
 
     private static func open(
         backup: String, cluster: String, node: NodeID
@@ -131,6 +190,19 @@ extension PersistentStoreCoordinator {
                         + "\(node) of \(cluster).")
             }
             return source
-        } catch { throw CoordinatorError(mapping: error).naming(backup) }
+        } catch { throw blaming(backup, for: error, of: backup).naming(backup) }
+    }
+
+    /// What is damaged at restoring is the backup, also where it is seen in its copy; the store may be
+    /// sound.
+    private static func blaming(
+        _ backup: String, for error: any Error, of copy: String
+    ) -> CoordinatorError {
+        let mapped = CoordinatorError(mapping: error)
+        guard mapped.code == .storeDamaged else { return mapped }
+        let message = mapped.message
+            .replacing("The store is damaged", with: "The backup is damaged, or is none")
+            .replacing(copy + "-unfinished", with: backup).replacing(copy, with: backup)
+        return CoordinatorError(.storeDamaged, message)
     }
 }

@@ -18,6 +18,9 @@ package protocol StoreFiles: Sendable {
     /// Which file a path names; nil where there is none, or where that cannot be told.
     func identity(of path: String) -> FileIdentity?
 
+    /// The names of all that is in a file's folder; none where that cannot be told.
+    func names(beside path: String) -> [String]
+
     /// The length of a file in bytes; nil where there is no such file.
     func size(of path: String) -> UInt64?
 
@@ -83,8 +86,17 @@ extension StoreFiles {
     /// A disk without links.
     package func resolved(_ path: String) -> String { path }
 
+    /// A disk that lists nothing.
+    package func names(beside path: String) -> [String] { [] }
+
     /// A disk on which files cannot be told apart.
     package func identity(of path: String) -> FileIdentity? { nil }
+
+    /// Whether two paths name one file that is there.
+    package func areOne(_ path: String, _ other: String) -> Bool {
+        guard let identity = identity(of: path) else { return false }
+        return identity == self.identity(of: other)
+    }
 
     /// What is left to the store's own saves when something large is written beside it.
     package static var reservedBytes: UInt64 { 64 * 1024 * 1024 }

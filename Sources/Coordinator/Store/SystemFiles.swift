@@ -43,6 +43,10 @@ package struct SystemFiles: StoreFiles {
         return FileIdentity(device: UInt64(status.st_dev), number: UInt64(status.st_ino))
     }
 
+    package func names(beside path: String) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: Self.folder(of: path))) ?? []
+    }
+
     package func size(of path: String) -> UInt64? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }

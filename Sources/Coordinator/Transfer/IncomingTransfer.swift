@@ -42,6 +42,10 @@ package final class IncomingTransfer: Sendable {
         return offer
     }
 
+    /// Removes what says which copy it is, durably, before it is written to: from then on it has other
+    /// bytes than were sent, and whoever starts after a crash shall not go on with it as the donor's.
+    func forgetOffer() throws { try guarding.withLock { _ in try files.remove(offerPath) } }
+
     private func read() throws -> (offer: TransferOffer, offset: UInt64)? {
         guard let size = files.size(of: offerPath), size <= 1024 else { return nil }
         guard let bytes = files.read(offerPath, from: 0, count: Int(size)) else {

@@ -43,7 +43,8 @@ extension PersistentStoreCoordinator {
     ///   - cluster: the cluster.
     ///   - node: the node whose store it is.
     ///   - options: as for opening the store.
-    /// - Throws: ``CoordinatorError``: `storeInUse`; `storeDamaged` where there is no whole copy;
+    /// - Throws: ``CoordinatorError``: `storeInUse` where a process has the store; `storeBusy` where
+    ///   somebody reads its file for long; `storeDamaged` where there is no whole copy;
     ///   `limitExceeded` where the copy cannot take what it lacks of this store's; `modelMismatch`
     ///   where the model is not the copy's; `memberDeparted` where the store knows that the donor is
     ///   a member no more; `storeOwner`, `diskFull` or `inputOutput`.
@@ -58,9 +59,11 @@ extension PersistentStoreCoordinator {
         let lock = try files.lock(storePath: path)
         defer { lock.release() }
         do {
+            // A store whose file is gone would be made anew without its log.
+            try checkCompleteness(path, files)
             try files.rewrite(path + "-wal")
             try emptyLog(of: path)
-            let former = try DatabaseQueue(path: path)
+            let former = try connection(to: path)
             defer { try? former.close() }
             let identity = try former.read { database in
                 try StoreEngine.check(database, path: path, mayUpgrade: true)
@@ -76,6 +79,7 @@ extension PersistentStoreCoordinator {
                     .memberDeparted,
                     "Node \(offer.donor), whose copy it is, has ceased to be a member meanwhile.")
             }
+            try incoming.forgetOffer()
             let record = try relabel(incoming.path, as: identity, options)
             try record.write(incoming.path, files)
             let (vector, count, isJoined) = try carry(
@@ -88,7 +92,15 @@ extension PersistentStoreCoordinator {
             return TransferInstallation(
                 donor: offer.donor, versionVector: vector, carriedCount: count, isJoined: isJoined)
         } catch {
-            throw CoordinatorError(mapping: error).naming(path)
+            let mapped = CoordinatorError(
+                mapping: error, diskFull: "The disk is full; the store is as it was."
+            ).naming(path)
+            // No process has its lock, for that was taken above.
+            guard mapped.code == .storeInUse else { throw mapped }
+            throw CoordinatorError(
+                .storeBusy,
+                "\(path) could not be replaced, for somebody reads the file, as `tributary sql --store` "
+                    + "does: end that. It is tried again. (\(mapped.message))")
         }
     }
 
@@ -105,7 +117,7 @@ extension PersistentStoreCoordinator {
     private static func relabel(
         _ copy: String, as identity: StoreIdentity, _ options: Options
     ) throws -> IncarnationRecord {
-        let queue = try DatabaseQueue(path: copy)
+        let queue = try connection(to: copy)
         defer { try? queue.close() }
         // Places in its log are not those of the former store's.
         let store = options.random()

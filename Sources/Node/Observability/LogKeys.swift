@@ -39,6 +39,6 @@ enum LogKeys {
     static let code = "code"
     /// A request's method.
     static let method = "method"
-    /// The path that a request asked for, without its query.
+    /// The path that a request asked for, without its query, or a file's.
     static let path = "path"
 }

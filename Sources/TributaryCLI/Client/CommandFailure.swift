@@ -149,6 +149,8 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
             case (.outcomeUnknown, _):
                 "A save is asked for again with its saveID: it is done at most once. Of anything else "
                     + "look first whether it was done."
+            case (_, "storeIncomplete"):
+                "The commands are `tributary restore` and `tributary rebuild`."
             case (.storeDamaged, _):
                 "Run `tributary verify`; restore a backup, or take the store anew from the other "
                     + "nodes with `tributary rebuild`."
@@ -156,7 +158,7 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
             case (.notAuthorised, "forbidden"): "Give such a token with --token-file FILE."
             case (.notAuthorised, _): "Give the node's token with --token-file FILE."
             case (.unacknowledged, _): "Do not save it again: the others get it from this node."
-            case (.noSpace, _): "Free space on the node's disk; nothing was saved."
+            case (.noSpace, _): "Free space on that disk."
             default: nil
             }
         guard let advice, !advice.isEmpty else { return sentence(message) }

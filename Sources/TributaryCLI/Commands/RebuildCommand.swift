@@ -63,8 +63,10 @@ struct StoreFolder {
     let store: String
     private let files = SystemFiles()
 
-    /// What SQLite keeps of one store, the database itself first.
-    private static let suffixes = ["", "-wal", "-shm"]
+    /// What there may be of one store, in the order in which it goes: the copy of a backup that never took
+    /// its place, which would keep a node without a store from starting, and what SQLite keeps of it,
+    /// the database itself first.
+    private static let suffixes = ["-restored", "", "-wal", "-shm"]
 
     init(store: String) { self.store = files.resolved(store) }
 
@@ -75,30 +77,51 @@ struct StoreFolder {
     /// second names before one loses its first, and the database loses that before its log: wherever
     /// this is cut off, there is either the store as it was, or none and all of it aside.
     ///
+    /// One that was cut off so is finished under the same name.
+    ///
     /// - Returns: the database's new name, `STORE-damaged-1`, or the first such that is free.
     /// - Throws: ``CommandFailure`` where there is no store; ``CoordinatorError``: `storeInUse`
     ///   where a process has it, `diskFull` or `inputOutput`.
     func moveAside() throws -> String {
-        guard files.size(of: store) != nil else {
+        let hasDatabase = files.size(of: store) != nil
+        // What opening takes for a part of a store.
+        guard
+            hasDatabase || files.size(of: store + "-wal") ?? 0 > 0
+                || files.size(of: store + "-restored") != nil
+        else {
             throw CommandFailure(
                 .failed,
                 "There is no store \(store), so that nothing is to be moved aside: start the node.")
         }
         let lock = try files.lock(storePath: store)
         defer { lock.release() }
-        let aside = freeName()
+        let aside = hasDatabase ? freeName() : cutOffName() ?? freeName()
         let found = Self.suffixes.filter { files.size(of: store + $0) != nil }
-        for suffix in found { try files.link(store + suffix, as: aside + suffix) }
+        for suffix in found where files.size(of: aside + suffix) == nil {
+            try files.link(store + suffix, as: aside + suffix)
+        }
         for suffix in found { try files.remove(store + suffix) }
         return aside
     }
 
     private func freeName() -> String {
         var number = 1
-        while Self.suffixes.contains(where: { files.size(of: name(number) + $0) != nil }) {
+        while isTaken(number) { number += 1 }
+        return name(number)
+    }
+
+    /// The name that the log has already.
+    private func cutOffName() -> String? {
+        var number = 1
+        while isTaken(number) {
+            if files.areOne(store + "-wal", name(number) + "-wal") { return name(number) }
             number += 1
         }
-        return name(number)
+        return nil
+    }
+
+    private func isTaken(_ number: Int) -> Bool {
+        Self.suffixes.contains { files.size(of: name(number) + $0) != nil }
     }
 
     private func name(_ number: Int) -> String { "\(store)-damaged-\(number)" }

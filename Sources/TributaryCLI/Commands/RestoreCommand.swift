@@ -11,7 +11,7 @@ struct RestoreCommand: AsyncParsableCommand {
         discussion: """
             The node takes no saves after its start until it has caught up with another member; \
             its own saves since the backup come back from there. A store that was in the place \
-            stays beside it, as STORE-before-restore. A backup that does not hold what was written \
+            stays beside it, as STORE-before-restore with its -wal. A backup that does not hold what was written \
             is refused.
             """)
 
@@ -47,13 +47,31 @@ struct RestoreCommand: AsyncParsableCommand {
             let restored = try PersistentStoreCoordinator.restore(
                 backup, to: configuration.store, cluster: configuration.cluster,
                 node: configuration.node, isReplacing: replace)
+            let kept = Self.kept(beside: restored.path)
             if json {
-                return try Terminal.print(bytes: JSONWriter.bytes(of: .object(restored.json)))
+                var told = restored.json
+                told["kept"] = .array(kept.map { .string($0) })
+                return try Terminal.print(bytes: JSONWriter.bytes(of: .object(told)))
             }
             try Terminal.print(
                 "\(restored.path) holds generation \(restored.generation) of node \(restored.node). "
                     + "Start the node: it takes saves again once it has caught up.")
+            guard !kept.isEmpty else { return }
+            try Terminal.print(
+                "What was there is kept: \(kept.joined(separator: ", ")). Keep these together; move all of "
+                    + "them away before the next restore.")
+        } catch let error as CoordinatorError where error.code == .storeDamaged {
+            // Of the backup: the store, which may be sound, was not touched.
+            let message = CommandFailure.sentence(error.message)
+            throw CommandFailure(
+                .storeDamaged, "\(message) Take another backup; the store is as it was.")
         } catch { throw CommandFailure(describing: error) }
+    }
+
+    /// The files under which a store is kept whose place a backup has taken.
+    private static func kept(beside store: String) -> [String] {
+        ["", "-wal", "-shm"].map { "\(store)-before-restore\($0)" }
+            .filter { FileManager.default.fileExists(atPath: $0) }
     }
 
     /// A medium may have changed bytes, which SQLite does not see.

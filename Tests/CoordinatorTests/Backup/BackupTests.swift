@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Merge
+import Synchronization
 import Testing
 
 @testable import Coordinator
@@ -200,5 +201,154 @@ import Testing
         defer { store.close() }
         #expect(store.recovery == .restored)
         #expect(try store.currentDigest == digest)
+    }
+
+    // MARK: What is there already
+
+    @Test(
+        "A store is not kept beside what is left of one that was kept before",
+        arguments: ["", "-wal", "-shm"])
+    func keptBefore(_ suffix: String) throws {
+        _ = try node.insert("Tag")
+        _ = try node.coordinator.backUp(to: backup)
+        node.close()
+        let before = try digest(node.path)
+        let kept = node.path + "-before-restore" + suffix
+        try Data([1]).write(to: URL(fileURLWithPath: kept))
+        #expect {
+            _ = try restore()
+        } throws: {
+            let error = $0 as? CoordinatorError
+            return error?.code == .fileExists && error?.message.contains("\(kept) is there") == true
+                && error?.message.contains("all of them") == true
+        }
+        #expect(try digest(node.path) == before)
+        #expect(FileManager.default.contents(atPath: kept) == Data([1]))
+    }
+
+    @Test("What a backup that was killed has left goes with the next one to that path")
+    func unfinished() throws {
+        let folder = URL(fileURLWithPath: backup).deletingLastPathComponent()
+        let left = ["-1f-unfinished", "-1f-unfinished-journal", "-ffffffffffffffff-unfinished"]
+        let others = ["-unfinished", "-monday-unfinished", "-1f", "-1f-unfinished-kept"]
+        for suffix in left + others {
+            try Data([1]).write(to: URL(fileURLWithPath: backup + suffix))
+        }
+        _ = try node.coordinator.backUp(to: backup)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        let name = URL(fileURLWithPath: backup).lastPathComponent
+        #expect(
+            names.filter { $0.hasPrefix(name) }.sorted()
+                == ([""] + others).map { name + $0 }.sorted())
+    }
+
+    // MARK: Messages
+
+    @Test("A backup that is none is told of as the backup, and not as the store")
+    func noDatabase() throws {
+        node.close()
+        try Data(repeating: 0x5A, count: 8_192).write(to: URL(fileURLWithPath: backup))
+        let error = #expect(throws: CoordinatorError.self) { _ = try restore() }
+        #expect(error?.code == .storeDamaged)
+        #expect(error?.message.contains(backup) == true)
+        #expect(error?.message.contains("The store is damaged") == false)
+    }
+
+    @Test("A full disk is told of by what it means there: reads go on only where a node does")
+    func fullDisk() throws {
+        let files = FullFiles()
+        node.close()
+        var options = PersistentStoreCoordinator.Options()
+        options.files = files
+        let starting = #expect(throws: CoordinatorError.self) {
+            _ = try PersistentStoreCoordinator(
+                storeAt: node.path, model: node.model, cluster: "test", node: node.node,
+                options: options)
+        }
+        #expect(starting?.code == .diskFull)
+        #expect(starting?.message.contains("a start must write") == true)
+        #expect(starting?.message.contains("reads go on") == false)
+        try node.open()
+        let writing = #expect(throws: CoordinatorError.self) {
+            _ = try BackupFile(path: backup, files: files).write(from: node.coordinator.pool)
+        }
+        #expect(writing?.code == .diskFull)
+        #expect(writing?.message.contains("reads go on") == false)
+    }
+
+    /// Files on a disk of which SQLite finds that it is full.
+    private struct FullFiles: StoreFiles {
+        private let system = SystemFiles()
+        private static let full = DatabaseError(resultCode: .SQLITE_FULL)
+
+        func lock(storePath: String) throws -> any StoreLock {
+            try system.lock(storePath: storePath)
+        }
+        func size(of path: String) -> UInt64? { system.size(of: path) }
+        func room(beside path: String) -> UInt64? { nil }
+        func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
+            system.read(path, from: offset, count: count)
+        }
+        func replace(_ path: String, with bytes: [UInt8]) throws { throw Self.full }
+        func rewrite(_ path: String) throws { throw Self.full }
+        func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws {
+            throw Self.full
+        }
+        func move(_ path: String, to other: String) throws { throw Self.full }
+        func link(_ path: String, as other: String) throws { throw Self.full }
+        func remove(_ path: String) throws { try system.remove(path) }
+    }
+
+    // MARK: Crashes
+
+    @Test("A restore that is cut off is gone on with, and nothing is made or removed meanwhile")
+    func crashes() throws {
+        try node.coordinator.vouch()
+        for _ in 0..<200 { _ = try node.insert("Tag") }
+        _ = try node.coordinator.backUp(to: backup)
+        let atBackup = try node.coordinator.currentDigest
+        _ = try node.insert("Tag")
+        // As it is after a kill; the log cannot be written again, so that it is kept as well.
+        let files = FileManager.default
+        let log = try #require(files.contents(atPath: node.path + "-wal"))
+        #expect(!log.isEmpty)
+        node.close()
+        let store = try #require(files.contents(atPath: node.path))
+        let aside = node.path + "-before-restore"
+        var refused = 0
+        for isDone in [false, true] {
+            for step in 1... {
+                for suffix in ["", "-wal", "-shm", "-restored"] {
+                    try? files.removeItem(atPath: node.path + suffix)
+                    try? files.removeItem(atPath: aside + suffix)
+                }
+                try store.write(to: URL(fileURLWithPath: node.path))
+                try log.write(to: URL(fileURLWithPath: node.path + "-wal"))
+                let failing = FailingFiles(failing: step, isDone: isDone, rewrites: false)
+                _ = try? PersistentStoreCoordinator.restore(
+                    backup, to: node.path, cluster: "test", node: node.node, isReplacing: true,
+                    files: failing)
+                if files.contents(atPath: node.path) == nil {
+                    refused += 1
+                    // Neither is a store made anew, nor does the log go.
+                    let had = files.contents(atPath: node.path + "-wal")
+                    #expect(try node.code { try node.open() }?.rawValue == "storeIncomplete")
+                    #expect(files.contents(atPath: node.path) == nil)
+                    #expect(files.contents(atPath: node.path + "-wal") == had)
+                    #expect(files.contents(atPath: aside + "-wal") == log)
+                    // What the refusal names.
+                    _ = try restore(isReplacing: false)
+                }
+                if files.contents(atPath: node.path) == store {
+                    #expect(files.contents(atPath: node.path + "-wal") == log)
+                } else {
+                    #expect(try digest(node.path) == atBackup)
+                    #expect(files.contents(atPath: aside) == store)
+                    #expect(files.contents(atPath: aside + "-wal") == log)
+                }
+                if failing.left.withLock({ $0 }) > 0 { break }
+            }
+        }
+        #expect(refused > 2)
     }
 }

@@ -645,55 +645,6 @@ import Testing
 
     // MARK: Crashes
 
-    /// The system's files, of which one operation fails: before it is done, or after.
-    private final class FailingFiles: StoreFiles {
-        private let system = SystemFiles()
-        let left: Mutex<Int>
-        /// How many bytes there are left; nil for as many as there are.
-        let room: Mutex<UInt64?>
-        private let isDone: Bool
-
-        init(failing: Int = 0, isDone: Bool = false, room: UInt64? = nil) {
-            left = Mutex(failing)
-            self.isDone = isDone
-            self.room = Mutex(room)
-        }
-
-        private func attempt(_ operation: () throws -> Void) throws {
-            let fails = left.withLock { left in
-                left -= 1
-                return left == 0
-            }
-            if !fails || isDone { try operation() }
-            if fails { throw CoordinatorError(.inputOutput, "The power failed.") }
-        }
-
-        func lock(storePath: String) throws -> any StoreLock {
-            try system.lock(storePath: storePath)
-        }
-        func size(of path: String) -> UInt64? { system.size(of: path) }
-        func room(beside path: String) -> UInt64? {
-            room.withLock { $0 } ?? system.room(beside: path)
-        }
-        func read(_ path: String, from offset: UInt64, count: Int) -> [UInt8]? {
-            system.read(path, from: offset, count: count)
-        }
-        func rewrite(_ path: String) throws { try attempt { try system.rewrite(path) } }
-        func remove(_ path: String) throws { try attempt { try system.remove(path) } }
-        func replace(_ path: String, with bytes: [UInt8]) throws {
-            try attempt { try system.replace(path, with: bytes) }
-        }
-        func write(_ bytes: [UInt8], to path: String, at offset: UInt64) throws {
-            try attempt { try system.write(bytes, to: path, at: offset) }
-        }
-        func move(_ path: String, to other: String) throws {
-            try attempt { try system.move(path, to: other) }
-        }
-        func link(_ path: String, as other: String) throws {
-            try attempt { try system.link(path, as: other) }
-        }
-    }
-
     @Test("A failure at any step leaves the store that was, or the new one; both have its saves")
     func crashes() throws {
         for _ in 0..<5 { _ = try donor.insert("Tag") }
@@ -710,6 +661,10 @@ import Testing
                 joiner.close()
                 let files = FailingFiles(failing: step, isDone: isDone)
                 let installed = try? install(files)
+                // What a restart would go on with has the bytes that the donor sent.
+                if let begun = incoming.begun(), begun.offset == begun.offer.total {
+                    _ = try incoming.check(cluster: "test", model: joiner.model)
+                }
                 try joiner.open()
                 #expect(try joiner.value(unsent, "name") == .string("\(isDone) \(step)"))
                 let isNew = try joiner.row(donated) != nil

@@ -128,6 +128,54 @@ struct NodeProcessTests {
         #expect(run.counters.values.transfersInstalled == 1)
     }
 
+    @Test("A copy waits for whoever reads the store's file, and the node goes on without it")
+    func readMeanwhile() async throws {
+        let directory = try Self.directory()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        var configuration = try Self.configuration(in: directory)
+        configuration.store = directory.appendingPathComponent("n1.sqlite").path
+        let model = try NodeProcess.readModel(configuration.model)
+        let donor = try PersistentStoreCoordinator(
+            storeAt: directory.appendingPathComponent("donor.sqlite").path, model: model,
+            cluster: "demo", node: try #require(NodeID(2)))
+        let own = try PersistentStoreCoordinator(
+            storeAt: configuration.store, model: model, cluster: "demo", node: configuration.node)
+        let incoming = IncomingTransfer(for: own)
+        let part = try OutgoingTransfer(donor) { 0 }.read(
+            0, from: 0, byteLimit: 1 << 20, for: own.node)
+        let total = try incoming.write(part.bytes, of: part.offer, at: 0)
+        let run = try NodeRun(configuration)
+        let process = NodeProcess(configuration)
+        // As `tributary sql --store` does.
+        let reader = try PersistentStoreCoordinator(readingStoreAt: configuration.store)
+        let (begun, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let reading = Task.detached {
+            try reader.read {
+                _ = try $0.token
+                begun.signal()
+                done.wait()
+            }
+        }
+        await Self.wait(for: begun)
+        own.close()
+        #expect(try await !process.installTransfer(for: run))
+        #expect(incoming.begun()?.offset == total)
+        #expect(run.counters.values.transfersFailed == 1 && run.counters.values.alarms == 1)
+        done.signal()
+        try await reading.value
+        reader.close()
+        #expect(try await process.installTransfer(for: run))
+    }
+
+    private static func wait(for semaphore: DispatchSemaphore) async {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                semaphore.wait()
+                continuation.resume()
+            }
+        }
+    }
+
     @Test("A node that takes a copy over goes on with what was reloaded, and with its model")
     func goesOn() async throws {
         let cluster = try TestCluster(2)
