@@ -73,7 +73,9 @@ extension EndToEnd.HostileMeshTests {
                 let connection = try connection(to: port, as: socketType)
                 var isEnded = false
                 // 640 MiB of parts, or 64 MiB of subscriptions.
-                for _ in 0..<10_240 where !isEnded {
+                for number in 0..<10_240 where !isEnded {
+                    // At most 250 MiB a second: what comes between two looks is held as well.
+                    if number % 16 == 0 { try await Task.sleep(for: .milliseconds(4)) }
                     var bytes = part
                     if socketType == "SUB" {
                         bytes = []
@@ -146,7 +148,11 @@ extension EndToEnd.HostileMeshTests {
             var held: [RawConnection] = []
             for _ in 0..<30 {
                 let connection = try connection(to: node.exchangePort, as: "DEALER")
-                for _ in 0..<28 { try? connection.send(part) }
+                for _ in 0..<28 {
+                    // As above.
+                    try await Task.sleep(for: .milliseconds(4))
+                    try? connection.send(part)
+                }
                 held.append(connection)
             }
             try await waitUntil {
