@@ -561,7 +561,8 @@ struct CausalQueue: Sendable {
         lanes.remove(at: lane)
     }
 
-    /// Looks at each lane for each that is dropped, of which there are ``Limits/lanes`` at the most.
+    /// Looks at each lane for each that is dropped: there are ``Limits/lanes``, and those of actors that
+    /// were ready before a batch was given up.
     private mutating func enforceBounds() {
         while waitingCount > limits.waitingCount || waitingBytes > limits.waitingBytes {
             var furthest: (lane: Int, distance: UInt64)?

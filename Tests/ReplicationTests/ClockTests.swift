@@ -66,6 +66,24 @@ struct ClockTests {
         #expect(alarms.count == 1)
     }
 
+    @Test(
+        "Who saves far ahead of its own clock is told, once, where others are to take it",
+        arguments: [0, 1])
+    func ahead(others: Int) {
+        var node = Reporter(peers: Array(2..<2 + others))
+        for sequence in UInt64(1)...2 {
+            var seen = VersionVector()
+            if sequence > 1 { seen.advance(to: Dot(actor: Reporter.own, sequence: sequence - 1)) }
+            let save = makeTransaction(
+                Dot(actor: Reporter.own, sequence: sequence), seen: seen,
+                milliseconds: World.wallStart + 6 * 60_000)
+            node.give(.committed([save], state: node.store.state, now: sequence))
+            node.tick()
+        }
+        let told = node.effects.count { if case .alarm(.stampsAhead) = $0 { true } else { false } }
+        #expect(told == others)
+    }
+
     @Test("Of two both warn and go on saving, once until the clocks agree again")
     func two() {
         var node = reporter(30)

@@ -29,14 +29,14 @@ public struct TransportLimits: Hashable, Sendable {
     /// ended. A peer that keeps to the protocol has four frames of 4.5 MiB waiting at the most, one
     /// being read and one being taken. libzmq bounds the parts of a message and not the message.
     public var heldBytes = 32 << 20
-    /// As `heldBytes` of all connections to the router together; what is asked there is short.
+    /// As `heldBytes`, of all connections to one endpoint together; what is asked there is short.
     public var heldBytesTogether = 64 << 20
     /// As `heldBytes` where others subscribe: the handshake and one subscription to everything are
     /// 600 bytes with keys and 300 without. The library makes 2 KiB of each topic that is not
     /// like the others, and looks through all of them when a subscriber goes.
     public var subscriptionBytes = 1_024
     /// How many connections each of the two endpoints may have that have lasted a handshake. Members
-    /// have one each, for moments two; each costs some 60 KB, so these are 30 MiB. Above it the
+    /// have one each, for moments two; each costs some tens of kilobytes (by estimate). Above it the
     /// oldest of whichever address has most are ended.
     public var connections = 512
     /// How many that have not, which anybody may make; they end by themselves in `handshakeMilliseconds`.
