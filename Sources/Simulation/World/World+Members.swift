@@ -129,24 +129,32 @@ extension World {
     ///
     /// Whoever lost its store asks whom its log names, or its configuration, and whom their logs
     /// name. Where all of those have lost theirs, or were put back to before a join, they take each
-    /// other for the whole cluster (ARCHITECTURE, failure model).
+    /// other for the whole cluster (ARCHITECTURE, failure model). Of a node with two stores either
+    /// may be the one that is asked, and each asks by its own log.
     private func hidesMembers(
         telling: (Machine) -> (membership: Membership, configured: [NodeID])?
     ) -> Bool {
+        func stores(of node: NodeID) -> [Machine] {
+            machines.filter { $0.node == node && !$0.isRemoved }
+        }
         func told(by node: NodeID) -> [NodeID] {
             // Nobody listens to one that departed.
             guard everChanged[node]?.departure == nil else { return [] }
-            return machine(Int(node.rawValue) - 1).flatMap(telling)?.membership.current ?? []
+            let named = stores(of: node).compactMap(telling).map(\.membership.current)
+            return named.dropFirst().reduce(named.first ?? []) { all, named in
+                all.filter(named.contains)
+            }
         }
         // What nobody tells who counts, has not come about: a departure, say, that was made at the
         // one that is to go.
         let heard = membership { telling($0)?.membership }
         // Who was never started has nothing that others lack.
         let members = started(by: heard).filter { telling($0) != nil }
-        return members.contains { member in
+        return members.flatMap { stores(of: $0.node) }.contains { member in
+            guard let own = telling(member) else { return false }
             var known: Set = [member.node]
-            var open = told(by: member.node)
-            if open.isEmpty { open = telling(member)?.configured ?? [] }
+            var open = own.membership.current
+            if open.isEmpty { open = own.configured }
             while let node = open.popLast() {
                 if known.insert(node).inserted { open += told(by: node) }
             }

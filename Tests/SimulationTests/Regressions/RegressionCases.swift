@@ -811,12 +811,18 @@ extension RegressionCase {
         RegressionCase(
             seed: 920_032_280, plans: .contestedClaims,
             lesson: """
-                Law 8, by the world, and 920030117 as well. A node was put back and lost a save that was                 still on its way to the earlier of a node's two stores; the members called stable what                 came after it, at the later store's word, and got it back when the earlier went on by                 itself. Such a store is made anew, as it was already where somebody goes back to it.
+                Law 8, by the world, and 920030117 as well. A node was put back and lost a save that was \
+                still on its way to the earlier of a node's two stores; the members called stable what \
+                came after it, at the later store's word, and got it back when the earlier went on by \
+                itself. Such a store is made anew, as it was already where somebody goes back to it.
                 """),
         RegressionCase(
             seed: 930_027_161, plans: .contestedClaims,
             lesson: """
-                Law 8, by the world. Two of three nodes had copies. What one copy had saved came to the                 earlier store of the other node alone, which was taken for that node's disk, so that                 the first node's own store was opened again and the cluster went on without that save.                 Of a node with two stores the later one is its disk.
+                Law 8, by the world. Two of three nodes had copies. What one copy had saved came to the \
+                earlier store of the other node alone, which was taken for that node's disk, so that \
+                the first node's own store was opened again and the cluster went on without that save. \
+                Of a node with two stores the later one is its disk.
                 """),
         RegressionCase(
             seed: 970_002_851, plans: .smallQueues,
@@ -831,6 +837,14 @@ extension RegressionCase {
                 Law 10, by the checker. A save under overwrite leaves what it would bring back of a mandatory \
                 reference, which the context had read as null, as the store has it; the checker took each \
                 property for one that may be empty.
+                """),
+        RegressionCase(
+            seed: 980_002_873, plans: .smallQueues,
+            lesson: """
+                Law 8, by the world. A node had two stores when a third joined; the later store had not heard \
+                of it, and the only other one that had was put back to before: they vouched for each other, \
+                and saved without what was stable at the third. What keeps members findable counted the \
+                first store alone. Of a node with two stores either may be the one that is asked.
                 """),
     ]
 }
