@@ -71,7 +71,7 @@ extension StoreEngine {
             store: store, incarnation: actor.incarnation, generation: generation)
     }
 
-    private static func isEmpty(_ database: Database) throws -> Bool {
+    static func isEmpty(_ database: Database) throws -> Bool {
         // A file that somebody has marked as theirs is not ours to fill, though it have no tables.
         try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_master") == 0
             && Int32.fetchOne(database, sql: "PRAGMA application_id") == 0
@@ -133,7 +133,8 @@ extension StoreEngine {
             ])
     }
 
-    private static func checkOwner(
+    /// - Throws: ``CoordinatorError`` with `storeOwner` where a store is another node's.
+    static func checkOwner(
         _ database: Database, path: String, cluster: String, node: NodeID
     ) throws {
         guard
@@ -174,11 +175,7 @@ extension StoreEngine {
                 "The store was written with another model, and is not to be migrated. The store's "
                     + "model and this one differ: \(ModelDifference.summary(differences)).")
         }
-        let names = try StoreLayout.readNames(in: database)
-        let plan = try MigrationPlan(
-            from: try current.model(), to: model,
-            former: kept.filter { !$0.isCurrent }.map { try $0.model() },
-            standIns: try StoreModels.standIns(in: database, names: names))
+        let plan = try StoreModels.plan(to: model, from: current, of: kept, in: database)
         let work = StoreMigration(database: database, plan: plan)
         let remainder = try work.run()
         let newNames = try StoreLayout.nameTable(model, in: database)

@@ -98,12 +98,18 @@ public struct NodeProcess: Sendable {
     }
 
     /// Reads everything that a start reads before it touches the store: model, keys, tokens and
-    /// certificate; and looks whether there can be a store in its place.
+    /// certificate; looks whether there can be a store in its place, and whether the one that is there is
+    /// this node's and can be migrated to the model. The store may be in use, and is only read.
     ///
-    /// - Throws: ``NodeError``, which says what is wrong.
-    public func check() throws {
-        _ = try NodeRun(configuration)
+    /// - Returns: what a start would migrate, for people; nil where it would migrate nothing.
+    /// - Throws: ``NodeError``, or ``CoordinatorError`` of a store that a start would refuse.
+    public func check() throws -> String? {
+        let run = try NodeRun(configuration)
         try configuration.checkStore()
+        let differences = try PersistentStoreCoordinator.migration(
+            ofStoreAt: configuration.store, to: run.model, cluster: configuration.cluster,
+            node: configuration.node)
+        return differences.isEmpty ? nil : ModelDifference.summary(differences)
     }
 
     /// The exit code of `tributary` for an error; 1 where it knows none.

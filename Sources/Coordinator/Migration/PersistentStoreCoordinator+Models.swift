@@ -1,5 +1,5 @@
 import GRDB
-import Merge
+public import Merge
 
 extension PersistentStoreCoordinator {
     /// The models that the store has had or knows of besides its own, oldest first.
@@ -13,6 +13,41 @@ extension PersistentStoreCoordinator {
                     .map { try $0.model() }
             }
         }
+    }
+
+    /// What an opening would migrate of a store's file, which may be in use and is only read.
+    ///
+    /// Worked out from models alone: that rows have one key of a constraint that is new is known only at
+    /// the opening. Reads the whole file, as an opening does.
+    ///
+    /// - Returns: what the store's model and the other have otherwise; empty where the store is of that
+    ///   model or is yet to be made, or is of a layout from before models were kept.
+    /// - Throws: ``CoordinatorError``: `mappingNotInferable`, `storeOwner`, `storeLayout`, `storeIncomplete`,
+    ///   `storeDamaged` or `inputOutput`, as the opening would.
+    public static func migration(
+        ofStoreAt path: String, to model: ManagedObjectModel, cluster: String, node: NodeID
+    ) throws -> [ModelDifference] {
+        let options = Options()
+        do {
+            guard options.files.size(of: path) != nil else {
+                try checkCompleteness(path, options.files)
+                return []
+            }
+            var configuration = Self.configuration(options)
+            configuration.readonly = true
+            return try DatabaseQueue(path: path, configuration: configuration).read { database in
+                guard try !StoreEngine.isEmpty(database) else { return [] }
+                try StoreEngine.check(database, path: path, mayUpgrade: true)
+                try StoreEngine.checkOwner(database, path: path, cluster: cluster, node: node)
+                guard try StoreModels.hasTables(database) else { return [] }
+                let kept = try StoreModels.all(in: database, path: path)
+                guard let current = kept.first(where: \.isCurrent),
+                    current.hash != model.versionHash
+                else { return [] }
+                return try StoreModels.plan(to: model, from: current, of: kept, in: database)
+                    .differences
+            }
+        } catch { throw CoordinatorError(mapping: error).naming(path) }
     }
 
     /// Learns of models that nodes of this store's model had before it, so that their

@@ -79,6 +79,19 @@ enum StoreModels {
         try statement.run()
     }
 
+    /// How a store gets from its own model, one of those kept, to another.
+    ///
+    /// - Throws: ``CoordinatorError`` with `mappingNotInferable` or `storeDamaged`.
+    static func plan(
+        to model: ManagedObjectModel, from current: Kept, of kept: [Kept], in database: Database
+    ) throws -> MigrationPlan {
+        let names = try StoreLayout.readNames(in: database)
+        return try MigrationPlan(
+            from: try current.model(), to: model,
+            former: kept.filter { !$0.isCurrent }.map { try $0.model() },
+            standIns: try standIns(in: database, names: names))
+    }
+
     // MARK: What stands for missing values
 
     /// By root and name of the property.

@@ -40,7 +40,7 @@ struct ServeCommand: AsyncParsableCommand {
     @Flag(help: "Allow addresses off loopback without keys, and without TLS.")
     var insecure = false
 
-    @Flag(help: "Read the configuration, say whether it is right, and end.")
+    @Flag(help: "Say whether the configuration is right and fits the store, and end.")
     var check = false
 
     func run() async throws {
@@ -63,8 +63,12 @@ struct ServeCommand: AsyncParsableCommand {
         }
         var process = NodeProcess(try read())
         if check {
-            try process.check()
-            return try Terminal.print("\(config) is right.")
+            let migration = try process.check()
+            try Terminal.print("\(config) is right.")
+            if let migration {
+                try Terminal.print("The next start migrates the store to its model: \(migration).")
+            }
+            return
         }
         process.reread = read
         try await process.run()
