@@ -213,7 +213,10 @@ extension StoreEngine {
         try refreshGroupedLink(link, source: source, target: target)
         let before = ConflictReport.conflict(
             link, source: source, target: target, register, generation: state.generation)
-        if let before { result.conflictsSettled += try settle(from: [before], to: []) }
+        // The death of an end has closed it before.
+        if let before, try !isClosed(before) {
+            result.conflictsSettled += try settle(from: [before], to: [])
+        }
         return []
     }
 }

@@ -54,7 +54,7 @@ extension StoreEngine {
                 guard let violation = counted.violation(of: try count(atMost: enough) + difference)
                 else { continue }
                 note(
-                    violation, of: counted, "\(planned.name)", planned.table.entity.name,
+                    violation, of: counted, told(planned), planned.table.entity.name,
                     try count(atMost: .max) + difference, &plan)
             }
         }
@@ -71,7 +71,7 @@ extension StoreEngine {
             let object = try load(table(change.entity), owner.row)?.objectID
             note(
                 violation, of: counted,
-                object?.uriRepresentation(cluster: cluster) ?? "\(owner.row)",
+                told(owner.row, object?.entityName ?? change.entity),
                 object?.entityName ?? change.entity, after, &plan)
         }
     }

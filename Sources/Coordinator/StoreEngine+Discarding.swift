@@ -25,7 +25,10 @@ extension StoreEngine {
                 let value =
                     operation.values.last { $0.position == position }
                     ?? written.last { $0.position == position }
-                return value.map { .init(name: properties[position].name, value: $0.value) }
+                let read = saveWins ? nil : operation.snapshot?[position]
+                return (value?.value ?? read).map {
+                    .init(name: properties[position].name, value: $0)
+                }
             }, author: request.author, contextName: request.contextName,
             relationships: relationships)
         note(
@@ -169,8 +172,11 @@ extension StoreEngine {
                 if save.row.isEmpty { return nil }
             }
             save.dot = stamp?.dot
-            save.timestamp = stamp?.timestamp
         }
+        // Where the save wrote nothing, it has no stamp: then the clock on the wall tells when it was.
+        save.timestamp =
+            stamp?.timestamp
+            ?? HybridTimestamp(milliseconds: environment.wallMilliseconds(), counter: 0)
         conflict.sides.append(save)
         return conflict
     }
@@ -229,8 +235,19 @@ extension StoreEngine {
         case .conflict: return nil
         }
         let positions: [Int]
-        if operation.kind == .delete {
+        // Of a row that is one register a tombstone keeps nothing, so the journal keeps it whole: what
+        // the delete takes away, and what an edit of the deleted would have left.
+        let isRegister =
+            loaded.map { $0.table.policies(for: $0.state).isRowGrained }
+            ?? operation.entity.policies.isRowGrained
+        if case .delete = settlement, isRegister {
+            positions = Array(operation.entity.properties.indices)
+        } else if operation.kind == .delete {
             positions = changed.sorted()
+        } else if case .drop = settlement, isRegister, operation.snapshot != nil,
+            !(loaded?.isAlive ?? false)
+        {
+            positions = Array(operation.entity.properties.indices)
         } else if case .revive = settlement {
             // What is discarded is the delete.
             let assigned = operation.values.map(\.position)

@@ -26,7 +26,7 @@ extension StoreEngine {
             // what the store has stays.
             let isBroughtBack = planned.isBroughtBack(position)
             if let failure = ValueValidation.failure(
-                value, of: properties[position], object: "\(planned.name)")
+                value, of: properties[position], object: told(planned))
             {
                 if isBroughtBack {
                     plan.rows[row]?.leave { $0 == position }
@@ -45,7 +45,7 @@ extension StoreEngine {
             if index < planned.assignedCount || planned.kind == .insert {
                 plan.failures.append(
                     ValidationFailure(
-                        object: "\(planned.name)", property: properties[position].name,
+                        object: told(planned), property: properties[position].name,
                         code: .danglingReference,
                         message: "\(planned.table.entity.name).\(properties[position].name) "
                             + "refers to an object that is not there: \(target)."))
@@ -56,7 +56,7 @@ extension StoreEngine {
         where !property.isOptional && !planned.values.contains(where: { $0.position == position }) {
             plan.failures.append(
                 ValidationFailure(
-                    object: "\(planned.name)", property: property.name,
+                    object: told(planned), property: property.name,
                     code: .missingMandatoryProperty,
                     message: "\(planned.table.entity.name).\(property.name) is mandatory."))
         }

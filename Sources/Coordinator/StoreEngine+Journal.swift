@@ -40,7 +40,7 @@ extension StoreEngine {
         let pasts = try conflict.sides.map { side -> VersionVector? in
             guard let dot = side.dot else { return VersionVector() }
             if let applying, applying.dot == dot { return applying.seen }
-            return try transaction(dot)?.transaction.seen
+            return try seen(by: dot)
         }
         let written = pasts.contains(nil) ? try openEntry(conflict.id)?.sides ?? [] : []
         /// Whether a side had seen a write; nil where nobody knows.
@@ -86,6 +86,24 @@ extension StoreEngine {
         }
         return conflict
     }
+
+    /// What a transaction of the log had seen; nil where it is not there.
+    ///
+    /// Of many rows that one save wrote, each asks for the same: to decode it for each would take time in
+    /// the square of their number.
+    private func seen(by dot: Dot) throws -> VersionVector? {
+        if pasts.generation != state.generation || pasts.seen.count >= Self.pastsLimit {
+            pasts = (state.generation, [:])
+        }
+        if let known = pasts.seen[dot] { return known }
+        guard let seen = try transaction(dot)?.transaction.seen else { return nil }
+        pasts.seen[dot] = seen
+        return seen
+    }
+
+    /// Transactions of which it is kept what they had seen, within one generation: as many as the sides of a
+    /// few rows, with vectors of up to a thousand actors some megabytes.
+    private static let pastsLimit = 256
 
     /// Brings the journal from a link's old state to its new one.
     func journal(
@@ -184,6 +202,22 @@ extension StoreEngine {
         defer { look.reset() }
         return try ConflictCoding.decode(
             look.bytes(0), id: id, openedAt: UInt64(bitPattern: look.integer(1)))
+    }
+
+    /// Whether a conflict was open and is closed, with the sides that it has.
+    func isClosed(_ conflict: Conflict) throws -> Bool {
+        if try openEntry(conflict.id) != nil { return false }
+        let look = try database.prepared(
+            """
+            SELECT id, closed, opened, record FROM _conflict
+            WHERE id = ?1 AND closed > 0 ORDER BY closed DESC LIMIT 1
+            """)
+        look.bind(1, conflict.id.asOpen.description)
+        guard try look.step() else { return false }
+        defer { look.reset() }
+        // A damaged one is told of by a verification.
+        guard let entry = try? ConflictCoding.entry(look) else { return true }
+        return Set(entry.sides.map(\.dot)) == Set(conflict.sides.map(\.dot))
     }
 
     /// Closes what stability has settled for good: the entries stay with all their sides, and

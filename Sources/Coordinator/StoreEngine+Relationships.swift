@@ -106,7 +106,7 @@ extension StoreEngine {
                     }
                     plan.failures.append(
                         ValidationFailure(
-                            object: "\(operation.row)", property: change.name,
+                            object: told(operation.row, entity.name), property: change.name,
                             code: .danglingReference,
                             message: "\(entity.name).\(change.name) names an object that is not "
                                 + "there: \(member)."))
@@ -280,7 +280,7 @@ extension StoreEngine {
         guard let planned = plan.rows[row], planned.kind != .delete,
             let position = planned.table.entity.position(of: name),
             let failure = ValueValidation.failure(
-                .null, of: planned.table.entity.properties[position], object: "\(planned.name)")
+                .null, of: planned.table.entity.properties[position], object: told(planned))
         else { return }
         plan.failures.append(failure)
     }
@@ -398,7 +398,7 @@ extension StoreEngine {
             guard !remaining.isEmpty, let planned = plan.rows[row] else { continue }
             plan.failures.append(
                 ValidationFailure(
-                    object: "\(planned.name)", property: relationship.name,
+                    object: told(planned), property: relationship.name,
                     code: .relationshipDeniedDelete,
                     message: "\(table.entity.name)/\(row) cannot be deleted while its "
                         + "\(relationship.name) has "
@@ -447,7 +447,7 @@ extension StoreEngine {
         for member in try heldMembers(of: relationship, row: row, &plan) {
             plan.failures.append(
                 ValidationFailure(
-                    object: "\(entity)/\(member)", property: property,
+                    object: told(member, entity), property: property,
                     code: .missingMandatoryProperty,
                     message: "\(entity).\(property) is mandatory, and the object it refers to "
                         + "would be deleted."))

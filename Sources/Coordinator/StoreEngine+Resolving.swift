@@ -61,11 +61,13 @@ extension StoreEngine {
                 .cannotBeUndone,
                 "\(id) cannot be undone; add objects or take some away, or delete the object.")
         }
-        guard !conflict.hasFormerNames else {
+        guard !conflict.hasFormerNames, model.entity(named: conflict.object.entityName) != nil
+        else {
             throw CoordinatorError(
                 .conflictNotFound,
-                "\(id) cannot be undone: a migration has given a name in it to something else "
-                    + "since it was closed. The journal has the values; save them as usual.")
+                "\(id) cannot be undone: a migration has given a name in it to something else, or "
+                    + "taken it away, since it was closed. The journal has the values; save them as "
+                    + "usual.")
         }
         if conflict.kind == .dangling, let wanted, try !leads(conflict, wanted) {
             throw CoordinatorError(
@@ -96,13 +98,14 @@ extension StoreEngine {
             author: author, contextName: contextName)
     }
 
-    /// The operation for the row that the conflict is about, where another one is shown in its place: the
-    /// sides are that row's, and say nothing of the other.
+    /// The operation for the row that the conflict is about alone, where another one is shown in its place,
+    /// or where it is about one property: the sides are that row's, and say nothing of what others of its
+    /// group have (MODEL P18).
     private func exact(
         _ operation: SaveOperation, of conflict: Conflict
     ) throws -> SaveOperation {
         var operation = operation
-        operation.isExact = try survivor(of: conflict.id.row) != nil
+        operation.isExact = try conflict.kind == .update || survivor(of: conflict.id.row) != nil
         return operation
     }
 
@@ -188,7 +191,7 @@ extension StoreEngine {
                 try !isAlive(target, root: table(destination).entity.root)
             else { return ValidationFailure?.none }
             return ValidationFailure(
-                object: object.description, property: name, code: .danglingReference,
+                object: told(object.row, entity.name), property: name, code: .danglingReference,
                 message: "\(name) refers to an object that is not there.")
         }
         guard let first = failures.first else { return }
@@ -290,9 +293,8 @@ extension StoreEngine {
                 link, source: isFirst ? row : target, target: isFirst ? target : row
             ).siblings.map(\.dot)
         }
-        guard let loaded = try load(table(conflict.object.entityName), conflict.id.row) else {
-            return []
-        }
+        let named = try entity(conflict.object).name
+        guard let loaded = try load(table(named), conflict.id.row) else { return [] }
         let state = loaded.state
         if side.isDeleted || loaded.table.policies(for: state).isRowGrained {
             return state.existence.siblings.map(\.dot)
@@ -400,14 +402,18 @@ extension StoreEngine {
     /// The operation that brings back a row whose tombstone is gone; nil where the row is known.
     ///
     /// - Throws: ``CoordinatorError`` (`objectNotFound`) where the journal does not have the
-    ///   whole row: part of it would show differently on nodes that still have the tombstone.
+    ///   whole row, and nothing else has: part of it would show differently on nodes that still have the
+    ///   tombstone, and of one that has no values the rest would come back as null.
     private func revival(
         of conflict: Conflict, from side: ConflictSide
     ) throws -> SaveOperation? {
         let named = try entity(conflict.object)
-        let trace = try load(table(named.name), conflict.id.row)
-        guard trace?.isTrace ?? true else { return nil }
-        let entity = trace?.table.entity ?? named
+        let loaded = try load(table(named.name), conflict.id.row)
+        let isKnown = !(loaded?.isTrace ?? true)
+        // Where the row is one register, its tombstone has nothing but the delete.
+        let isEmpty = loaded.map { !$0.isAlive && $0.table.policies(for: $0.state).isRowGrained }
+        if isKnown, isEmpty != true { return nil }
+        let entity = loaded?.table.entity ?? named
         let values = entity.properties.enumerated().compactMap { position, property in
             side.row.first { $0.name == property.name }.map {
                 (position: position, value: $0.value)
@@ -419,6 +425,7 @@ extension StoreEngine {
                 "\(conflict.object) is deleted for good, and the journal has no more than a part "
                     + "of it.")
         }
+        if isKnown { return nil }
         var operation = SaveOperation(
             kind: .update, entity: entity, row: conflict.id.row, values: values, resolves: true)
         operation.isWholeRow = true

@@ -33,6 +33,9 @@ extension StoreEngine {
     func work(out request: SaveRequest, into plan: inout SavePlan) throws {
         var allocator = state.allocator
         let inserts = request.operations.filter { $0.kind == .insert }
+        guard Set(inserts.map(\.row)).count == inserts.count else {
+            throw CoordinatorError(.malformed, "Two inserts have one temporary identity.")
+        }
         plan.name(
             try inserts.map { operation in
                 guard operation.row.rawValue < 0 else {
@@ -73,6 +76,14 @@ extension StoreEngine {
         try checkUnresolved(plan)
     }
 
+    /// How a failure names an object: by its URI, or, where it is yet to be inserted, as its request does.
+    func told(_ row: RowID, _ entity: String) -> String {
+        guard row.rawValue > 0 else { return "\(row)" }
+        return ManagedObjectID(entityName: entity, row: row).uriRepresentation(cluster: cluster)
+    }
+
+    func told(_ planned: SavePlan.Row) -> String { told(planned.name, planned.table.entity.name) }
+
     private func refuseFailures(of plan: SavePlan) throws {
         guard let first = plan.failures.first else { return }
         let count = plan.failures.count
@@ -107,9 +118,12 @@ extension StoreEngine {
             plan.drop(
                 ManagedObjectID(entityName: operation.entity.name, row: operation.row), nil)
         }
+        let given = operation.values
         var operation = operation
         operation.values = try resolved(
-            operation.values, table, operation.row, &plan, isLiteral: operation.resolves)
+            given, table, operation.row, &plan, isLiteral: operation.resolves)
+        // Whoever holds the object learns where the reference leads.
+        defer { if isLed(given, to: operation.values) { plan.rows[row]?.isSettled = true } }
         if let planned = plan.rows[row] {
             try planAgain(
                 try translated(operation, to: planned.table.entity, planned.loaded), request,
@@ -203,7 +217,20 @@ extension StoreEngine {
             SavePlan.Row(
                 table: table, loaded: nil, kind: .insert, values: values,
                 assignedCount: assignedCount, resolves: false, name: operation.row,
-                isSettled: false))
+                isSettled: isLed(operation.values, to: values)))
+    }
+
+    /// Whether a reference was led from an object of the store to the one that is shown in its place.
+    private func isLed(
+        _ given: [(position: Int, value: PropertyValue)],
+        to values: [(position: Int, value: PropertyValue)]
+    ) -> Bool {
+        zip(given, values).contains { given, value in
+            guard case .reference(let target) = given.value, target.rawValue > 0 else {
+                return false
+            }
+            return given.value != value.value
+        }
     }
 
     /// Replaces temporary identities in values by permanent ones.
@@ -226,7 +253,7 @@ extension StoreEngine {
             guard let row = plan.resolve(target) else {
                 plan.failures.append(
                     ValidationFailure(
-                        object: "\(name)",
+                        object: told(name, table.entity.name),
                         property: table.entity.properties[values[index].position].name,
                         code: .danglingReference,
                         message: "It refers to an object that the save does not insert."))

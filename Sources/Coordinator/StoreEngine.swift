@@ -104,6 +104,9 @@ final class StoreEngine {
     /// The transaction being applied, which is not in the log yet.
     var applying: Transaction?
 
+    /// What transactions of the log had seen that this generation has asked for.
+    var pasts: (generation: UInt64, seen: [Dot: VersionVector]) = (0, [:])
+
     /// Whether the opening has finished what a process that ended had left staged.
     var hasFinishedStaging = false
 

@@ -225,7 +225,9 @@ enum ConflictCoding {
     private static func side(_ reader: inout CBORReader) throws -> ConflictSide {
         var rest = try reader.array() - 5
         let dot = try reader.optionalText().flatMap { Dot($0) }
-        let timestamp = try reader.timestamp()
+        // What has no time is written as none.
+        let told = try reader.timestamp()
+        let timestamp = told.rawValue == 0 ? nil : told
         let flags = Flags(rawValue: try reader.unsigned())
         let hasValue = try reader.boolean()
         let value = try reader.value()

@@ -155,6 +155,9 @@ extension StoreEngine {
             try openEntry($0)
         }
         try database.execute(sql: "DELETE FROM _conflict WHERE \(own)")
+        let opened = Dictionary(
+            entries.map { (renamed($0.id, plan), $0.openedAt) },
+            uniquingKeysWith: { first, _ in first })
         var written = Set<ConflictID>()
         var rows = Set<RowID>()
         for entry in entries where !entry.id.subject.isEmpty {
@@ -167,7 +170,7 @@ extension StoreEngine {
                 current = try conflicts(of: row, dangling: dangling(row))
             }
             for var conflict in current where written.insert(conflict.id).inserted {
-                conflict.openedAt = entry.openedAt
+                conflict.openedAt = opened[conflict.id] ?? entry.openedAt
                 try writeOpen(conflict)
             }
         }

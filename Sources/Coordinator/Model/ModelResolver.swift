@@ -97,7 +97,7 @@ struct ModelResolver {
             guard !Self.reserved.contains(name) else {
                 throw ModelError(
                     "\(description.name).\(name)",
-                    "the name is taken: conflicts of whole objects are called so")
+                    "the name is taken: conflicts of objects and of unique keys are called so")
             }
             guard names.insert(name.lowercased()).inserted else {
                 throw ModelError(

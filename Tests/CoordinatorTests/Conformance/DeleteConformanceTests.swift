@@ -236,7 +236,9 @@ import Testing
             #expect(error.number == 1560)
             #expect(error.failures.map(\.code.rawValue) == [1600, 1600])
             #expect(error.failures.map(\.property) == ["debts", "debts"])
-            #expect(error.failures.map(\.object) == people.prefix(2).map { "\($0.objectID.row)" })
+            #expect(
+                error.failures.map(\.object)
+                    == people.prefix(2).map { $0.objectID.uriRepresentation(cluster: "demo") })
             #expect(error.conflicts.map(\.object) == people.prefix(2).map(\.objectID))
             context.insert("Person")
             error = try #require(throws: CoordinatorError.self) { try context.save() }

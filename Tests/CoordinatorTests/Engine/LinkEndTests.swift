@@ -76,4 +76,15 @@ import Testing
         try exchange(a, b, c)
         for node in [a, b, c] { #expect(try node.conflicts().isEmpty) }
     }
+
+    @Test("A link's conflict that closed with its end is not closed once more by collection")
+    func closedOnce() throws {
+        let (_, tag) = try disputedLink()
+        try c.delete(tag)
+        try exchange(a, b, c)
+        let closed = try a.conflicts(kind: .link, isOpen: false).map(\.id)
+        #expect(closed.count == 1)
+        _ = try a.coordinator.collect(stable: try a.vector)
+        #expect(try a.conflicts(kind: .link, isOpen: false).map(\.id) == closed)
+    }
 }

@@ -400,4 +400,14 @@ import Testing
         #expect(try node.value(counted, "code") == .integer(7))
         #expect(try node.coordinator.verify().isOK)
     }
+
+    @Test("Two inserts under one temporary identity are malformed")
+    func sameIdentity() throws {
+        let node = try EngineNode(EngineModel.everything())
+        let code = try node.code {
+            try node.save(node.insertion("Dog", -1), node.insertion("Dog", -1))
+        }
+        #expect(code == .malformed)
+        #expect(try node.vector.entries.isEmpty)
+    }
 }

@@ -167,4 +167,23 @@ struct UnitedEditTests {
         #expect(code == .malformed)
         #expect(try nodes[0].row(shown) != nil)
     }
+
+    @Test(
+        "A context that leads a reference to the one that is not shown has the other after its save",
+        arguments: [true, false])
+    func ledReference(isInsert: Bool) throws {
+        let nodes = try Self.nodes()
+        let context = nodes[0].coordinator.newBackgroundContext()
+        context.mergePolicy = .mergeByPropertyObjectTrump
+        let other = try nodes[0].insert("Task")
+        try context.performAndWait {
+            let task = try isInsert ? context.insert("Task") : context.existingObject(with: other)
+            #expect(task["title"] == PropertyValue.null)
+            let (shown, eclipsed) = try Self.tags(nodes) { _ in }
+            task["tag"] = PropertyValue.reference(eclipsed.row)
+            try context.save()
+            #expect(try nodes[0].value(task.objectID, "tag") == .reference(shown.row))
+            #expect(task["tag"] == PropertyValue.reference(shown.row))
+        }
+    }
 }
