@@ -18,7 +18,7 @@ struct ImportBatchTests {
         return try ImportPlan(
             model: try ManagedObjectModel(json: Array(json.utf8)), entity: "Package",
             maps: ["Package=name", "Size=size"], key: "name",
-            references: [try ReferenceRule("Depends=dependencies:Package.name")], isControl: true)
+            references: [try ReferenceRule("Depends=dependencies:Package.name")], format: .control)
     }
 
     private func prepared(_ plan: ImportPlan, _ fields: JSONObject) throws -> PreparedRecord {
@@ -128,8 +128,25 @@ struct ImportBatchTests {
                     """.utf8))
             _ = try ImportPlan(
                 model: model, entity: "Package", maps: [], key: nil,
-                references: [try ReferenceRule(text)], isControl: false)
+                references: [try ReferenceRule(text)], format: .csv)
         }
+    }
+}
+
+@Suite("Empty texts that are imported")
+struct EmptyTextTests {
+    @Test("They are values where the file tells them from null, and none where it does not")
+    func texts() throws {
+        let name = AttributeDescription("name", .string)
+        let bytes = AttributeDescription("bytes", .binary)
+        let count = AttributeDescription("count", .integer64)
+        for attribute in [name, bytes] {
+            #expect(try ImportValue.json("", attribute, isTyped: true) == "")
+            #expect(try ImportValue.json("", attribute, isTyped: false) == .null)
+        }
+        #expect(try ImportValue.json("", count, isTyped: true) == .null)
+        let mandatory = AttributeDescription("name", .string, isOptional: false)
+        #expect(try ImportValue.json("", mandatory, isTyped: false) == "")
     }
 }
 

@@ -48,8 +48,9 @@ struct TableTests {
 
 @Suite("The three-way view")
 struct ThreeWayTests {
-    private func conflict(base: String, values: [String], state: String = "unresolved") -> JSONValue
-    {
+    private func conflict(
+        base: String, values: [String], state: String = "unresolved", visible: Int = 0
+    ) -> JSONValue {
         [
             "id": "Person.p17.name", "kind": "update", "state": .string(state), "open": true,
             "entity": "Person", "object": "x-tributary://demo/Person/p17", "property": "name",
@@ -60,7 +61,7 @@ struct ThreeWayTests {
                         "dot": .string("\(index + 1).00000000000000aa-5"),
                         "node": .integer(Int64(index + 1)), "author": "import", "context": .null,
                         "timestamp": ["milliseconds": 1_795_000_000_000, "counter": 0],
-                        "value": .string(value), "visible": .boolean(index == 0),
+                        "value": .string(value), "visible": .boolean(index == visible),
                     ]
                 }),
             "base": ["dot": "1.00000000000000aa-2", "value": .string(base)],
@@ -113,6 +114,20 @@ struct ThreeWayTests {
                 == "undo      tributary conflicts undo 'Person.p17.name@9' "
                 + "--seen 1.00000000000000aa-5")
         #expect(!lines.joined().contains("conflicts resolve"))
+    }
+
+    @Test("To decide otherwise is to choose a side that does not stand")
+    func otherwise() {
+        func lines(_ values: [String], _ state: String) -> [String] {
+            ThreeWay(
+                conflict(base: "", values: values, state: state, visible: values.count - 1),
+                style: Style(isEnabled: false)
+            ).lines()
+        }
+        let settled = lines(["Ada", "Eve"], "settled")
+        #expect(settled.contains { $0.hasPrefix("change") && $0.contains("--side 1.") })
+        #expect(!lines(["Ada"], "settled").joined().contains("conflicts resolve"))
+        #expect(lines(["Ada"], "unresolved").contains { $0.contains("--side 1.") })
     }
 
     @Test("Only of writes to a property it says that the value before is not known")

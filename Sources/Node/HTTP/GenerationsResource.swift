@@ -28,6 +28,8 @@ struct GenerationsResource: Sendable {
         }
         _ = try await services.pin(generation: nil, after: after, timeout: timeout)
         let coordinator = services.coordinator
+        // What has run out holds no pin against this one.
+        services.leases.sweep()
         let (pin, digest) = try await services.blocking {
             let pin = try coordinator.pinCurrentGeneration()
             return (pin, try coordinator.read(pin) { try $0.digest })

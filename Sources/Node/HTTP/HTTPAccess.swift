@@ -79,7 +79,7 @@ struct HTTPAccess: Sendable {
     private let entries: [Entry]
 
     init(_ tokens: [HTTPToken]) {
-        entries = tokens.map { Entry(bytes: Array("Bearer \($0.secret)".utf8), token: $0) }
+        entries = tokens.map { Entry(bytes: Array($0.secret.utf8), token: $0) }
     }
 
     /// Whether anybody may ask for anything: a node on loopback without tokens.
@@ -90,7 +90,12 @@ struct HTTPAccess: Sendable {
     /// Takes a time that depends on what was sent and on the number of tokens only, not on how much
     /// was right. Of equal tokens the one of the greatest scope counts.
     func token(inField field: String?) -> HTTPToken? {
-        let shown = Array((field ?? "").utf8)
+        // The scheme is told without regard to case (RFC 9110, section 11.1).
+        let scheme = "Bearer "
+        guard let field, field.prefix(scheme.count).lowercased() == scheme.lowercased() else {
+            return nil
+        }
+        let shown = Array(field.dropFirst(scheme.count).utf8)
         var found: HTTPToken?
         for entry in entries {
             let isSame = Self.isSame(shown, entry.bytes)

@@ -25,6 +25,9 @@ struct MembersResource: Sendable {
         }
         var address = MemberAddress(
             publish: try endpoint("publish", fields), exchange: try endpoint("exchange", fields))
+        guard address.publish != address.exchange else {
+            throw fields.wrong("exchange", "another address than publish")
+        }
         for key in try fields.array("publicKeys") ?? [] {
             guard let text = key.string, CurvePublicKey(text) != nil else {
                 throw fields.wrong("publicKeys", "public keys of 40 characters each")
@@ -59,7 +62,9 @@ struct MembersResource: Sendable {
     }
 
     private func endpoint(_ key: String, _ fields: JSONFields) throws -> String {
-        guard let text = try fields.string(key), let endpoint = MeshEndpoint(text) else {
+        guard let text = try fields.string(key), let endpoint = MeshEndpoint(text),
+            endpoint.address.port > 0
+        else {
             throw fields.wrong(key, "an address such as tcp://10.0.0.4:7101")
         }
         guard !endpoint.address.isEverywhere else {

@@ -22,7 +22,9 @@ extension StoreInterface {
                     try reader.parkedValues().map {
                         ["place": .string($0.place), "count": .integer(Int64($0.count))]
                     }),
-                "members": .array([]), "peers": .array([]),
+                "members": .array(
+                    try reader.membership.current.map { .integer(Int64($0.rawValue)) }),
+                "peers": .array([]),
                 "conflicts": Self.conflictCounts(try reader.conflictCounts()),
                 "pins": [
                     "count": .integer(0), "oldestGeneration": .null,

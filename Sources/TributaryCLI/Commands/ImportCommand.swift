@@ -72,7 +72,7 @@ struct ImportCommand: AsyncParsableCommand {
         let model = try ManagedObjectModel(json: try await node.get("/v1/model").json)
         let plan = try ImportPlan(
             model: model, entity: entity, maps: map, key: key, references: rules,
-            isControl: format == .control)
+            format: format)
         var importer = Importer(
             node: node, plan: plan, onlyExisting: existingOnly, batchSize: batch,
             runID: "import-\(UUID().uuidString)")

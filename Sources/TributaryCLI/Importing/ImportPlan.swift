@@ -70,12 +70,13 @@ struct ImportPlan {
     private let mapped: [String: AttributeDescription]
     let references: [Reference]
     let key: AttributeDescription?
-    let isControl: Bool
+    let format: RecordFormat
+    var isControl: Bool { format == .control }
 
     /// - Throws: ``CommandFailure`` for names the model does not have.
     init(
         model: ManagedObjectModel, entity name: String, maps: [String], key: String?,
-        references rules: [ReferenceRule], isControl: Bool
+        references rules: [ReferenceRule], format: RecordFormat
     ) throws {
         guard let entity = model.entity(named: name), !entity.isAbstract else {
             let known = model.entities.filter { !$0.isAbstract }.map(\.name)
@@ -99,7 +100,7 @@ struct ImportPlan {
         }
         self.entity = entity
         self.mapped = mapped
-        self.isControl = isControl
+        self.format = format
         self.key = try key.map(attribute)
         references = try rules.map { rule in
             guard let relationship = entity.relationship(named: rule.relationship) else {
@@ -156,7 +157,8 @@ struct ImportPlan {
         for field in record.fields.members {
             guard let attribute = attribute(for: field.key) else { continue }
             do {
-                values[attribute.name] = try ImportValue.json(field.value, attribute)
+                values[attribute.name] = try ImportValue.json(
+                    field.value, attribute, isTyped: format == .jsonl)
             } catch {
                 throw RecordError(line: record.line, "\(field.key): \(error)")
             }

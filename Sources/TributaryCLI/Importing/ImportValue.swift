@@ -7,11 +7,17 @@ import Merge
 enum ImportValue {
     /// A field as a value of an attribute; an empty text is no value, unless it must be a string.
     ///
+    /// - Parameter isTyped: whether the file tells null from an empty text, which is a string or bytes then
+    ///   like any other.
     /// - Throws: ``JSONConversionError`` where it is none of the attribute's type.
     static func json(
-        _ value: JSONValue, _ attribute: AttributeDescription
+        _ value: JSONValue, _ attribute: AttributeDescription, isTyped: Bool
     ) throws(JSONConversionError) -> JSONValue {
-        if value == .string(""), attribute.type != .string || attribute.isOptional { return .null }
+        let mayBeEmpty =
+            isTyped
+            ? [.string, .binary].contains(attribute.type)
+            : attribute.type == .string && !attribute.isOptional
+        if value == .string(""), !mayBeEmpty { return .null }
         return try json(value, attribute.type)
     }
 

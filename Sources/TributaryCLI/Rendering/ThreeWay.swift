@@ -72,6 +72,9 @@ struct ThreeWay {
             let line = DisplayText.line(origin.joined(separator: ", "))
             lines.append("          " + style.paint(line, .dim))
         }
+        if let object = side["value"]?.object?["object"]?.string {
+            lines.append("          " + style.paint(DisplayText.line(object), .dim))
+        }
         let relationships = (side["relationships"]?.object?.members ?? []).flatMap { member in
             (member.value.object?.members ?? []).map { change in
                 let objects = JSONRendering.brief(change.value)
@@ -124,19 +127,11 @@ struct ThreeWay {
         let id = DisplayText.line(text("id"))
         let sides = (conflict["sides"]?.array ?? []).compactMap(\.object)
         let dots = sides.compactMap { $0["dot"]?.string }
-        guard let last = dots.last else { return [] }
-        // Objects of one unique key may have got it in one transaction.
-        let object = sides.last { $0["dot"]?.string == last }?["value"]?.object?["object"]?.string
-        let isAmbiguous = dots.filter { $0 == last }.count > 1
-        let whose = isAmbiguous ? object.map { " --object '\(DisplayText.line($0))'" } ?? "" : ""
+        if dots.isEmpty { return [] }
         let seen = "--seen " + DisplayText.line(dots.joined(separator: ","))
         let isUnresolved = text("state") == "unresolved"
         var lines: [String] = []
-        if conflict["open"]?.boolean ?? false {
-            let way =
-                text("violation") == "missingMandatoryProperty"
-                ? "--values '{\"\(DisplayText.line(text("property")))\": \"URI\"}'"
-                : "--side \(DisplayText.line(last))\(whose)"
+        if conflict["open"]?.boolean ?? false, let way = otherWay(sides, isUnresolved) {
             lines.append(
                 style.paint(isUnresolved ? "resolve" : "change ", .bold)
                     + "   tributary conflicts resolve '\(id)' \(way) \(seen)")
@@ -147,6 +142,24 @@ struct ThreeWay {
                 style.paint("undo", .bold) + "      tributary conflicts undo '\(id)' \(seen)")
         }
         return lines
+    }
+
+    /// The flags of a decision that is another than what stands; nil where no side is. Of one that is
+    /// unresolved nothing stands yet.
+    private func otherWay(_ sides: [JSONObject], _ isUnresolved: Bool) -> String? {
+        if text("violation") == "missingMandatoryProperty" {
+            return "--values '{\"\(DisplayText.line(text("property")))\": \"URI\"}'"
+        }
+        let written = sides.filter { $0["dot"]?.string != nil }
+        let other = written.last { !($0["visible"]?.boolean ?? false) }
+        guard let side = other ?? (isUnresolved ? written.last : nil),
+            let dot = side["dot"]?.string
+        else { return nil }
+        // Objects of one unique key may have got it in one transaction.
+        let isAmbiguous = written.filter { $0["dot"]?.string == dot }.count > 1
+        let object = isAmbiguous ? side["value"]?.object?["object"]?.string : nil
+        return "--side \(DisplayText.line(dot))"
+            + (object.map { " --object '\(DisplayText.line($0))'" } ?? "")
     }
 
     private func text(_ key: String) -> String { conflict[key]?.string ?? "" }

@@ -59,6 +59,8 @@ struct ResourceContractTests {
                 #"{"node": 2, "publish": "tcp://h:1", "exchange": "tcp://h:2", "keys": []}"#,
                 #"{"node": 2, "publish": "tcp://0.0.0.0:1", "exchange": "tcp://h:2"}"#,
                 #"{"node": 2, "publish": "tcp://_h:1", "exchange": "tcp://h:2"}"#,
+                #"{"node": 2, "publish": "tcp://h:0", "exchange": "tcp://h:2"}"#,
+                #"{"node": 2, "publish": "tcp://h:1", "exchange": "tcp://h:1"}"#,
             ]
             for body in wrong {
                 let answer = try await node.ask("POST", "/v1/members", body)

@@ -116,10 +116,14 @@ import Testing
     @Test("A token is known only whole, and of two that are equal the greater scope counts")
     func comparing() {
         let access = HTTPAccess(Self.tokens)
-        #expect(access.token(inField: "Bearer reader-0123456789abcdef")?.scope == .read)
+        // The scheme is told without regard to case (RFC 9110).
+        for field in ["Bearer reader-0123456789abcdef", "bearer reader-0123456789abcdef"] {
+            #expect(access.token(inField: field)?.scope == .read)
+        }
         for field in [
             nil, "", "Bearer", "Bearer ", "Bearer reader-0123456789abcde",
-            "Bearer reader-0123456789abcdef0", "bearer reader-0123456789abcdef",
+            "Bearer reader-0123456789abcdef0", "Bearer  reader-0123456789abcdef",
+            "Bearer READER-0123456789ABCDEF", "Basic reader-0123456789abcdef",
             "reader-0123456789abcdef",
             "Bearer reader-0123456789abcdefBearer reader-0123456789abcdef",
         ] { #expect(access.token(inField: field) == nil) }
