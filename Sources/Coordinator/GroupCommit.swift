@@ -491,8 +491,12 @@ extension CoordinatorError {
         switch primary {
         case SQLITE_FULL:
             self.init(.diskFull, diskFull)
-        case SQLITE_CORRUPT, SQLITE_NOTADB:
+        case SQLITE_CORRUPT:
             self.init(.storeDamaged, "The store is damaged: \(message).")
+        case SQLITE_NOTADB:
+            self.init(
+                .storeDamaged,
+                "It is no Tributary store, or the store's beginning is damaged: \(message).")
         case SQLITE_BUSY, SQLITE_LOCKED:
             self.init(.storeInUse, "The store is in use by another process: \(message).")
         default: self.init(.inputOutput, "SQLite failed: \(message) (\(primary)).")

@@ -251,16 +251,19 @@ extension StoreEngine {
         let look = try database.prepared(
             """
             SELECT id, closed, opened, record FROM _conflict
-            WHERE row = ?1 AND kind = ?2 AND closed > 0 ORDER BY position DESC LIMIT 10
+            WHERE row = ?1 AND kind IN (?2, ?3) AND closed > 0 ORDER BY position DESC LIMIT 10
             """)
         look.bind(1, whole.row.rawValue)
         look.bind(2, ConflictKind.delete.rawValue)
+        look.bind(3, ConflictKind.save.rawValue)
         defer { look.reset() }
         var entries: [Conflict] = []
         while try look.step() {
             if let entry = try? ConflictCoding.entry(look) { entries.append(entry) }
         }
-        for entry in entries where !entry.hasFormerNames {
+        // Of a context's save, too, where it is about a delete.
+        for entry in entries
+        where !entry.hasFormerNames && entry.sides.contains(where: \.isDeleted) {
             var completed = entry
             completed.complete(from: whole)
             if completed == entry { continue }

@@ -238,7 +238,7 @@ import Testing
             #expect(error.failures.map(\.property) == ["debts", "debts"])
             #expect(
                 error.failures.map(\.object)
-                    == people.prefix(2).map { $0.objectID.uriRepresentation(cluster: "demo") })
+                    == people.prefix(2).map { $0.objectID.uriRepresentation(cluster: "test") })
             #expect(error.conflicts.map(\.object) == people.prefix(2).map(\.objectID))
             context.insert("Person")
             error = try #require(throws: CoordinatorError.self) { try context.save() }

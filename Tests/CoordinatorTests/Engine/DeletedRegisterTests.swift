@@ -27,8 +27,10 @@ struct DeletedRegisterTests {
         _ = try node.coordinator.undo(entry.id) as SaveResult
     }
 
-    @Test("A delete that overwrote a newer value is undone with all values", arguments: policies)
-    func delete(policy: MergePolicy) throws {
+    @Test(
+        "A delete that overwrote a newer value is undone with all values, also once it is collected",
+        arguments: policies, [true, false])
+    func delete(policy: MergePolicy, isCollected: Bool) throws {
         let node = try node(policy)
         let id = try node.insert("Person", ["name": .string("a"), "age": .integer(5)])
         let context = node.coordinator.newBackgroundContext()
@@ -41,13 +43,19 @@ struct DeletedRegisterTests {
             try context.save()
         }
         #expect(try node.row(id) == nil)
+        if isCollected {
+            let result = try node.coordinator.collect(stable: try node.vector)
+            #expect(result.tombstonesCollected == 1)
+        }
         try undo(node)
         #expect(try node.value(id, "name") == .string("b"))
         #expect(try node.value(id, "age") == .integer(5))
     }
 
-    @Test("An edit that was dropped, for its object was deleted, is undone", arguments: policies)
-    func droppedEdit(policy: MergePolicy) throws {
+    @Test(
+        "An edit that was dropped, for its object was deleted, is undone, also once that is collected",
+        arguments: policies, [true, false])
+    func droppedEdit(policy: MergePolicy, isCollected: Bool) throws {
         let node = try node(policy)
         let id = try node.insert("Person", ["name": .string("a"), "age": .integer(5)])
         let context = node.coordinator.newBackgroundContext()
@@ -62,6 +70,7 @@ struct DeletedRegisterTests {
         let dropped = try #require(try node.conflicts(kind: .save, isOpen: false).first?.sides.last)
         #expect(dropped.dot == nil)
         #expect(dropped.timestamp?.milliseconds ?? 0 > 1_000_000_000_000)
+        if isCollected { _ = try node.coordinator.collect(stable: try node.vector) }
         try undo(node)
         #expect(try node.value(id, "name") == .string("b"))
         #expect(try node.value(id, "age") == .integer(5))
