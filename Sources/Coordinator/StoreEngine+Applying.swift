@@ -94,6 +94,7 @@ extension StoreEngine {
             knownAlive.removeAll()
             knownEclipsed.removeAll()
             recounted.removeAll()
+            heldClaims = nil
             lastVersion = nil
             precondition(!isLocal, "A save of ours was refused after its checks: \(alarm).")
             try database.prepared("ROLLBACK TO one").run()
@@ -295,6 +296,7 @@ extension StoreEngine {
 
         let transitions = noteTransitions(touched, order)
         let regrouping = try regroup(touched)
+        heldClaims = HeldClaims()
         var contested = Set<Claim>()
         for (table, change, positions) in fresh {
             do {
@@ -311,6 +313,7 @@ extension StoreEngine {
         } catch let failure as SQLFailure where failure.isIdentityTaken {
             throw RowAlarm.identityExists
         }
+        try journalHeldClaims(by: stamp)
         for change in transaction.changes where shapes[change.shape].isMembership {
             let shape = transaction.shapes[change.shape]
             if let change = MembershipChange(change, shape: shape) {

@@ -14,8 +14,9 @@ extension StoreEngine {
         guard hadAny || new.state.hasSiblings || !newDangling.isEmpty || !new.eclipsed.isEmpty
         else { return }
         if journalLater?.note(new) != nil { return }
-        let before = try old.map { try conflicts(of: $0, dangling: oldDangling) } ?? []
-        let after = try conflicts(of: new, dangling: newDangling)
+        var before = try old.map { try conflicts(of: $0, dangling: oldDangling) } ?? []
+        var after = try conflicts(of: new, dangling: newDangling)
+        heldClaims?.take(from: &before, to: &after, of: new)
         try journal(from: before, to: after, by: stamp)
     }
 

@@ -16,6 +16,33 @@ struct Claim: Hashable, Comparable {
     }
 }
 
+/// What the journal is to tell of one-to-ones once all rows of a transaction are written.
+///
+/// They are written one after the other. In between a row that takes a target over may come before the
+/// one that lets go of it: then either seems to lose to the other, and neither has.
+struct HeldClaims {
+    fileprivate private(set) var entries: [RowID: (before: [Conflict], after: [Conflict])] = [:]
+
+    /// Takes the entries of a row's one-to-ones out of what is journalled at once.
+    mutating func take(
+        from before: inout [Conflict], to after: inout [Conflict], of row: LoadedRow
+    ) {
+        if row.table.exclusive.isEmpty { return }
+        let names = Set(row.table.exclusive.map(\.property))
+        func isHeld(_ conflict: Conflict) -> Bool {
+            conflict.kind == .dangling && conflict.property.map(names.contains) ?? false
+        }
+        let held = (before: before.filter(isHeld), after: after.filter(isHeld))
+        before.removeAll(where: isHeld)
+        after.removeAll(where: isHeld)
+        if entries[row.row] != nil {
+            entries[row.row]?.after = held.after
+        } else if !held.before.isEmpty || !held.after.isEmpty {
+            entries[row.row] = held
+        }
+    }
+}
+
 /// One-to-one: the state is on one side, and concurrent saves can make several rows claim one
 /// target. Then the policy's earliest or latest write stands, and the others read as nil until
 /// it is withdrawn (DESIGN section 5.4). The policy is that of the entity that declares the
@@ -132,6 +159,15 @@ extension StoreEngine {
                     claimant.table, row: claimant.row, old: claimant, state: claimant.state,
                     by: stamp)
             }
+        }
+    }
+
+    /// Opens and closes the entries that were held back.
+    func journalHeldClaims(by stamp: Stamp) throws {
+        let held = heldClaims?.entries ?? [:]
+        heldClaims = nil
+        for (_, entries) in held.sorted(by: { $0.key < $1.key }) {
+            try journal(from: entries.before, to: entries.after, by: stamp)
         }
     }
 

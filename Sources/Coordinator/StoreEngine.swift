@@ -94,6 +94,10 @@ final class StoreEngine {
     /// one it inherits from; counted when all that a transaction writes is written.
     var recounted: [RowID: EntityTable] = [:]
 
+    /// Entries of one-to-ones that the transaction being applied opens and closes, held back until all of
+    /// its rows are written; nil where entries are written at once.
+    var heldClaims: HeldClaims?
+
     /// Whether the store is being held to other constraints than before.
     var isAdopting = false
 
@@ -204,6 +208,7 @@ final class StoreEngine {
         knownAlive.removeAll(keepingCapacity: true)
         knownEclipsed.removeAll()
         recounted.removeAll()
+        heldClaims = nil
         lastVersion = nil
     }
 
@@ -232,6 +237,7 @@ final class StoreEngine {
         knownAlive.removeAll()
         knownEclipsed.removeAll()
         recounted.removeAll()
+        heldClaims = nil
         if sqlite3_get_autocommit(database.sqliteConnection) == 0 {
             try database.prepared("ROLLBACK").run()
         }

@@ -1,0 +1,87 @@
+import Coordinator
+import Merge
+import Testing
+
+/// Badges and who holds them: of two that are given to one person at once one stands, and what only
+/// moves from one to another is no conflict.
+@Suite("One-to-ones")
+struct OneToOneTests {
+    private static func nodes(_ policy: MergePolicy) throws -> [EngineNode] {
+        let model = try ManagedObjectModel(entities: [
+            // The state is at the badge: its name comes first.
+            EntityDescription(
+                "Badge", mergePolicy: policy,
+                attributes: [AttributeDescription("number", .string)],
+                relationships: [
+                    RelationshipDescription("holder", to: "Person", inverse: "badge")
+                ]),
+            EntityDescription(
+                "Person", mergePolicy: .mergeByPropertyObjectTrump,
+                attributes: [AttributeDescription("name", .string)],
+                relationships: [RelationshipDescription("badge", to: "Badge", inverse: "holder")]),
+        ])
+        return try (1...2).map { try EngineNode(model, node: $0) }
+    }
+
+    /// A person whom either node has given a badge, on both; the badge that the person has comes first.
+    private static func contested(
+        _ nodes: [EngineNode]
+    ) throws -> (person: ManagedObjectID, stander: ManagedObjectID, loser: ManagedObjectID) {
+        let person = try nodes[0].insert("Person")
+        try exchange(nodes[0], nodes[1])
+        let badges = try nodes.map {
+            try $0.insert("Badge", ["holder": .reference(person.row)])
+        }
+        try exchange(nodes[0], nodes[1])
+        let shown = try nodes[0].members(person, "badge")
+        let stander = try #require(badges.first { shown == [$0.row] })
+        let loser = try #require(badges.first { $0 != stander })
+        #expect(try nodes[0].value(loser, "holder") == .null)
+        return (person, stander, loser)
+    }
+
+    @Test(
+        "To give somebody another badge is no conflict, where it is saved and where it is applied",
+        arguments: MergePolicy.allCases, [true, false])
+    func moved(policy: MergePolicy, isInsert: Bool) throws {
+        let nodes = try Self.nodes(policy)
+        let person = try nodes[0].insert("Person")
+        let former = try nodes[0].insert("Badge", ["holder": .reference(person.row)])
+        let spare = try nodes[0].insert("Badge")
+        try exchange(nodes[0], nodes[1])
+        let held: [String: PropertyValue] = ["holder": .reference(person.row)]
+        let result = try nodes[0].save(
+            isInsert ? nodes[0].insertion("Badge", -1, held) : nodes[0].change(spare, held))
+        let badge = result.insertedRows.first?.row ?? spare.row
+        #expect(result.conflicts.isEmpty)
+        try exchange(nodes[0], nodes[1])
+        for node in nodes {
+            #expect(try node.value(former, "holder") == .null)
+            #expect(try node.members(person, "badge") == [badge])
+            #expect(try node.conflicts(isOpen: nil).isEmpty)
+        }
+    }
+
+    @Test(
+        "A badge that lost to another is listed until somebody gives the person one again",
+        arguments: MergePolicy.allCases)
+    func lost(policy: MergePolicy) throws {
+        let nodes = try Self.nodes(policy)
+        let (person, stander, loser) = try Self.contested(nodes)
+        for node in nodes { #expect(try node.onlyConflict().id.row == loser.row) }
+        let entry = try nodes[0].onlyConflict()
+        #expect(entry.kind == .dangling)
+        let result = try nodes[0].save(
+            try nodes[0].insertion("Badge", -1, ["holder": .reference(person.row)]))
+        #expect(result.conflicts.map(\.row) == [loser.row])
+        try exchange(nodes[0], nodes[1])
+        for node in nodes {
+            #expect(try node.members(person, "badge") == result.insertedRows.map(\.row))
+            #expect(try node.value(stander, "holder") == .null)
+            let closed = try #require(try node.conflicts(isOpen: nil).first)
+            #expect(closed.id.row == loser.row)
+            #expect(closed.state == .resolved)
+            #expect(try node.conflicts(isOpen: nil).count == 1)
+        }
+    }
+}
