@@ -25,8 +25,9 @@ extension StoreEngine {
             // What is brought back is not the caller's to be refused for: where it cannot be any more
             // what the store has stays.
             let isBroughtBack = planned.isBroughtBack(position)
-            if let failure = ValueValidation.failure(
-                value, of: properties[position], object: told(planned))
+            if !planned.hiddenClaims.contains(position),
+                let failure = ValueValidation.failure(
+                    value, of: properties[position], object: told(planned))
             {
                 if isBroughtBack {
                     plan.rows[row]?.leave { $0 == position }

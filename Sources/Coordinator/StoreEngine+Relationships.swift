@@ -173,9 +173,10 @@ extension StoreEngine {
         switch relationship.storage {
         case .column: break
         case .inverseColumn(let entity, let property):
-            if !relationship.isToMany {
+            // Who has it already goes on to, whoever else claims it.
+            if !relationship.isToMany, resolves || wanted.isEmpty || wanted != current {
                 let claim = Claim(owner: entity, property: property, target: row)
-                leaving += try hiddenClaimants(claim).filter { !wanted.contains($0) }
+                try releaseHidden(claim, besides: wanted, &plan)
             }
             for member in leaving { try assign(entity, property, of: member, .null, &plan) }
             for member in joining {
@@ -197,14 +198,16 @@ extension StoreEngine {
         }
     }
 
+    /// - Parameter isHidden: whether it takes away a claim that readers see nothing of.
     private func assign(
         _ entity: String, _ property: String, of row: RowID, _ value: PropertyValue,
-        _ plan: inout SavePlan
+        isHidden: Bool = false, _ plan: inout SavePlan
     ) throws {
         if var planned = plan.rows[row] {
             guard planned.kind != .delete,
                 let position = planned.table.entity.position(of: property)
             else { return }
+            if isHidden { planned.hiddenClaims.insert(position) }
             // Whoever asked for the rest does not know of it.
             if planned.value(at: position) != value { planned.isSettled = true }
             planned.set(position, value)
@@ -219,7 +222,8 @@ extension StoreEngine {
             row,
             SavePlan.Row(
                 table: loaded.table, loaded: loaded, kind: .update, values: [(position, value)],
-                assignedCount: 1, resolves: false, name: row, isSettled: true))
+                assignedCount: 1, resolves: false, name: row, isSettled: true,
+                hiddenClaims: isHidden ? [position] : []))
     }
 
     /// Whoever else claims the target of a one-to-one lets go of it.
@@ -239,13 +243,13 @@ extension StoreEngine {
                     let other = model.entity(named: relationship.destination)?
                         .relationship(named: inverse)
                 else { continue }
-                // Those too that lost their claim to another: this save has seen them. Claims to a
-                // row that is eclipsed are known by what is shown in its place.
+                // Claims to a row that is eclipsed are known by what is shown in its place.
                 let shown = try shownRow(target, root: exclusive.root) ?? target
                 let claim = Claim(
                     owner: exclusive.owner, property: exclusive.property, target: shown)
-                let claimants = try plannedMembers(of: other, row: target, &plan)
-                let others = try (claimants + hiddenClaimants(claim)).filter { $0 != row }
+                let others = try plannedMembers(of: other, row: target, &plan).filter {
+                    $0 != row
+                }
                 if planned.isBroughtBack(exclusive.position),
                     isNeeded(exclusive, of: planned, by: others, plan)
                 {
@@ -256,7 +260,22 @@ extension StoreEngine {
                     try assign(entity.name, exclusive.property, of: claimant, .null, &plan)
                     noteLost(exclusive.property, of: claimant, &plan)
                 }
+                // Those too that lost their claim to another, for this save has seen them; but where the
+                // claim stays the one that they lost to, all is as it was.
+                guard planned.renews(exclusive.position) else { continue }
+                try releaseHidden(claim, besides: [row], &plan)
             }
+        }
+    }
+
+    /// Has rows let go of what they claim without readers' seeing it.
+    private func releaseHidden(
+        _ claim: Claim, besides others: Set<RowID>, _ plan: inout SavePlan
+    ) throws {
+        for claimant in try hiddenClaimants(claim) where !others.contains(claimant) {
+            // What the save says of it itself is not hidden.
+            if plan.rows[claimant]?.value(of: claim.property) != nil { continue }
+            try assign(claim.owner, claim.property, of: claimant, .null, isHidden: true, &plan)
         }
     }
 

@@ -27,6 +27,9 @@ struct SavePlan {
         var isSettled: Bool
         /// Whether it is for this row alone, be it eclipsed or the survivor of a group.
         var isExact = false
+        /// Where it lets go of a target of a one-to-one that others have: it reads as nil already, so
+        /// that it loses nothing, be it mandatory.
+        var hiddenClaims = Set<Int>()
 
         func value(at position: Int) -> PropertyValue? {
             values.last { $0.position == position }?.value
@@ -46,6 +49,13 @@ struct SavePlan {
         /// The values that the row's change is going to assign.
         var writtenValues: [(position: Int, value: PropertyValue)] {
             kind == .update && !resolves ? changedValues : values
+        }
+
+        /// Whether the row's change writes a value that it has, be it the same: it is a newer write then.
+        func renews(_ position: Int) -> Bool {
+            guard kind == .update else { return true }
+            if table.entity.policies.isRowGrained { return resolves || !writtenValues.isEmpty }
+            return writtenValues.contains { $0.position == position }
         }
 
         /// Whether the overwrite policy brings a value back that the caller did not assign.

@@ -6,14 +6,18 @@ import Testing
 /// moves from one to another is no conflict.
 @Suite("One-to-ones")
 struct OneToOneTests {
-    private static func nodes(_ policy: MergePolicy) throws -> [EngineNode] {
+    /// - Parameter isOptional: whether a badge may be without a holder.
+    private static func nodes(
+        _ policy: MergePolicy, isOptional: Bool = true
+    ) throws -> [EngineNode] {
         let model = try ManagedObjectModel(entities: [
             // The state is at the badge: its name comes first.
             EntityDescription(
                 "Badge", mergePolicy: policy,
                 attributes: [AttributeDescription("number", .string)],
                 relationships: [
-                    RelationshipDescription("holder", to: "Person", inverse: "badge")
+                    RelationshipDescription(
+                        "holder", to: "Person", inverse: "badge", isOptional: isOptional)
                 ]),
             EntityDescription(
                 "Person", mergePolicy: .mergeByPropertyObjectTrump,
@@ -83,5 +87,53 @@ struct OneToOneTests {
             #expect(closed.state == .resolved)
             #expect(try node.conflicts(isOpen: nil).count == 1)
         }
+    }
+
+    @Test(
+        "Who holds a badge is saved with what they have, though another one lost it to them",
+        arguments: MergePolicy.allCases)
+    func unchanged(policy: MergePolicy) throws {
+        let nodes = try Self.nodes(policy, isOptional: false)
+        let (person, stander, loser) = try Self.contested(nodes)
+        try nodes[0].update(
+            stander, ["number": .string("7"), "holder": .reference(person.row)])
+        try nodes[0].save(
+            try nodes[0].change(
+                person, ["name": .string("Ann")],
+                [.init(name: "badge", kind: .replace, members: [stander.row])]))
+        try exchange(nodes[0], nodes[1])
+        for node in nodes {
+            #expect(try node.value(stander, "number") == .string("7"))
+            #expect(try node.members(person, "badge") == [stander.row])
+            #expect(try node.value(loser, "holder") == .null)
+            #expect(try node.coordinator.verify().isOK)
+        }
+    }
+
+    @Test("A badge that lost to another does not keep its person from getting a third")
+    func third() throws {
+        let nodes = try Self.nodes(.mergeByPropertyStoreTrump, isOptional: false)
+        let (person, stander, _) = try Self.contested(nodes)
+        let other = try nodes[0].insert("Person")
+        let result = try nodes[0].save(
+            try nodes[0].change(stander, ["holder": .reference(other.row)]),
+            try nodes[0].insertion("Badge", -1, ["holder": .reference(person.row)]))
+        try exchange(nodes[0], nodes[1])
+        for node in nodes {
+            #expect(try node.members(person, "badge") == result.insertedRows.map(\.row))
+            #expect(try node.members(other, "badge") == [stander.row])
+        }
+    }
+
+    @Test("A save that gives a badge that lost to somebody else does so")
+    func loserMoved() throws {
+        let nodes = try Self.nodes(.mergeByPropertyObjectTrump)
+        let (person, stander, loser) = try Self.contested(nodes)
+        let other = try nodes[0].insert("Person")
+        try nodes[0].save(
+            try nodes[0].change(loser, ["holder": .reference(other.row)]),
+            try nodes[0].insertion("Badge", -1, ["holder": .reference(person.row)]))
+        #expect(try nodes[0].members(other, "badge") == [loser.row])
+        #expect(try nodes[0].value(stander, "holder") == .null)
     }
 }
