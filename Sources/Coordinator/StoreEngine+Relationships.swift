@@ -341,6 +341,30 @@ extension StoreEngine {
         }
     }
 
+    /// What the delete rule of a relationship applies to: what it leads to, but where a row makes way for
+    /// another of its key, not what one that stays leads to by itself. A save wrote it to all of them.
+    private func ruledMembers(
+        of relationship: ManagedObjectModel.Relationship, row: RowID, _ plan: inout SavePlan
+    ) throws -> [RowID] {
+        let members = try heldMembers(of: relationship, row: row, &plan)
+        guard let planned = plan.rows[row], planned.isExact, let loaded = planned.loaded,
+            case .column = relationship.storage, !members.isEmpty
+        else { return members }
+        let root = table(relationship.destination).entity.root
+        let survivor = try loaded.survivor.flatMap { try load(planned.table, $0) } ?? loaded
+        var kept = Set<RowID>()
+        for other in [survivor] + survivor.eclipsed where !plan.deletes(other.row) {
+            guard let position = other.table.entity.position(of: relationship.name) else {
+                continue
+            }
+            let own = other.state.visible(position, other.table.policies(for: other.state))?.value
+            guard case .reference(let target)? = plan.rows[other.row]?.value(at: position) ?? own
+            else { continue }
+            kept.insert(try shownRow(target, root: root) ?? target)
+        }
+        return try members.filter { !kept.contains(try shownRow($0, root: root) ?? $0) }
+    }
+
     /// Whether a member is one by the save, or by a register that says so of that very row, not of one
     /// that it eclipses.
     private func isOwn(
@@ -398,7 +422,7 @@ extension StoreEngine {
                 case .deny: denied.append((row, relationship, planned.table))
                 case .nullify: nullified.append((row, relationship))
                 case .cascade:
-                    for member in try heldMembers(of: relationship, row: row, &plan)
+                    for member in try ruledMembers(of: relationship, row: row, &plan)
                     where !plan.deletes(member) {
                         if plan.spared.contains(member) {
                             nullified.append((row, relationship))
@@ -412,7 +436,7 @@ extension StoreEngine {
             }
         }
         for (row, relationship, table) in denied {
-            let remaining = try heldMembers(of: relationship, row: row, &plan)
+            let remaining = try ruledMembers(of: relationship, row: row, &plan)
                 .filter { !plan.deletes($0) }
             guard !remaining.isEmpty, let planned = plan.rows[row] else { continue }
             plan.failures.append(
