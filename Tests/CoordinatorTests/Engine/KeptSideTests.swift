@@ -81,13 +81,13 @@ struct KeptSideTests {
         }
         let profiles = try nodes[0].coordinator.read { try $0.fetch(FetchRequest("Profile")) }
         #expect(profiles.count == 2)
-        try Self.keep(accounts[1], nodes[0])
+        try Self.keep(accounts[0], nodes[0])
         try exchange(nodes[0], nodes[1])
         for node in nodes {
             let left = try node.coordinator.read { try $0.fetch(FetchRequest("Profile")) }
             #expect(left.count == 1)
             #expect(
-                try node.value(accounts[1], "profile")
+                try node.value(accounts[0], "profile")
                     == left.first.map { .reference($0.objectID.row) })
         }
     }
