@@ -113,13 +113,27 @@ extension StoreEngine {
                     continue
                 }
                 let root = table(relationship.destination).entity.root
-                let isPlanned = plan.rows[member] != nil
-                members.append(isPlanned ? member : try shownRow(member, root: root) ?? member)
+                let isMeant =
+                    try plan.rows[member] != nil
+                    || operation.isExact && isDisputed(relationship, row, member)
+                members.append(isMeant ? member : try shownRow(member, root: root) ?? member)
             }
             try apply(
                 change.kind, members, of: relationship, row: row, resolves: operation.resolves,
                 &plan)
         }
+    }
+
+    /// Whether a link is in conflict: who decides over it means that one, whatever is shown for its ends.
+    private func isDisputed(
+        _ relationship: ManagedObjectModel.Relationship, _ row: RowID, _ member: RowID
+    ) throws -> Bool {
+        guard case .link(let name, let isFirst) = relationship.storage,
+            let link = model.link(named: name)
+        else { return false }
+        return try loadLink(
+            link, source: isFirst ? row : member, target: isFirst ? member : row
+        ).siblings.count > 1
     }
 
     /// Whether a row is there, or will be, and is of an entity or inherits from it.

@@ -99,13 +99,15 @@ extension StoreEngine {
     }
 
     /// The operation for the row that the conflict is about alone, where another one is shown in its place,
-    /// or where it is about one property: the sides are that row's, and say nothing of what others of its
-    /// group have (MODEL P18).
+    /// or where it is about one property or link: the sides are those of that register, and say nothing of
+    /// what others of its group have (MODEL P18).
     private func exact(
         _ operation: SaveOperation, of conflict: Conflict
     ) throws -> SaveOperation {
         var operation = operation
-        operation.isExact = try conflict.kind == .update || survivor(of: conflict.id.row) != nil
+        operation.isExact =
+            try conflict.kind == .update || conflict.kind == .link
+            || survivor(of: conflict.id.row) != nil
         return operation
     }
 

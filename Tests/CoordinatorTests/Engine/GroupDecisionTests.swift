@@ -77,4 +77,47 @@ struct GroupDecisionTests {
         let key = try #require(try here.conflicts(kind: .uniqueness, isOpen: nil).first)
         #expect(key.sides.contains { $0.object == second })
     }
+
+    @Test(
+        "Deciding over a link to one that is not shown closes its conflict",
+        arguments: [MergePolicy.error, .mergeByPropertyObjectTrump], [true, false])
+    func link(users: MergePolicy, isKept: Bool) throws {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Club", mergePolicy: .error, attributes: [AttributeDescription("name", .string)],
+                relationships: [
+                    RelationshipDescription("users", to: "User", inverse: "clubs", isToMany: true)
+                ]),
+            EntityDescription(
+                "User", mergePolicy: users, attributes: [AttributeDescription("email", .string)],
+                relationships: [
+                    RelationshipDescription("clubs", to: "Club", inverse: "users", isToMany: true)
+                ], uniquenessConstraints: [["email"]]),
+        ])
+        let nodes = try [EngineNode(model, node: 1), EngineNode(model, node: 2)]
+        let shown = try nodes[0].insert("User", ["email": .string("s")])
+        let eclipsed = try nodes[0].insert("User", ["email": .string("t")])
+        let club = try nodes[0].insert(
+            "Club", [:], [.init(name: "users", kind: .add, members: [eclipsed.row])])
+        try exchange(nodes[0], nodes[1])
+        func link(_ kind: RelationshipOperation.Kind, at node: EngineNode) throws {
+            try node.save(
+                node.change(club, [:], [.init(name: "users", kind: kind, members: [eclipsed.row])]))
+        }
+        try link(.remove, at: nodes[0])
+        try link(.remove, at: nodes[1])
+        try link(.add, at: nodes[1])
+        try nodes[0].update(shown, ["email": .string("a")])
+        try nodes[1].update(eclipsed, ["email": .string("a")])
+        try exchange(nodes[0], nodes[1])
+        #expect(try nodes[0].row(shown) != nil)
+        let conflict = try #require(try nodes[0].conflicts(.unresolved, kind: .link).first)
+        let side = try #require(conflict.sides.first { $0.isDeleted != isKept }?.dot)
+        _ = try nodes[0].coordinator.resolve(conflict.id, .side(side)) as SaveResult
+        try exchange(nodes[0], nodes[1])
+        for node in nodes {
+            #expect(try node.conflicts(.unresolved, kind: .link).isEmpty)
+            #expect(try node.members(club, "users") == (isKept ? [shown.row] : []))
+        }
+    }
 }
