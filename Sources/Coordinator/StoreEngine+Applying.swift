@@ -93,6 +93,7 @@ extension StoreEngine {
             group.rewind(to: mark)
             knownAlive.removeAll()
             knownEclipsed.removeAll()
+            knownTables.removeAll()
             recounted.removeAll()
             heldClaims = nil
             lastVersion = nil
@@ -257,6 +258,7 @@ extension StoreEngine {
                     throw RowAlarm.identityExists
                 }
                 fresh.append((table, change, positions))
+                noteTable(table, of: change.row)
                 if hasReferences { knownAlive[change.row] = table.entity.root }
                 continue
             }
@@ -377,6 +379,7 @@ extension StoreEngine {
         if !contested.isEmpty { try settleClaims(contested, by: stamp) }
         try settleLinks(died: transitions.died, revived: transitions.revived, by: stamp)
         try moveLinks(regrouping)
+        try hideLinks(toMisfits: transitions.revived)
     }
 
     /// Rows that a transaction makes alive or dead, known before any of them is projected.
@@ -386,6 +389,7 @@ extension StoreEngine {
         for row in order {
             guard let entry = touched[row] else { continue }
             let isAlive = entry.isAlive
+            noteTable(entry.table, of: row)
             if entry.old?.survivor == nil {
                 knownAlive[row] = isAlive ? entry.table.entity.root : nil
             }
@@ -428,9 +432,9 @@ extension StoreEngine {
         for (index, position) in positions.enumerated() {
             values[position] = change.values[index]
         }
-        for (position, root) in table.references {
+        for (position, _) in table.references {
             guard case .reference(let target) = values[position],
-                try shownRow(target, root: root) != target
+                try ledTo(target, from: table, position) != target
                     || isContested(table, position, target, by: change.row)
             else { continue }
             // A concurrent delete took the target, another row is shown in its place, or others

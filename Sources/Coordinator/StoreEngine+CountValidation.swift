@@ -183,7 +183,7 @@ extension StoreEngine {
         guard let value = planned.value(at: reference.position) else { return (before, before) }
         guard case .reference(let target) = value else { return (before, nil) }
         if plan.rows[target] != nil { return (before, target) }
-        return (before, try shownRow(target, root: reference.root))
+        return (before, try ledTo(target, from: planned.table, reference.position))
     }
 
     /// The links that a save may change for their owners.

@@ -118,7 +118,7 @@ extension StoreEngine {
                 values[index].value = .reference(named.row)
             } else {
                 guard try isThere(target, name, SavePlan()),
-                    try shownRow(target, root: destination.root) == target
+                    try shownRow(target, as: self.table(name)) == target
                 else { return nil }
             }
         }

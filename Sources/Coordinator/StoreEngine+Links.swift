@@ -76,7 +76,10 @@ extension StoreEngine {
         statement.bind(1, source.rawValue)
         statement.bind(2, target.rawValue)
         let policy = history.settling(link, register).policy
-        statement.bind(3, LinkCoding.isAlive(register, policy: policy) ? 1 : 0)
+        let isAlive =
+            try LinkCoding.isAlive(register, policy: policy)
+            && haveFittingEnds(link, source: source, target: target)
+        statement.bind(3, isAlive ? 1 : 0)
         statement.bind(4, LinkCoding.encode(register, actors: state.actors))
         try statement.run()
     }

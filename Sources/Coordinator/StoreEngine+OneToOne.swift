@@ -58,7 +58,7 @@ extension StoreEngine {
             guard case .reference(let target)? = loaded.shown(exclusive.position)?.value else {
                 return nil
             }
-            let shown = try shownRow(target, root: exclusive.root) ?? target
+            let shown = try ledTo(target, from: loaded.table, exclusive.position) ?? target
             return Claim(owner: exclusive.owner, property: exclusive.property, target: shown)
         }
     }

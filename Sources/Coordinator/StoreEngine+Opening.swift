@@ -277,6 +277,7 @@ extension StoreEngine {
         if let plan { try engine.finish(plan) }
         try engine.adoptConstraints(after: beginning.remainder)
         if plan?.hasOtherClaims ?? false { try engine.settleAllClaims() }
+        if beginning.isUpgraded { try engine.releaseMisled() }
         if let plan { try engine.adoptDigest(plan) }
         if plan != nil || beginning.isUpgraded { try engine.adoptValidation() }
         engine.adoptState()

@@ -112,11 +112,12 @@ extension StoreEngine {
                                 + "there: \(member)."))
                     continue
                 }
-                let root = table(relationship.destination).entity.root
+                let destination = table(relationship.destination)
                 let isMeant =
                     try plan.rows[member] != nil
                     || operation.isExact && isDisputed(relationship, row, member)
-                members.append(isMeant ? member : try shownRow(member, root: root) ?? member)
+                members.append(
+                    isMeant ? member : try shownRow(member, as: destination) ?? member)
             }
             try apply(
                 change.kind, members, of: relationship, row: row, resolves: operation.resolves,
@@ -145,7 +146,7 @@ extension StoreEngine {
         if let inserted = plan.apart.inserted?.entity(of: row) {
             return table.entity.familyNames.contains(inserted.name)
         }
-        guard try isAlive(row, root: table.entity.root) else { return false }
+        guard try isFound(row, as: destination) else { return false }
         if table.entity.parent == nil { return true }
         return try load(table, row).map {
             table.entity.familyNames.contains($0.table.entity.name)
@@ -258,7 +259,8 @@ extension StoreEngine {
                         .relationship(named: inverse)
                 else { continue }
                 // Claims to a row that is eclipsed are known by what is shown in its place.
-                let shown = try shownRow(target, root: exclusive.root) ?? target
+                let shown =
+                    try ledTo(target, from: planned.table, exclusive.position) ?? target
                 let claim = Claim(
                     owner: exclusive.owner, property: exclusive.property, target: shown)
                 let others = try plannedMembers(of: other, row: target, &plan).filter {

@@ -190,7 +190,7 @@ extension StoreEngine {
         let failures = try values.sorted { $0.key < $1.key }.compactMap { name, value in
             guard case .reference(let target) = value, let position = entity.position(of: name),
                 case .toOne(let destination) = entity.properties[position].content,
-                try !isAlive(target, root: table(destination).entity.root)
+                try !isFound(target, as: destination)
             else { return ValidationFailure?.none }
             return ValidationFailure(
                 object: told(object.row, entity.name), property: name, code: .danglingReference,
@@ -384,7 +384,7 @@ extension StoreEngine {
             let position = entity.position(of: property),
             case .toOne(let destination) = entity.properties[position].content
         else { return false }
-        return try isAlive(target, root: table(destination).entity.root)
+        return try isFound(target, as: destination)
     }
 
     /// A change of a to-many without the objects that are gone since.
@@ -395,9 +395,8 @@ extension StoreEngine {
             throw CoordinatorError(
                 .malformed, "\(entity.name) has no relationship \(change.name).")
         }
-        let root = table(destination).entity.root
         var change = change
-        change.members = try change.members.filter { try isAlive($0, root: root) }
+        change.members = try change.members.filter { try isFound($0, as: destination) }
         return change
     }
 
@@ -470,7 +469,7 @@ extension StoreEngine {
             // A side's reference may lead to a row that is gone since; then it stays as it is.
             if case .reference(let target) = value,
                 case .toOne(let destination) = entity.properties[position].content,
-                try !isAlive(target, root: table(destination).entity.root)
+                try !isFound(target, as: destination)
             {
                 if loaded?.shown(position)?.value == value { continue }
                 assigned.append((position, .null))

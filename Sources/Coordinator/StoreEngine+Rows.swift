@@ -156,6 +156,11 @@ extension StoreEngine {
         try shownRow(row, root: root) != nil
     }
 
+    /// Whether readers who are to find an object of an entity find the row, or another in its place.
+    func isFound(_ row: RowID, as destination: String) throws -> Bool {
+        try shownRow(row, as: table(destination)) != nil
+    }
+
     /// Whether readers see a row itself.
     func isVisible(_ row: RowID, root: String) throws -> Bool {
         if let known = knownAlive[row] { return known == root }
@@ -216,9 +221,10 @@ extension StoreEngine {
     func project(_ loaded: LoadedRow) throws -> [PropertyValue] {
         let table = loaded.table
         var columns = table.entity.properties.indices.map { loaded.shown($0)?.value ?? .null }
-        for (position, root) in table.references {
+        for (position, _) in table.references {
             guard case .reference(let target) = columns[position] else { continue }
-            columns[position] = try shownRow(target, root: root).map { .reference($0) } ?? .null
+            columns[position] =
+                try ledTo(target, from: table, position).map { .reference($0) } ?? .null
         }
         if !table.exclusive.isEmpty {
             for claim in try claims(loaded) where try !stands(claim, of: loaded) {

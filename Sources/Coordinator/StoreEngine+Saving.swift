@@ -244,9 +244,9 @@ extension StoreEngine {
             guard case .reference(let target) = values[index].value else { continue }
             if target.rawValue > 0 {
                 // What readers would be led to is what is meant, but by those who decide.
-                guard state.eclipsed > 0, !isLiteral, let survivor = try survivor(of: target) else {
-                    continue
-                }
+                guard state.eclipsed > 0, !isLiteral, let survivor = try survivor(of: target),
+                    try ledTo(target, from: table, values[index].position) == survivor
+                else { continue }
                 values[index].value = .reference(survivor)
                 continue
             }

@@ -81,6 +81,10 @@ final class StoreEngine {
     /// rows it notes here and in ``knownAlive`` what will be shown, so that references find it.
     var knownEclipsed: [RowID: RowID] = [:]
 
+    /// The entities' tables of rows that an apply is about to write, as far as others may be shown in their
+    /// places, or they in others': what leads to one of them asks before the row is there.
+    var knownTables: [RowID: EntityTable] = [:]
+
     /// The rows that the last transaction wrote without naming them: their groups were changed.
     var regrouped: [(row: RowID, table: EntityTable)] = []
 
@@ -207,6 +211,7 @@ final class StoreEngine {
         group = GroupChanges()
         knownAlive.removeAll(keepingCapacity: true)
         knownEclipsed.removeAll()
+        knownTables.removeAll()
         recounted.removeAll()
         heldClaims = nil
         lastVersion = nil
@@ -236,6 +241,7 @@ final class StoreEngine {
         group = GroupChanges()
         knownAlive.removeAll()
         knownEclipsed.removeAll()
+        knownTables.removeAll()
         recounted.removeAll()
         heldClaims = nil
         if sqlite3_get_autocommit(database.sqliteConnection) == 0 {

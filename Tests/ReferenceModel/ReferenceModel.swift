@@ -118,10 +118,8 @@ public struct ReferenceModel: Sendable {
             // A relationship that is its own inverse leads both ways.
             let isSymmetric = isFirst && isOwnInverse(relationship)
             var result = Set<RowID>()
-            for made in links where made.key.name == link && made.isMade && made.endsLive {
-                guard let source = shownRow(made.key.source),
-                    let target = shownRow(made.key.target)
-                else { continue }
+            for made in links where made.key.name == link {
+                guard let (source, target) = shownEnds(made) else { continue }
                 if isFirst, source == row { result.insert(target) }
                 if !isFirst || isSymmetric, target == row { result.insert(source) }
             }
@@ -141,9 +139,8 @@ public struct ReferenceModel: Sendable {
     /// The living links between living rows of a link table, each once, in order of their ends.
     public func livingLinks(_ name: String) -> [(source: RowID, target: RowID)] {
         var shown = Set<ReferenceLink.Key>()
-        for link in links where link.key.name == name && link.isMade && link.endsLive {
-            guard let source = shownRow(link.key.source), let target = shownRow(link.key.target)
-            else { continue }
+        for link in links where link.key.name == name {
+            guard let (source, target) = shownEnds(link) else { continue }
             shown.insert(ReferenceLink.Key(name: name, source: source, target: target))
         }
         return shown.map { ($0.source, $0.target) }.sorted { $0 < $1 }
@@ -243,11 +240,30 @@ public struct ReferenceModel: Sendable {
 
     // MARK: Settling references
 
+    /// Whether a row is of an entity or inherits from it: what is shown in the place of another may
+    /// not be, and no relationship leads readers to what it was not declared to lead to (5.4).
+    private func isA(_ row: RowID, _ entity: String) -> Bool {
+        guard let name = rows[row]?.entity.name else { return false }
+        return model.entity(named: entity)?.familyNames.contains(name) ?? false
+    }
+
+    /// The ends between which readers see a link; nil where they do not.
+    private func shownEnds(_ link: ReferenceLink) -> (source: RowID, target: RowID)? {
+        guard link.isMade, link.endsLive, let named = model.link(named: link.key.name),
+            let source = shownRow(link.key.source), isA(source, named.source),
+            let target = shownRow(link.key.target), isA(target, named.target)
+        else { return nil }
+        return (source, target)
+    }
+
     private mutating func dropReferencesToTheDead() {
         for (row, found) in rows where found.isVisible {
             for (name, register) in found.registers {
-                guard case .reference(let target) = register.raw else { continue }
-                let shown = shownRow(target)
+                guard case .reference(let target) = register.raw,
+                    let position = found.entity.position(of: name),
+                    case .toOne(let destination) = found.entity.properties[position].content
+                else { continue }
+                let shown = shownRow(target).flatMap { isA($0, destination) ? $0 : nil }
                 rows[row]?.registers[name]?.shown = shown.map { .reference($0) } ?? .null
             }
         }

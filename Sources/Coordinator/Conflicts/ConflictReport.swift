@@ -32,9 +32,10 @@ enum ConflictReport {
                     ],
                     explanation: Explanation(
                         rule: .targetGone,
-                        text: "The object it refers to is deleted, or another object's claim "
-                            + "to it stands, so the reference reads as nil; should that end, "
-                            + "the reference returns."
+                        text:
+                            "The object it refers to is deleted, or has become one with an object "
+                            + "of another entity, or another object's claim to it stands, so the "
+                            + "reference reads as nil; should that end, the reference returns."
                             + (isMandatory
                                 ? " \(entity.name).\(property.name) is mandatory: give it another "
                                     + "object, or delete this one." : "")),

@@ -33,6 +33,40 @@ extension StoreReader {
         return row.keys.contains { keys.contains($0) } && LoadedRow.isEarlier(shown, row)
     }
 
+    /// References that lead readers to objects of other entities than they are declared to lead to: what
+    /// is shown in the place of an object may be of an heir's entity that is not its own.
+    func misledReferences(limit: Int) throws -> [(row: RowID, table: EntityTable, position: Int)] {
+        var found: [(row: RowID, table: EntityTable, position: Int)] = []
+        for entity in catalog.model.entities where !entity.isAbstract {
+            let table = catalog.table(entity.name)
+            let own = entity.sharesTable ? " AND r._entity = \(table.code)" : ""
+            for (position, _) in table.references {
+                guard case .toOne(let name) = entity.properties[position].content,
+                    let misfits = misfits(name)
+                else { continue }
+                let column = EntityTable.quote(entity.properties[position].name)
+                let statement = try database.prepared(
+                    "SELECT r._id FROM \(misfits) t JOIN \(EntityTable.quote(entity.root)) r "
+                        + "ON r.\(column) = t._id WHERE true\(own) ORDER BY r._id LIMIT ?1")
+                statement.bind(1, Int64(limit - found.count))
+                while try statement.step() {
+                    found.append((RowID(statement.integer(0)), table, position))
+                }
+            }
+        }
+        return found
+    }
+
+    /// In SQL, the rows of an heir's hierarchy that are not of its entity, where some may be shown in the
+    /// place of such; else nil.
+    func misfits(_ entity: String) -> String? {
+        let table = catalog.table(entity)
+        guard table.isGrouped, table.entity.parent != nil else { return nil }
+        let codes = table.entity.familyNames.map { "\(catalog.table($0).code)" }.sorted()
+        return "(SELECT _id FROM \(EntityTable.quote(table.entity.root)) "
+            + "WHERE _entity NOT IN (\(codes.joined(separator: ", "))))"
+    }
+
     /// Eclipsed rows, by what follows the table's name in a statement.
     func eclipsedRows(_ condition: String, _ actors: ActorTable) throws -> [LoadedRow] {
         let statement = SQLStatement(

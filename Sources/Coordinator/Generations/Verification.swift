@@ -41,9 +41,14 @@ extension PersistentStoreCoordinator {
             differences += holes
             let hidden = try reader.damagesOfWhatIsHidden(limit: 100)
             differences += hidden
+            let misled = try reader.misledReferences(limit: 100).map { row, table, position in
+                "\(table.entity.name)/\(row).\(table.entity.properties[position].name) leads to an "
+                    + "object of another entity"
+            }
+            differences += misled
             return VerificationReport(
                 isOK: recomputed == digest && damages.isEmpty && logDamages.isEmpty
-                    && holes.isEmpty && hidden.isEmpty,
+                    && holes.isEmpty && hidden.isEmpty && misled.isEmpty,
                 versionVector: token.versionVector, generation: token.generation,
                 digest: digest, recomputed: recomputed, differences: differences)
         }
@@ -83,9 +88,14 @@ extension StoreReader {
                 if !table.isGrouped { return visible }
                 return "(\(visible) OR EXISTS (SELECT 1 FROM _eclipsed WHERE row = \(end)))"
             }
+            let misfits = [("source", link.source), ("target", link.target)].compactMap {
+                end, entity in self.misfits(entity).map { "\(end) IN \($0)" }
+            }
+            let isMisled = misfits.isEmpty ? "0" : misfits.joined(separator: " OR ")
             let united = try unitedLinks(link, actors)
             let statement = try database.prepared(
-                "SELECT source, target, _siblings, _alive, \(ends.joined(separator: " AND ")) "
+                "SELECT source, target, _siblings, _alive, \(ends.joined(separator: " AND ")), "
+                    + "(\(isMisled)) "
                     + "FROM \(EntityTable.quote(link.name))")
             while try statement.step() {
                 let source = RowID(statement.integer(0))
@@ -100,8 +110,9 @@ extension StoreReader {
                         link, source, target, register, hasLivingEnds: statement.integer(4) != 0)
                     if let hash { digest.add(hash) }
                     let isAlive =
-                        LinkCoding.isAlive(register, policy: link.policy)
-                        || united[source]?.contains(target) ?? false
+                        statement.integer(5) == 0
+                        && (LinkCoding.isAlive(register, policy: link.policy)
+                            || united[source]?.contains(target) ?? false)
                     let isSeen = LinkCoding.isSeen(alive, isShown: actors.staged != nil)
                     if isSeen != isAlive, damages.count < 100 {
                         damages.append(

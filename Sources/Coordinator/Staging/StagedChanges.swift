@@ -481,7 +481,7 @@ final class StagedChanges: StagedWrites {
             condemned[target] == nil
         else { return false }
         if inserts?.entity(of: target)?.root == root { return true }
-        return try engine.shownRow(target, root: root) == target
+        return try engine.ledTo(target, from: table, position) == target
     }
 
     /// Whether nothing hangs on a row's being there: nobody else claims what it claims, it is not counted,

@@ -176,7 +176,7 @@ final class StagedInserts: StagedWrites {
                 else { continue }
                 let isNew = entities[target]?.root == root
                 if !isNew, !targets.contains(target) {
-                    guard try engine.shownRow(target, root: root) == target else {
+                    guard try engine.ledTo(target, from: table, position) == target else {
                         throw NotStageable()
                     }
                     targets.insert(target)

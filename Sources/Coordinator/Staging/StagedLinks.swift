@@ -359,9 +359,10 @@ final class StagedLinks: StagedWrites {
 
     /// Notes an end; false where it is not shown, or eclipses others.
     private func note(_ row: RowID, _ entity: String, _ engine: StoreEngine) throws -> Bool {
-        let root = engine.table(entity).entity.root
+        let table = engine.table(entity)
+        let root = table.entity.root
         if roots[row] == root || inserts?.entity(of: row)?.root == root { return true }
-        guard try engine.shownRow(row, root: root) == row, try !engine.eclipsesOthers(row) else {
+        guard try engine.shownRow(row, as: table) == row, try !engine.eclipsesOthers(row) else {
             return false
         }
         roots[row] = root

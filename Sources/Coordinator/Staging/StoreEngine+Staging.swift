@@ -13,6 +13,7 @@ extension StoreEngine {
         try database.prepared("BEGIN IMMEDIATE").run()
         knownAlive.removeAll(keepingCapacity: true)
         knownEclipsed.removeAll()
+        knownTables.removeAll()
         do {
             try work()
             try database.prepared("COMMIT").run()

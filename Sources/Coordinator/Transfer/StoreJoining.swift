@@ -85,6 +85,7 @@ struct StoreJoining {
         engine.regrouped = []
         engine.knownAlive.removeAll(keepingCapacity: true)
         engine.knownEclipsed.removeAll()
+        engine.knownTables.removeAll()
     }
 
     // MARK: Models and members

@@ -17,6 +17,50 @@ extension StoreEngine {
         return try survivor(of: row)
     }
 
+    /// Where readers are led who are to find an object of an entity, or of one that inherits from it; nil
+    /// also where another is shown in the row's place that is none: two heirs may have one key.
+    func shownRow(_ row: RowID, as destination: EntityTable) throws -> RowID? {
+        guard let shown = try shownRow(row, root: destination.entity.root),
+            try isOf(shown, destination)
+        else { return nil }
+        return shown
+    }
+
+    /// Where a reference of a row leads readers; nil where they find nothing.
+    func ledTo(_ target: RowID, from table: EntityTable, _ position: Int) throws -> RowID? {
+        guard case .toOne(let destination) = table.entity.properties[position].content else {
+            return nil
+        }
+        return try shownRow(target, as: self.table(destination))
+    }
+
+    /// Whether a row that is shown is of an entity, or of one that inherits from it.
+    ///
+    /// Whoever refers to a row has seen to that, so that it is asked only of what may be shown in the place
+    /// of others.
+    func isOf(_ row: RowID, _ table: EntityTable) throws -> Bool {
+        let entity = table.entity
+        guard entity.parent != nil, groupedRoots.contains(entity.root) || isAdopting else {
+            return true
+        }
+        if let known = knownTables[row] {
+            return entity.familyNames.contains(known.entity.name)
+        }
+        let statement = try database.prepared(
+            "SELECT _entity FROM \(EntityTable.quote(entity.root)) WHERE _id = ?1")
+        statement.bind(1, row.rawValue)
+        guard try statement.step() else { return false }
+        defer { statement.reset() }
+        return entity.familyNames.contains(
+            try concrete(statement.integer(0), under: table).entity.name)
+    }
+
+    /// Notes of what entity a row is that is about to be written.
+    func noteTable(_ table: EntityTable, of row: RowID) {
+        guard table.isGrouped, table.entity.sharesTable else { return }
+        knownTables[row] = table
+    }
+
     /// The survivor of a row that the store has as eclipsed; nil of any other.
     func survivor(of row: RowID) throws -> RowID? {
         guard state.eclipsed > 0 else { return nil }

@@ -100,22 +100,28 @@ extension StoreEngine {
             + operations
     }
 
+    /// The entity of an object, which may inherit from the one that it is named by.
+    private func ownEntity(of object: ManagedObjectID) throws -> ManagedObjectModel.Entity {
+        try load(table(object.entityName), object.row)?.table.entity ?? entity(object)
+    }
+
     /// The operation that gives an object the links that readers see of rows that go; none where
     /// it has them all.
     private func linking(
         from gone: Set<RowID>, to kept: ManagedObjectID
     ) throws -> [SaveOperation] {
-        let entity = try load(table(kept.entityName), kept.row)?.table.entity ?? entity(kept)
+        let entity = try ownEntity(of: kept)
         var additions: [RelationshipOperation] = []
         for relationship in entity.relationships {
             guard case .link(let name, let isFirst) = relationship.storage,
                 let link = model.link(named: name)
             else { continue }
-            let root = table(relationship.destination).entity.root
+            let destination = table(relationship.destination)
+            let root = destination.entity.root
             func linked(_ row: RowID) throws -> Set<RowID> {
                 Set(
                     try livingLinks(link, isFirst ? "source" : "target", row).compactMap {
-                        try shownRow(isFirst ? $0.target : $0.source, root: root)
+                        try shownRow(isFirst ? $0.target : $0.source, as: destination)
                     })
             }
             let isOfGroup = root == entity.root
@@ -144,6 +150,10 @@ extension StoreEngine {
         var operations: [SaveOperation] = []
         for referring in tables.values.sorted(by: { $0.entity.name < $1.entity.name }) {
             for (position, target) in referring.references where target == root {
+                // Where it can lead to the one that is kept; else it leads nowhere once they are gone.
+                guard case .toOne(let name) = referring.entity.properties[position].content,
+                    try table(name).entity.familyNames.contains(ownEntity(of: kept).name)
+                else { continue }
                 let column = EntityTable.quote(referring.entity.properties[position].name)
                 let own = referring.entity.sharesTable ? " AND _entity = \(referring.code)" : ""
                 let statement = try database.prepared(

@@ -102,7 +102,9 @@ extension StoreEngine {
         guard table(entity).isGrouped, let loaded = try load(table(entity), row),
             !loaded.table.entity.policies.entity.leavesUnresolved
         else { return [row] }
-        return [row] + loaded.eclipsed.map(\.row)
+        // What the link does not lead to is of one key with it, and no end of it.
+        let family = table(entity).entity.familyNames
+        return [row] + loaded.eclipsed.filter { family.contains($0.table.entity.name) }.map(\.row)
     }
 
     /// Whether readers see a link between two visible rows.

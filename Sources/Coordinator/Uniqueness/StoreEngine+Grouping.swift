@@ -157,6 +157,7 @@ extension StoreEngine {
             let from = entry.old.flatMap { old in old.isAlive ? old.survivor ?? row : nil }
             let to = entry.isAlive ? result.survivors[row] ?? row : nil
             if from != to { result.moved.append((row, entry.table, from, to)) }
+            noteTable(entry.table, of: row)
             knownEclipsed[row] = result.survivors[row]
             knownAlive[row] = to == row ? entry.table.entity.root : nil
         }

@@ -21,6 +21,43 @@ extension StoreEngine {
         }
     }
 
+    /// Shows nothing where a former program led readers to what a relationship does not lead to. To be
+    /// called while opening, when all is grouped.
+    func releaseMisled() throws {
+        if state.eclipsed == 0 { return }
+        let reader = try reader()
+        group = GroupChanges()
+        state.generation += 1
+        for (row, table, _) in try reader.misledReferences(limit: .max) {
+            guard let loaded = try load(table, row),
+                let stamp = loaded.state.existence.siblings.last?.stamp
+            else { continue }
+            try write(loaded.table, row: row, old: loaded, state: loaded.state, by: stamp)
+        }
+        for link in model.links {
+            for (end, entity) in [("source", link.source), ("target", link.target)] {
+                guard let misfits = reader.misfits(entity) else { continue }
+                let statement = try database.prepared(
+                    "SELECT source, target FROM \(EntityTable.quote(link.name)) "
+                        + "WHERE _alive AND \(end) IN \(misfits) ORDER BY source, target")
+                var found: [LinkPair] = []
+                while try statement.step() {
+                    found.append(
+                        LinkPair(
+                            source: RowID(statement.integer(0)),
+                            target: RowID(statement.integer(1))))
+                }
+                for pair in found {
+                    try refreshLink(link, source: pair.source, target: pair.target)
+                }
+            }
+        }
+        try writeState()
+        group = GroupChanges()
+        knownAlive.removeAll()
+        knownEclipsed.removeAll()
+    }
+
     // MARK: Links
 
     /// Shows links where their ends are shown now.
@@ -28,7 +65,8 @@ extension StoreEngine {
     /// A link's registers stay with the rows it was made between. Of two rows that are not eclipsed
     /// `_alive` tells whether the one, or a row that it eclipses, has a link to the other, or to a
     /// row that that one eclipses; where they have none of their own, a row without registers
-    /// stands for it. Whether the ends are alive is none of its business, for readers join them.
+    /// stands for it. Whether the ends are alive is none of its business, for readers join them; that
+    /// they are of the link's entities is.
     func moveLinks(_ regrouping: Regrouping) throws {
         if model.links.isEmpty || regrouping.moved.isEmpty { return }
         let before = Dictionary(
@@ -118,6 +156,37 @@ extension StoreEngine {
         group.updated.append(ManagedObjectID(entityName: link.target, row: shownTarget))
     }
 
+    /// Whether both ends of a link are of the entities that it is between, as far as they are shown: two
+    /// heirs may have one key, and only one of them such links.
+    func haveFittingEnds(
+        _ link: ManagedObjectModel.Link, source: RowID, target: RowID
+    ) throws -> Bool {
+        for (row, entity) in [(source, link.source), (target, link.target)] {
+            let table = table(entity)
+            if table.entity.parent == nil || !groupedRoots.contains(table.entity.root) { continue }
+            if try isVisible(row, root: table.entity.root), try !isOf(row, table) { return false }
+        }
+        return true
+    }
+
+    /// Hides links to rows that are shown again and are not of the links' entities. There are such links
+    /// where an object that was inserted with them became one with another.
+    func hideLinks(toMisfits rows: [(RowID, EntityTable)]) throws {
+        for (row, table) in rows where table.isGrouped {
+            for link in model.links {
+                for (end, name) in [("source", link.source), ("target", link.target)] {
+                    let entity = self.table(name).entity
+                    guard entity.root == table.entity.root,
+                        !entity.familyNames.contains(table.entity.name)
+                    else { continue }
+                    for pair in try pairs(of: link, end, row) {
+                        try refreshLink(link, source: pair.source, target: pair.target)
+                    }
+                }
+            }
+        }
+    }
+
     /// Brings `_alive` of a pair of rows up to date.
     func refreshLink(
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID
@@ -132,6 +201,7 @@ extension StoreEngine {
                 $0.isAlive && ($0.source != source || $0.target != target)
             }
         }
+        if isShown { isShown = try haveFittingEnds(link, source: source, target: target) }
         if register.siblings.isEmpty, !isShown {
             return try removeLink(link, source: source, target: target)
         }

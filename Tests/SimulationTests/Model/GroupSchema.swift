@@ -4,7 +4,8 @@ import Merge
 extension ExampleModel {
     /// Entities with uniqueness constraints: `A` with keys k, and m with n together, and values p
     /// and q; its heir `C` with a key c besides; `B` with a key b. A.r leads to one B, A.s and B.t
-    /// are a one-to-one, A.u and B.v many-to-many, A.over leads to another A.
+    /// are a one-to-one, A.u and B.v many-to-many, A.over leads to another A. B.only leads to one C, B.e and
+    /// C.f are a one-to-one, B.w and C.z many-to-many: an A that has one key with a C is none.
     ///
     /// - Parameters:
     ///   - policy: of A and C.
@@ -38,13 +39,20 @@ extension ExampleModel {
                     RelationshipDescription("rs", to: "A", inverse: "r", isToMany: true),
                     RelationshipDescription("t", to: "A", inverse: "s"),
                     RelationshipDescription("v", to: "A", inverse: "u", isToMany: true),
+                    RelationshipDescription("only", to: "C", inverse: "onlys"),
+                    RelationshipDescription("e", to: "C", inverse: "f"),
+                    RelationshipDescription("w", to: "C", inverse: "z", isToMany: true),
                 ], uniquenessConstraints: [["b"]]),
             EntityDescription(
                 "C", parent: "A",
                 attributes: [
                     AttributeDescription("c", .string), AttributeDescription("d", .string),
                 ],
-                uniquenessConstraints: [["c"]]),
+                relationships: [
+                    RelationshipDescription("onlys", to: "B", inverse: "only", isToMany: true),
+                    RelationshipDescription("f", to: "B", inverse: "e"),
+                    RelationshipDescription("z", to: "B", inverse: "w", isToMany: true),
+                ], uniquenessConstraints: [["c"]]),
         ])
     }
 }
