@@ -96,6 +96,7 @@ extension StoreEngine {
             knownTables.removeAll()
             recounted.removeAll()
             heldClaims = nil
+            pasts.seen = [:]
             lastVersion = nil
             precondition(!isLocal, "A save of ours was refused after its checks: \(alarm).")
             try database.prepared("ROLLBACK TO one").run()

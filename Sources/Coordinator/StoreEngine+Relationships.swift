@@ -97,6 +97,8 @@ extension StoreEngine {
                 guard let member = plan.resolve(member),
                     try isThere(member, relationship.destination, plan)
                         || (operation.resolves && change.kind == .remove)
+                        || (operation.isExact && isDisputed(relationship, row, member)
+                            && isAlive(member, root: table(relationship.destination).entity.root))
                 else {
                     // What the save, or this operation, deletes may be gone already.
                     if operation.kind == .delete
@@ -278,7 +280,8 @@ extension StoreEngine {
                 }
                 // Those too that lost their claim to another, for this save has seen them; but where the
                 // claim stays the one that they lost to, all is as it was.
-                guard planned.renews(exclusive.position) else { continue }
+                let stood = planned.loaded?.columns[exclusive.position] == .reference(shown)
+                guard !stood || planned.renews(exclusive.position) else { continue }
                 try releaseHidden(claim, besides: [row], &plan)
             }
         }

@@ -99,16 +99,29 @@ extension StoreEngine {
     }
 
     /// The operation for the row that the conflict is about alone, where another one is shown in its place,
-    /// or where it is about one property or link: the sides are those of that register, and say nothing of
-    /// what others of its group have (MODEL P18).
+    /// or where it decides over one property or link: the sides are those of that register, and say nothing
+    /// of what others of its group have (MODEL P18).
     private func exact(
         _ operation: SaveOperation, of conflict: Conflict
     ) throws -> SaveOperation {
         var operation = operation
         operation.isExact =
-            try conflict.kind == .update || conflict.kind == .link
-            || survivor(of: conflict.id.row) != nil
+            try survivor(of: conflict.id.row) != nil
+            || operation.kind != .delete && isOfOneRegister(conflict)
         return operation
+    }
+
+    /// Whether what is written to one object of a group alone is what is shown of it: of a link it is, and of a
+    /// property where the latest of the group's writes stands, or each object keeps its own. Where the
+    /// earliest stands another's value would be shown, that nobody chose; then all are written.
+    private func isOfOneRegister(_ conflict: Conflict) throws -> Bool {
+        guard conflict.kind == .update else { return conflict.kind == .link }
+        guard let name = conflict.property,
+            let loaded = try load(table(try entity(conflict.object).name), conflict.id.row),
+            let position = loaded.table.entity.position(of: name)
+        else { return false }
+        let policy = loaded.table.policies(for: loaded.state).properties[position]
+        return policy.leavesUnresolved || policy.choice == .latest
     }
 
     private func journalled(_ id: ConflictID) throws -> Conflict {

@@ -214,6 +214,7 @@ final class StoreEngine {
         knownTables.removeAll()
         recounted.removeAll()
         heldClaims = nil
+        pasts.seen = [:]
         lastVersion = nil
     }
 
@@ -244,6 +245,7 @@ final class StoreEngine {
         knownTables.removeAll()
         recounted.removeAll()
         heldClaims = nil
+        pasts.seen = [:]
         if sqlite3_get_autocommit(database.sqliteConnection) == 0 {
             try database.prepared("ROLLBACK").run()
         }

@@ -114,7 +114,8 @@ extension StoreReader {
                         && (LinkCoding.isAlive(register, policy: link.policy)
                             || united[source]?.contains(target) ?? false)
                     let isSeen = LinkCoding.isSeen(alive, isShown: actors.staged != nil)
-                    if isSeen != isAlive, damages.count < 100 {
+                    // Readers join the ends, so that what it says matters while both are there.
+                    if isSeen != isAlive, statement.integer(4) != 0, damages.count < 100 {
                         damages.append(
                             "\(link.name) \(source) \(target) is \(isAlive ? "not " : "")shown, "
                                 + "against its siblings")

@@ -477,10 +477,12 @@ final class StagedChanges: StagedWrites {
             // What must lead to something is a conflict.
             return table.entity.properties[position].isOptional
         }
-        guard let root = table.references.first(where: { $0.position == position })?.root,
+        guard case .toOne(let name) = table.entity.properties[position].content,
             condemned[target] == nil
         else { return false }
-        if inserts?.entity(of: target)?.root == root { return true }
+        if let inserted = inserts?.entity(of: target) {
+            return engine.table(name).entity.familyNames.contains(inserted.name)
+        }
         return try engine.ledTo(target, from: table, position) == target
     }
 

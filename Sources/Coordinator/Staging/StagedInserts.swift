@@ -172,10 +172,14 @@ final class StagedInserts: StagedWrites {
             else { continue }
             for (place, position) in positions.enumerated() {
                 guard case .reference(let target) = change.values[place],
-                    let root = table.references.first(where: { $0.position == position })?.root
+                    case .toOne(let name) = table.entity.properties[position].content
                 else { continue }
-                let isNew = entities[target]?.root == root
-                if !isNew, !targets.contains(target) {
+                let destination = engine.table(name).entity
+                let isNew =
+                    entities[target].map { destination.familyNames.contains($0.name) } ?? false
+                // What is of an heir's hierarchy may not be of the heir's entity.
+                let isKnown = destination.parent == nil && targets.contains(target)
+                if !isNew, !isKnown {
                     guard try engine.ledTo(target, from: table, position) == target else {
                         throw NotStageable()
                     }

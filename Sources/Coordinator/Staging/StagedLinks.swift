@@ -361,7 +361,10 @@ final class StagedLinks: StagedWrites {
     private func note(_ row: RowID, _ entity: String, _ engine: StoreEngine) throws -> Bool {
         let table = engine.table(entity)
         let root = table.entity.root
-        if roots[row] == root || inserts?.entity(of: row)?.root == root { return true }
+        if table.entity.parent == nil, roots[row] == root { return true }
+        if let inserted = inserts?.entity(of: row) {
+            return table.entity.familyNames.contains(inserted.name)
+        }
         guard try engine.shownRow(row, as: table) == row, try !engine.eclipsesOthers(row) else {
             return false
         }

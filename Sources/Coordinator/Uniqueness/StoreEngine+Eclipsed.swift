@@ -57,7 +57,7 @@ extension StoreEngine {
 
     /// Notes of what entity a row is that is about to be written.
     func noteTable(_ table: EntityTable, of row: RowID) {
-        guard table.isGrouped, table.entity.sharesTable else { return }
+        guard table.isGrouped || isAdopting, table.entity.sharesTable else { return }
         knownTables[row] = table
     }
 

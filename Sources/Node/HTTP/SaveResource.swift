@@ -93,9 +93,11 @@ struct SaveResource: Sendable {
             save.objects.map { ($0.key.description, $0.value) }, uniquingKeysWith: { $1 })
         var error = error
         error.failures = error.failures.map {
-            ValidationFailure(
-                object: names[$0.object] ?? $0.object, property: $0.property, code: $0.code,
-                message: $0.message)
+            // What is there already is told by its URI, which ends with the row.
+            let row = $0.object.split(separator: "/").last.map(String.init)
+            return ValidationFailure(
+                object: row.flatMap { names[$0] } ?? $0.object, property: $0.property,
+                code: $0.code, message: $0.message)
         }
         for index in error.conflicts.indices where error.conflicts[index].object.isTemporaryID {
             error.conflicts[index].name = names[error.conflicts[index].object.row.description]

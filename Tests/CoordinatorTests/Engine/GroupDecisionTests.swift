@@ -120,4 +120,61 @@ struct GroupDecisionTests {
             #expect(try node.members(club, "users") == (isKept ? [shown.row] : []))
         }
     }
+
+    @Test("Where the earliest of a group stands, the side that is chosen is shown")
+    func earliest() throws {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Tag", mergePolicy: .mergeByPropertyStoreTrump,
+                attributes: [
+                    AttributeDescription("name", .string), AttributeDescription("p", .string),
+                ],
+                uniquenessConstraints: [["name"]])
+        ])
+        let nodes = try [EngineNode(model, node: 1), EngineNode(model, node: 2)]
+        let one = try nodes[0].insert("Tag", ["name": .string("a")])
+        let other = try nodes[0].insert("Tag", ["name": .string("b")])
+        try exchange(nodes[0], nodes[1])
+        try nodes[0].update(one, ["p": .string("first")])
+        try nodes[1].update(one, ["p": .string("second")])
+        try exchange(nodes[0], nodes[1])
+        let conflict = try #require(try nodes[0].conflicts(kind: .update).first)
+        try nodes[0].update(other, ["p": .string("of the other")])
+        try nodes[0].save(
+            nodes[0].change(other, ["name": .string("a")]), policy: .mergeByPropertyObjectTrump)
+        let side = try #require(conflict.sides.first { $0.value == .string("second") }?.dot)
+        _ = try nodes[0].coordinator.resolve(conflict.id, .side(side)) as SaveResult
+        try exchange(nodes[0], nodes[1])
+        for node in nodes { #expect(try node.value(one, "p") == .string("second")) }
+    }
+
+    @Test("Deciding a property's conflict by deleting the object carries out its delete rules")
+    func deletion() throws {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Parent", mergePolicy: .error, attributes: [AttributeDescription("name", .string)],
+                relationships: [
+                    RelationshipDescription(
+                        "children", to: "Child", inverse: "parent", isToMany: true,
+                        deleteRule: .cascade)
+                ]),
+            EntityDescription(
+                "Child", attributes: [AttributeDescription("name", .string)],
+                relationships: [
+                    RelationshipDescription("parent", to: "Parent", inverse: "children")
+                ]),
+        ])
+        let nodes = try [EngineNode(model, node: 1), EngineNode(model, node: 2)]
+        let parent = try nodes[0].insert("Parent")
+        let child = try nodes[0].insert("Child", ["parent": .reference(parent.row)])
+        try exchange(nodes[0], nodes[1])
+        for (index, node) in nodes.enumerated() {
+            try node.update(parent, ["name": .string("\(index)")])
+        }
+        try exchange(nodes[0], nodes[1])
+        let conflict = try #require(try nodes[0].conflicts(.unresolved).first)
+        _ = try nodes[0].coordinator.resolve(conflict.id, .delete) as SaveResult
+        #expect(try nodes[0].row(parent) == nil)
+        #expect(try nodes[0].row(child) == nil)
+    }
 }

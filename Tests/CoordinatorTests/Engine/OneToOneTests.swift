@@ -136,4 +136,26 @@ struct OneToOneTests {
         #expect(try nodes[0].members(other, "badge") == [loser.row])
         #expect(try nodes[0].value(stander, "holder") == .null)
     }
+
+    @Test(
+        "Of three that claim one, a save that gives it to a loser gives it to no other",
+        arguments: [MergePolicy.mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump])
+    func threeClaimants(policy: MergePolicy) throws {
+        let model = try Self.nodes(policy)[0].coordinator.model
+        let nodes = try (1...3).map { try EngineNode(model, node: $0) }
+        let person = try nodes[0].insert("Person")
+        try exchange(nodes[0], nodes[1], nodes[2])
+        let badges = try nodes.map {
+            try $0.insert("Badge", ["holder": .reference(person.row)])
+        }
+        try exchange(nodes[0], nodes[1], nodes[2])
+        let losers = try badges.filter { try nodes[0].value($0, "holder") == .null }
+        #expect(losers.count == 2)
+        for loser in losers {
+            try nodes[0].update(loser, ["holder": .reference(person.row)])
+            #expect(try nodes[0].members(person, "badge") == [loser.row])
+            try exchange(nodes[0], nodes[1], nodes[2])
+            for node in nodes { #expect(try node.members(person, "badge") == [loser.row]) }
+        }
+    }
 }
