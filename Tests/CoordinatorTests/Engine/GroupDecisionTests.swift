@@ -70,12 +70,11 @@ struct GroupDecisionTests {
         for node in [here, there] {
             #expect(try node.value(first, "settled") == .string("one"))
         }
-        // Each is shown again, with its own.
-        try here.save(
-            try here.change(first, ["name": .string("c")]), policy: .mergeByPropertyObjectTrump)
-        try exchange(here, there)
-        let key = try #require(try here.conflicts(kind: .uniqueness, isOpen: nil).first)
-        #expect(key.sides.contains { $0.object == second })
+        for node in [here, there] {
+            let key = try #require(try node.conflicts(kind: .uniqueness).first)
+            let other = try #require(key.sides.first { $0.object == second })
+            #expect(other.row.first { $0.name == "settled" }?.value == .string("three"))
+        }
     }
 
     @Test(
