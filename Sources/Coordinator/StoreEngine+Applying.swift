@@ -433,13 +433,14 @@ extension StoreEngine {
         for (index, position) in positions.enumerated() {
             values[position] = change.values[index]
         }
-        for (position, _) in table.references {
-            guard case .reference(let target) = values[position],
-                try ledTo(target, from: table, position) != target
-                    || isContested(table, position, target, by: change.row)
-            else { continue }
+        let isLed = try table.references.allSatisfy { position, _ in
+            guard case .reference(let target) = values[position] else { return true }
+            return try ledTo(target, from: table, position) == target
+                && !isContested(table, position, target, by: change.row)
+        }
+        if !isLed || table.mandatoryReferences.contains(where: { values[$0].isNull }) {
             // A concurrent delete took the target, another row is shown in its place, or others
-            // claim it too: the register keeps the reference.
+            // claim it too: the register keeps the reference. Or another model asked for none.
             var state = RowState(propertyCount: values.count)
             let write = RowWrite(kind: .insert, values: values.enumerated().map { ($0, $1) })
             try state.apply(write, stamp: stamp, seen: seen, policies: table.entity.policies)

@@ -8,16 +8,19 @@ extension StoreEngine {
     func journal(old: LoadedRow?, new: LoadedRow, by stamp: Stamp) throws {
         let oldDangling = old.map(dangling) ?? []
         let newDangling = dangling(new)
-        let hadAny =
-            (old?.state.hasSiblings ?? false) || !oldDangling.isEmpty
-            || !(old?.eclipsed.isEmpty ?? true)
-        guard hadAny || new.state.hasSiblings || !newDangling.isEmpty || !new.eclipsed.isEmpty
-        else { return }
+        let hadAny = old.map { mayConflict($0, oldDangling) } ?? false
+        guard hadAny || mayConflict(new, newDangling) else { return }
         if journalLater?.note(new) != nil { return }
         var before = try old.map { try conflicts(of: $0, dangling: oldDangling) } ?? []
         var after = try conflicts(of: new, dangling: newDangling)
         heldClaims?.take(from: &before, to: &after, of: new)
         try journal(from: before, to: after, by: stamp)
+    }
+
+    private func mayConflict(
+        _ row: LoadedRow, _ dangling: [(position: Int, target: RowID)]
+    ) -> Bool {
+        row.state.hasSiblings || !dangling.isEmpty || !row.eclipsed.isEmpty || row.lacksReference
     }
 
     func conflicts(

@@ -72,8 +72,10 @@ extension StoreEngine {
         if conflict.kind == .dangling, let wanted, try !leads(conflict, wanted) {
             throw CoordinatorError(
                 .cannotBeUndone,
-                "\(id) cannot be undone while the object it refers to is gone; should that return, "
-                    + "so does the reference.")
+                wanted.value?.isNull ?? true
+                    ? "\(id) cannot be undone: it refers to nothing. Give it another object."
+                    : "\(id) cannot be undone while the object it refers to is gone; should that "
+                        + "return, so does the reference.")
         }
         // Deciding over one property says nothing of the object's life.
         if conflict.kind == .update || conflict.kind == .dangling {

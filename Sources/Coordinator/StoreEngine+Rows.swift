@@ -41,6 +41,11 @@ extension LoadedRow {
     /// Whether readers see the row itself.
     var isVisible: Bool { isAlive && survivor == nil }
 
+    /// Whether a to-one that must lead to something reads as nil: that is a conflict.
+    var lacksReference: Bool {
+        isVisible && table.mandatoryReferences.contains { columns[$0].isNull }
+    }
+
     /// The version readers get, and save against.
     var version: RowVersion {
         if eclipsed.isEmpty { return state.version }

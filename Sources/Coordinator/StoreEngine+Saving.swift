@@ -324,13 +324,34 @@ extension StoreEngine {
                 row,
                 planned(.delete, operation.values, assignedCount: operation.values.count))
         case .revive(let whole):
-            plan.add(row, planned(.revival, whole.enumerated().map { ($0, $1) }))
+            let values = try withGoneTargets(whole, written, loaded)
+            plan.add(row, planned(.revival, values.enumerated().map { ($0, $1) }))
         case .drop where operation.kind == .delete && isAlive:
             plan.spared.insert(row)
             return false
         case .conflict, .drop: return false
         }
         return true
+    }
+
+    /// What a deleted object comes back with: a reference that its caller read as nil, for what it refers to
+    /// is gone, is what it was, and not what it read as (MODEL P13). An object that merges as a whole
+    /// has nothing but its delete to tell it.
+    private func withGoneTargets(
+        _ values: [PropertyValue], _ operation: SaveOperation, _ loaded: LoadedRow?
+    ) throws -> [PropertyValue] {
+        guard let loaded else { return values }
+        let assigned = Set(operation.values.map(\.position))
+        var values = values
+        for (position, _) in loaded.table.references
+        where !assigned.contains(position) && values[position].isNull {
+            guard case .reference(let target) = loaded.columns[position],
+                case .toOne(let destination) = loaded.table.entity.properties[position].content,
+                try !isFound(target, as: destination)
+            else { continue }
+            values[position] = .reference(target)
+        }
+        return values
     }
 
     /// Whether the store has applied all writes that a version names.

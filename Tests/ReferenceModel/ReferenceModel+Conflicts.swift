@@ -40,13 +40,13 @@ extension ReferenceModel {
                 if !row.policy.isByRow, isInConflict(register, name, of: row) {
                     result.append(open("\(place).\(name)", register.policy, register.siblings))
                 }
-                if row.isVisible, !register.raw.isNull, register.shown.isNull {
+                let isDemanded = leads(row.entity, name) && demands(row.entity, name)
+                if row.isVisible, register.shown.isNull, !register.raw.isNull || isDemanded {
                     result.append(
                         OpenConflict(
                             id: "\(place).\(name).target", isUnresolved: false,
                             sides: [register.winner.dot],
-                            violation: demands(row.entity, name) ? "missingMandatoryProperty" : nil
-                        ))
+                            violation: isDemanded ? "missingMandatoryProperty" : nil))
                 }
             }
         }
@@ -83,6 +83,12 @@ extension ReferenceModel {
                         : isToMany ? "relationshipLacksMinimumCount" : "missingMandatoryProperty")
             }
         }
+    }
+
+    private func leads(_ entity: ManagedObjectModel.Entity, _ name: String) -> Bool {
+        guard let position = entity.position(of: name) else { return false }
+        if case .toOne = entity.properties[position].content { return true }
+        return false
     }
 
     private func demands(_ entity: ManagedObjectModel.Entity, _ name: String) -> Bool {

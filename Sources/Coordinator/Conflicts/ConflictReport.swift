@@ -6,7 +6,6 @@ enum ConflictReport {
     static func conflicts(
         of row: LoadedRow, dangling: [(position: Int, target: RowID)], generation: UInt64
     ) -> [Conflict] {
-        let entity = row.table.entity
         var result: [Conflict] = []
         if row.state.hasSiblings {
             for found in row.state.conflicts(row.table.policies(for: row.state)) {
@@ -15,34 +14,46 @@ enum ConflictReport {
         }
         result += uniqueness(of: row, generation: generation)
         for (position, target) in dangling {
-            let property = entity.properties[position]
-            let sibling = row.shown(position)
-            let isMandatory = !property.isOptional
-            result.append(
-                Conflict(
-                    id: ConflictID(
-                        entity: entity.name, row: row.row, subject: "\(property.name).target"),
-                    kind: .dangling, state: .settled, property: property.name,
-                    policy: entity.policies.properties[position],
-                    sides: [
-                        ConflictSide(
-                            dot: sibling?.dot, timestamp: sibling?.stamp.timestamp,
-                            isVisible: false, isDeleted: false, value: .reference(target),
-                            row: [])
-                    ],
-                    explanation: Explanation(
-                        rule: .targetGone,
-                        text:
-                            "The object it refers to is deleted, or has become one with an object "
-                            + "of another entity, or another object's claim to it stands, so the "
-                            + "reference reads as nil; should that end, the reference returns."
-                            + (isMandatory
-                                ? " \(entity.name).\(property.name) is mandatory: give it another "
-                                    + "object, or delete this one." : "")),
-                    closedBy: nil, openedAt: generation,
-                    violation: isMandatory ? .missingMandatoryProperty : nil))
+            result.append(leadingNowhere(row, position, .reference(target), generation))
+        }
+        for position in row.table.mandatoryReferences
+        where row.isVisible && (row.shown(position)?.value ?? .null).isNull {
+            result.append(leadingNowhere(row, position, .null, generation))
         }
         return result
+    }
+
+    /// The conflict of a reference that reads as nil: what its register refers to is gone, or a mandatory
+    /// one refers to nothing. That no save asks for; but of two claims to one target a later save lets
+    /// go of the one that lost, and a model that does not demand it may have written it.
+    private static func leadingNowhere(
+        _ row: LoadedRow, _ position: Int, _ value: PropertyValue, _ generation: UInt64
+    ) -> Conflict {
+        let entity = row.table.entity
+        let property = entity.properties[position]
+        let sibling = row.shown(position)
+        let text =
+            value.isNull
+            ? "It refers to nothing: another object has taken over what it referred to, or it was "
+                + "written by a model that does not ask for it."
+            : "The object it refers to is deleted, or has become one with an object "
+                + "of another entity, or another object's claim to it stands, so the "
+                + "reference reads as nil; should that end, the reference returns."
+        let remedy =
+            " \(entity.name).\(property.name) is mandatory: give it another object, or delete this one."
+        return Conflict(
+            id: ConflictID(entity: entity.name, row: row.row, subject: "\(property.name).target"),
+            kind: .dangling, state: .settled, property: property.name,
+            policy: entity.policies.properties[position],
+            sides: [
+                ConflictSide(
+                    dot: sibling?.dot, timestamp: sibling?.stamp.timestamp, isVisible: false,
+                    isDeleted: false, value: value, row: [])
+            ],
+            explanation: Explanation(
+                rule: .targetGone, text: text + (property.isOptional ? "" : remedy)),
+            closedBy: nil, openedAt: generation,
+            violation: property.isOptional ? nil : .missingMandatoryProperty)
     }
 
     private static func report(

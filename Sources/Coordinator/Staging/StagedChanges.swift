@@ -408,7 +408,7 @@ final class StagedChanges: StagedWrites {
         guard change.kind == .update || change.kind == .delete,
             case .rows(let table, let positions) = resolved[change.shape],
             let old = try known ?? engine.load(table, change.row), old.table === table,
-            old.isVisible, old.eclipsed.isEmpty, !old.state.hasSiblings
+            old.isVisible, old.eclipsed.isEmpty, !old.state.hasSiblings, !old.lacksReference
         else { return nil }
         // A reference that shows nothing, or is kept for later, is journalled.
         func shows(_ row: LoadedRow, _ position: Int) -> PropertyValue {

@@ -170,6 +170,11 @@ final class StagedInserts: StagedWrites {
             guard case .rows(let table, let positions) = resolved[change.shape],
                 !table.references.isEmpty
             else { continue }
+            // What must lead to something and does not is a conflict.
+            let isComplete = table.mandatoryReferences.allSatisfy { position in
+                positions.firstIndex(of: position).map { !change.values[$0].isNull } ?? false
+            }
+            if !isComplete { throw NotStageable() }
             for (place, position) in positions.enumerated() {
                 guard case .reference(let target) = change.values[place],
                     case .toOne(let name) = table.entity.properties[position].content

@@ -81,6 +81,8 @@ final class EntityTable: Sendable {
 
     /// Positions of properties that an insert must give a value.
     let mandatory: [Int]
+    /// Those of them that are to-ones.
+    let mandatoryReferences: [Int]
     /// What an insert gives properties that it does not assign; nulls left out.
     let defaults: [(position: Int, value: PropertyValue)]
     /// What of its relationships is counted.
@@ -137,6 +139,7 @@ final class EntityTable: Sendable {
         freeKeysSQL =
             "UPDATE \(Self.quote(entity.root)) SET \(keys.joined(separator: ", ")) WHERE _id = ?1"
         mandatory = entity.properties.indices.filter { !entity.properties[$0].isOptional }
+        mandatoryReferences = references.map(\.position).filter { !entity.properties[$0].isOptional }
         defaults = entity.properties.enumerated().compactMap {
             $1.defaultValue.isNull ? nil : ($0, $1.defaultValue)
         }

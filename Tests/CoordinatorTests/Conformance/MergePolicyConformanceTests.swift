@@ -356,6 +356,48 @@ import Testing
         #expect(try pair.stored("q") == "qB")
     }
 
+    /// - Parameter isOptional: whether the reference may lead nowhere.
+    @Test(
+        "CD-19: a reference that B read as nil, for its target is gone, comes back with the target",
+        arguments: [true, false])
+    func overwriteRevivesReference(isOptional: Bool) throws {
+        let store = try TestStore(
+            try ManagedObjectModel(entities: [
+                EntityDescription("Player", attributes: [AttributeDescription("name", .string)]),
+                EntityDescription(
+                    "Medal", mergePolicy: .mergeByPropertyObjectTrump,
+                    attributes: [AttributeDescription("name", .string)],
+                    relationships: [
+                        RelationshipDescription("holder", to: "Player", isOptional: isOptional)
+                    ]),
+            ]))
+        let (b, c) = (store.context(.overwrite), store.context(.overwrite))
+        let holder = try store.insert("Player")
+        let id = try b.performAndWait {
+            let medal = b.insert("Medal")
+            medal.setRelatedObject(b.object(with: holder), forKey: "holder")
+            try b.save()
+            return medal.objectID
+        }
+        let player = try c.performAndWait { try c.existingObject(with: holder) }
+        try store.delete(holder)
+        try b.performAndWait {
+            let medal = try b.existingObject(with: id)
+            b.refresh(medal, mergeChanges: false)
+            #expect((medal["holder"] as PropertyValue).isNull)
+            try store.delete(id)
+            medal["name"] = "nB"
+            try b.save()
+            #expect((medal["holder"] as PropertyValue).isNull)
+        }
+        #expect(try store.stored(id, "name") == "nB")
+        try c.performAndWait {
+            player["name"] = "back"
+            try c.save()
+        }
+        #expect(try store.storedReference(id, "holder") == .reference(holder.row))
+    }
+
     @Test("CD-20: with rollback, A deletes, B updates; X stays deleted, B's object is invalid")
     func rollbackOfDeleted() throws {
         let pair = try Siblings(.rollback)

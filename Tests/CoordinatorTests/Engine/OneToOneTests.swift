@@ -125,6 +125,48 @@ struct OneToOneTests {
         }
     }
 
+    @Test(
+        "A badge that must have a holder, and let go of the one it lost, is listed until it has one",
+        arguments: MergePolicy.allCases)
+    func released(policy: MergePolicy) throws {
+        let nodes = try Self.nodes(policy, isOptional: false)
+        let (person, stander, loser) = try Self.contested(nodes)
+        let other = try nodes[0].insert("Person")
+        let result = try nodes[0].save(
+            try nodes[0].change(stander, ["holder": .reference(other.row)]),
+            try nodes[0].insertion("Badge", -1, ["holder": .reference(person.row)]))
+        try exchange(nodes[0], nodes[1])
+        for node in nodes {
+            #expect(try node.value(loser, "holder") == .null)
+            let conflict = try node.onlyConflict()
+            #expect(conflict.id.description == "Badge.\(loser.row).holder.target")
+            #expect(conflict.violation == .missingMandatoryProperty)
+            #expect(conflict.sides.map(\.value) == [.null])
+            #expect(conflict.sides.map(\.dot) == [result.transaction])
+            #expect(
+                try node.code { let _: SaveResult = try node.coordinator.undo(conflict.id) }
+                    == .cannotBeUndone)
+            #expect(try node.coordinator.verify().isOK)
+        }
+        // Nothing is no decision, and an edit of something else none either.
+        let id = try nodes[1].onlyConflict().id
+        let nothing: [String: PropertyValue] = ["holder": .null]
+        #expect(
+            try nodes[1].code {
+                let _: SaveResult = try nodes[1].coordinator.resolve(id, .values(nothing))
+            } == .validationFailed)
+        try nodes[1].update(loser, ["number": .string("7")])
+        #expect(try nodes[1].onlyConflict().id == id)
+        let third = try nodes[1].insert("Person")
+        let _: SaveResult = try nodes[1].coordinator.resolve(
+            id, .values(["holder": .reference(third.row)]))
+        try exchange(nodes[0], nodes[1])
+        for node in nodes {
+            #expect(try node.members(third, "badge") == [loser.row])
+            #expect(try node.conflicts().isEmpty)
+        }
+    }
+
     @Test("A save that gives a badge that lost to somebody else does so")
     func loserMoved() throws {
         let nodes = try Self.nodes(.mergeByPropertyObjectTrump)
