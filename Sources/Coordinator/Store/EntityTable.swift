@@ -139,7 +139,9 @@ final class EntityTable: Sendable {
         freeKeysSQL =
             "UPDATE \(Self.quote(entity.root)) SET \(keys.joined(separator: ", ")) WHERE _id = ?1"
         mandatory = entity.properties.indices.filter { !entity.properties[$0].isOptional }
-        mandatoryReferences = references.map(\.position).filter { !entity.properties[$0].isOptional }
+        mandatoryReferences = references.map(\.position).filter {
+            !entity.properties[$0].isOptional
+        }
         defaults = entity.properties.enumerated().compactMap {
             $1.defaultValue.isNull ? nil : ($0, $1.defaultValue)
         }
