@@ -365,7 +365,9 @@ extension StoreEngine {
     ) throws {
         var contested = contested
         for (old, new) in try write(touched, order: order, regrouping, by: stamp) {
-            if touched[new.row] == nil { regrouped.append((new.row, new.table)) }
+            if touched[new.row] == nil, new.isVisible || old?.isVisible ?? false {
+                regrouped.append((new.row, new.table))
+            }
             if new.table.exclusive.isEmpty { continue }
             if let old { contested.formUnion(try claims(old)) }
             contested.formUnion(try claims(new))

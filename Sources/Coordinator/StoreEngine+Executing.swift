@@ -254,10 +254,14 @@ extension StoreEngine {
                     objectID: id,
                     version: isWritten ? written : planned.loaded?.version, values: values))
         }
-        // Who holds one of them would find a version there that its own save made.
+        // Who holds one of them would find a version there that its own save made, or that another
+        // is shown in its place.
         for (row, table) in stamp == nil ? [] : regrouped where plan.rows[row] == nil {
-            guard let now = try load(table, row), now.isVisible else { continue }
-            result.append(.init(objectID: now.objectID, version: now.version, values: now.columns))
+            guard let now = try load(table, row) else { continue }
+            result.append(
+                .init(
+                    objectID: now.objectID, version: now.isVisible ? now.version : nil,
+                    values: now.isVisible ? now.columns : nil))
         }
         for (index, id) in plan.droppedIDs.enumerated() {
             // What it refers to may be deleted by the rest of the save.

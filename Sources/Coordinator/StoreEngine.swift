@@ -85,7 +85,8 @@ final class StoreEngine {
     /// places, or they in others': what leads to one of them asks before the row is there.
     var knownTables: [RowID: EntityTable] = [:]
 
-    /// The rows that the last transaction wrote without naming them: their groups were changed.
+    /// The rows that the last transaction wrote without naming them, for their groups were changed, of
+    /// those that were shown before or are now.
     var regrouped: [(row: RowID, table: EntityTable)] = []
 
     /// The roots of the hierarchies that have uniqueness constraints.

@@ -1,5 +1,6 @@
 import Coordinator
 import Merge
+import Synchronization
 import Testing
 
 /// Uniqueness constraints at a context's save (CONFORMANCE CD-35 to CD-45).
@@ -384,6 +385,45 @@ import Testing
         }
         #expect(try users("a").map(\.objectID) == [first])
         #expect(try users("a").map { try value($0, "note") } == [.string("ours")])
+    }
+
+    @Test("CD-40: an object in whose place its own save has another shown is gone from the context")
+    func eclipsedByOwnSave() throws {
+        let store = try TestStore(
+            try ManagedObjectModel(entities: [
+                EntityDescription(
+                    "Team", attributes: [AttributeDescription("name", .string)],
+                    relationships: [
+                        RelationshipDescription(
+                            "players", to: "Player", inverse: "team", isToMany: true)
+                    ]),
+                EntityDescription(
+                    "Player", mergePolicy: .mergeByPropertyObjectTrump,
+                    attributes: [AttributeDescription("number", .string)],
+                    relationships: [RelationshipDescription("team", to: "Team", inverse: "players")],
+                    uniquenessConstraints: [["number"]]),
+            ]))
+        let context = store.context(.mergeByPropertyObjectTrump)
+        let told = Mutex<[Set<ManagedObjectID>]>([])
+        context.observeDidSave { _, ids in told.withLock { $0.append(ids.deleted) } }
+        try context.performAndWait {
+            let team = context.insert("Team")
+            let (first, second) = (context.insert("Player"), context.insert("Player"))
+            for (player, number) in [(first, "1"), (second, "2")] {
+                player["number"] = number
+                player.setRelatedObject(team, forKey: "team")
+                try context.save()
+            }
+            let gone = second.objectID
+            #expect(team.relatedObjects(forKey: "players").count == 2)
+            first["number"] = "2"
+            try context.save()
+            #expect(team.relatedObjects(forKey: "players") == [first])
+            #expect(second.managedObjectContext == nil)
+            #expect(!context.hasChanges)
+            #expect(told.withLock { $0 } == [[], [], [gone]])
+            #expect(try context.fetch(FetchRequest("Player")) == [first])
+        }
     }
 
     @Test("CD-41: an heir keeps its own and its parent's constraint, told as one conflict")
