@@ -400,7 +400,9 @@ import Testing
                 EntityDescription(
                     "Player", mergePolicy: .mergeByPropertyObjectTrump,
                     attributes: [AttributeDescription("number", .string)],
-                    relationships: [RelationshipDescription("team", to: "Team", inverse: "players")],
+                    relationships: [
+                        RelationshipDescription("team", to: "Team", inverse: "players")
+                    ],
                     uniquenessConstraints: [["number"]]),
             ]))
         let context = store.context(.mergeByPropertyObjectTrump)
