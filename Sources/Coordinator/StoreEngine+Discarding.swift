@@ -102,9 +102,11 @@ extension StoreEngine {
     /// It is filed under the object that was kept: under the new one's entity an undo would bring
     /// that object back, once its tombstone is collected, as one of another entity than it is where
     /// the tombstone is still there.
+    ///
+    /// - Parameter links: those that the kept object's entity does not have.
     func noteMerged(
-        _ planned: SavePlan.Row, into target: RowID, _ kept: EntityTable, _ request: SaveRequest,
-        _ plan: inout SavePlan
+        _ planned: SavePlan.Row, _ links: [RelationshipOperation], into target: RowID,
+        _ kept: EntityTable, _ request: SaveRequest, _ plan: inout SavePlan
     ) {
         let properties = planned.table.entity.properties
         note(
@@ -112,20 +114,47 @@ extension StoreEngine {
             sides: [
                 saveSide(
                     planned.values.map { (properties[$0.position].name, $0.value) },
-                    isVisible: false, request)
+                    relationships: links, isVisible: false, request)
             ],
             "Another object had the unique key already; the context's merge policy "
                 + "\(request.mergePolicy.rawValue) kept that one.", request, &plan)
     }
 
+    /// Notes what of a new object, whose values stand, the object that has its key cannot take: that is
+    /// of another entity.
+    func noteMisfits(
+        _ planned: SavePlan.Row, _ links: [RelationshipOperation], into target: RowID,
+        _ kept: EntityTable, _ request: SaveRequest, _ plan: inout SavePlan
+    ) {
+        let properties = planned.table.entity.properties
+        let taken = Set(kept.positions(in: planned.table).compactMap(\.self))
+        // A default is no assignment.
+        let left = planned.values.prefix(planned.assignedCount).filter {
+            !taken.contains($0.position) && !$0.value.isNull
+        }
+        if left.isEmpty, links.isEmpty { return }
+        note(
+            of: kept, target,
+            sides: [
+                saveSide(
+                    left.map { (properties[$0.position].name, $0.value) }, relationships: links,
+                    isVisible: false, request)
+            ],
+            "Another object had the unique key already, of entity \(kept.entity.name), and the context's "
+                + "merge policy \(request.mergePolicy.rawValue) made them one: it cannot take these.",
+            request, &plan)
+    }
+
     private func saveSide(
-        _ values: [(name: String, value: PropertyValue)], isVisible: Bool, _ request: SaveRequest
+        _ values: [(name: String, value: PropertyValue)],
+        relationships: [RelationshipOperation] = [], isVisible: Bool, _ request: SaveRequest
     ) -> ConflictSide {
         ConflictSide(
             dot: nil, timestamp: nil, isVisible: isVisible, isDeleted: false, value: nil,
             row: values.map { ConflictSide.RowValue(name: $0.name, value: $0.value) }.sorted {
                 $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
-            }, author: request.author, contextName: request.contextName)
+            }, author: request.author, contextName: request.contextName,
+            relationships: relationships)
     }
 
     private func note(

@@ -227,6 +227,32 @@ struct SavePlan {
         linksByEnd[row] = nil
     }
 
+    /// Takes away the links of an object that became one with another of another entity, which does not
+    /// have them.
+    ///
+    /// - Returns: them, as the object's own relationships.
+    mutating func takeMisfits(
+        of planned: Row, at target: RowID, _ kept: EntityTable
+    ) -> [RelationshipOperation] {
+        if kept === planned.table { return [] }
+        return planned.table.entity.relationships.compactMap { relationship in
+            guard case .link(let name, let isFirst) = relationship.storage,
+                kept.entity.relationship(named: relationship.name)?.storage != relationship.storage
+            else { return nil }
+            var members = Set<RowID>()
+            for key in links(of: target)
+            where key.link == name && (isFirst ? key.source : key.target) == target {
+                if links.removeValue(forKey: key) ?? false {
+                    members.insert(isFirst ? key.target : key.source)
+                }
+            }
+            return members.isEmpty
+                ? nil
+                : RelationshipOperation(
+                    name: relationship.name, kind: .add, members: members.sorted())
+        }
+    }
+
     /// Whether the save deletes a row.
     func deletes(_ row: RowID) -> Bool {
         rows[row]?.kind == .delete || apart.deleted[row] != nil

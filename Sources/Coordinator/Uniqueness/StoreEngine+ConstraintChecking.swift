@@ -166,7 +166,13 @@ extension StoreEngine {
             case .insert:
                 let kept = try merge(
                     row, planned, into: target, dispute, request, &plan, saveWins: saveWins)
-                if !saveWins, let kept { noteMerged(planned, into: target, kept, request, &plan) }
+                guard let kept else { continue }
+                let links = plan.takeMisfits(of: planned, at: target, kept)
+                if saveWins {
+                    noteMisfits(planned, links, into: target, kept, request, &plan)
+                } else {
+                    noteMerged(planned, links, into: target, kept, request, &plan)
+                }
             case .update where !saveWins:
                 // By name: in another entity of the hierarchy the properties are at other places.
                 let properties = planned.table.entity.properties

@@ -268,6 +268,64 @@ import Testing
         }
     }
 
+    @Test(
+        "What an insert has that the object of another entity with its key cannot take is journalled",
+        arguments: [
+            MergePolicy.mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite,
+            .rollback,
+        ])
+    func misfits(policy: MergePolicy) throws {
+        let store = try TestStore(
+            try ManagedObjectModel(entities: [
+                EntityDescription(
+                    "User", mergePolicy: .mergeByPropertyStoreTrump,
+                    attributes: [AttributeDescription("mail", .string)],
+                    uniquenessConstraints: [["mail"]]),
+                EntityDescription(
+                    "Admin", parent: "User",
+                    attributes: [
+                        AttributeDescription("badge", .string),
+                        AttributeDescription("level", .integer64, defaultValue: .integer(1)),
+                    ],
+                    relationships: [
+                        RelationshipDescription(
+                            "rooms", to: "Room", inverse: "admins", isToMany: true),
+                        RelationshipDescription("desk", to: "Room"),
+                    ]),
+                EntityDescription(
+                    "Room", attributes: [AttributeDescription("name", .string)],
+                    relationships: [
+                        RelationshipDescription(
+                            "admins", to: "Admin", inverse: "rooms", isToMany: true)
+                    ]),
+            ]))
+        let stored = try store.insert("User", ["mail": "a"])
+        let room = try store.insert("Room", ["name": "cellar"])
+        let context = store.context(policy)
+        try context.performAndWait {
+            let admin = context.insert("Admin")
+            admin["mail"] = "a"
+            admin["badge"] = "7"
+            admin.add(context.object(with: room), toRelationship: "rooms")
+            admin.setRelatedObject(context.object(with: room), forKey: "desk")
+            try context.save()
+            #expect(admin.managedObjectContext == nil)
+            #expect(try context.fetch(FetchRequest("User")).map(\.objectID) == [stored])
+            #expect(context.object(with: room).relatedObjects(forKey: "admins").isEmpty)
+        }
+        let conflicts = try store.coordinator.read {
+            try $0.conflicts(ConflictQuery(isOpen: nil)).filter { $0.kind == .save }
+        }
+        let sides = conflicts.flatMap(\.sides).filter { !$0.isVisible }
+        let values = sides.flatMap(\.row).filter { !$0.value.isNull }
+        #expect(values.contains { $0.name == "badge" && $0.value == .string("7") })
+        #expect(values.contains { $0.name == "desk" && $0.value == .reference(room.row) })
+        #expect(sides.flatMap(\.relationships).map(\.name) == ["rooms"])
+        #expect(sides.flatMap(\.relationships).flatMap(\.members) == [room.row])
+        #expect(conflicts.allSatisfy { $0.id.row == stored.row })
+        #expect(try store.coordinator.verify().isOK)
+    }
+
     @Test("The answer to a save names what an insert became one with as the store has it")
     func answerOfAnotherEntity() throws {
         let stored = try store.insert("Admin", ["mail": "a"])
