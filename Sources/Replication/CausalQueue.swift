@@ -140,8 +140,12 @@ struct CausalQueue: Sendable {
             droppedCount += 1
             return .waitsForSeen
         }
-        // What is given up for it would be the next to come again.
+        // What is given up for it would be the next to come again. What waits for its model is noted all the
+        // same, for that is asked for only where something is held; then it is applied at once.
         if place.found == nil, lanes.count >= limits.lanes {
+            if !isModelKnown(transaction), dot.sequence == delivered[dot.actor] + 1 {
+                _ = hold(dot, .unknownModel(transaction.modelHash), retryAt: 0)
+            }
             droppedCount += 1
             return .waitsForSeen
         }

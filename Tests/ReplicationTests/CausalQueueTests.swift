@@ -71,6 +71,33 @@ struct CausalQueueTests {
         #expect(late == .deliverable && queue.waitingCount == 0 && queue.applyingCount == 5)
     }
 
+    /// Seed 1000007525: a store made anew never heard of the model that its first transactions are of, for
+    /// what came after them had taken the room.
+    @Test(
+        "What waits for its model is noted where there is no room for it, and applied once that is known"
+    )
+    func modelInACrowd() {
+        let (known, former) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))
+        var queue = Self.queue { $0.lanes = 1 }
+        queue.models = [known]
+        let first = Dot(actor: Self.actor(1), sequence: 1)
+        let second = Dot(actor: Self.actor(2), sequence: 1)
+        let later = makeTransaction(
+            second, seen: VersionVector([.init(actor: first.actor, sequence: 1)]),
+            milliseconds: World.wallStart, modelHash: known)
+        let earlier = makeTransaction(
+            first, seen: VersionVector(), milliseconds: World.wallStart, modelHash: former)
+        let outcomes = [later, earlier].map { queue.insert($0) }
+        #expect(outcomes == [.waitsForSeen, .waitsForSeen])
+        #expect(queue.waitingCount == 1 && queue.droppedCount == 1)
+        #expect(queue.holdsForModel)
+        queue.models.insert(former)
+        queue.release(now: 1)
+        let again = queue.insert(earlier)
+        #expect(again == .deliverable && queue.waitingCount == 0 && queue.applyingCount == 2)
+        #expect(queue.holds.isEmpty)
+    }
+
     /// A byte each on the wire; decoded, each of them took 24.
     private static func nulls(_ number: Int, values: Int, changes: Int) -> EncodedTransaction {
         let names = (0..<values).map { "p\($0)" }

@@ -439,13 +439,14 @@ final class World {
 let model = [UInt8](repeating: 7, count: 32)
 
 func makeTransaction(
-    _ dot: Dot, seen: VersionVector, milliseconds: UInt64 = World.wallStart, bytes: Int = 20
+    _ dot: Dot, seen: VersionVector, milliseconds: UInt64 = World.wallStart, bytes: Int = 20,
+    modelHash: [UInt8] = model
 ) -> EncodedTransaction {
     EncodedTransaction(
         Transaction(
             dot: dot,
             timestamp: HybridTimestamp(milliseconds: milliseconds, counter: 0) ?? .zero,
-            seen: seen, modelHash: model,
+            seen: seen, modelHash: modelHash,
             shapes: [ChangeShape(entity: "Note", assigned: ["body"])],
             changes: [
                 Change(

@@ -846,5 +846,13 @@ extension RegressionCase {
                 and saved without what was stable at the third. What keeps members findable counted the \
                 first store alone. Of a node with two stores either may be the one that is asked.
                 """),
+        RegressionCase(
+            seed: 1_000_007_525, plans: .smallQueues,
+            lesson: """
+                Law 1. A store made anew with the newest model, with room for one actor that waits: what was \
+                published had taken it, and the first transactions, which are of the model before, were \
+                dropped as often as they came. A model is asked for only where something is held for it, \
+                and nothing was. It is noted as held now, be there room for it or not.
+                """),
     ]
 }
