@@ -78,6 +78,7 @@ public final class PersistentStoreCoordinator: Sendable {
     let options: Options
     let catalog: StoreCatalog
     let pins = PinRegistry()
+    let savesUnderWay = SavesUnderWay()
     let observers = CommitObservers()
     let waiters = VectorWaiters()
     let pool: any DatabaseReader
@@ -214,6 +215,9 @@ public final class PersistentStoreCoordinator: Sendable {
     /// How many saves wait for their group.
     public var waitingSaves: Int { writer?.waitingCount ?? 0 }
 
+    /// Whether a save of that ID has been begun and has not come to anything yet: it may be saved soon.
+    public func isSaveUnderWay(_ saveID: String) -> Bool { savesUnderWay.contains(saveID) }
+
     /// How many very large transactions were written part by part, so that others could
     /// be saved meanwhile, since the store was opened.
     public var stagedTransactions: Int { writer?.current.stagedCount ?? 0 }
@@ -238,6 +242,8 @@ public final class PersistentStoreCoordinator: Sendable {
     /// - Throws: ``CoordinatorError``. With `outcomeUnknown` it may have been saved; with every
     ///   other code nothing was.
     public func save(_ request: SaveRequest) throws -> SaveResult {
+        savesUnderWay.begin(request.saveID)
+        defer { savesUnderWay.end(request.saveID) }
         do {
             return try saveBlocking(size: request.size) { _ in request }
         } catch {
@@ -275,6 +281,8 @@ public final class PersistentStoreCoordinator: Sendable {
 
     /// Saves, without blocking the caller's thread.
     public func save(_ request: SaveRequest) async throws -> SaveResult {
+        savesUnderWay.begin(request.saveID)
+        defer { savesUnderWay.end(request.saveID) }
         do {
             return try await saveWaiting(size: request.size) { _ in request }
         } catch {
@@ -439,23 +447,39 @@ public final class PersistentStoreCoordinator: Sendable {
             pin.renew(at: options.monotonicMilliseconds())
             return pin
         }
+        do {
+            return try pins.add(makePin())
+        } catch {
+            throw CoordinatorError(mapping: error)
+        }
+    }
+
+    /// Pins the newest generation for one who reads for long: reads through one pin take turns.
+    ///
+    /// - Throws: as ``pinCurrentGeneration()``.
+    func pinApart() throws -> GenerationPin {
+        do {
+            let pin = try makePin()
+            try pins.add(apart: pin)
+            return pin
+        } catch {
+            throw CoordinatorError(mapping: error)
+        }
+    }
+
+    private func makePin() throws -> GenerationPin {
         guard let writablePool else {
             throw CoordinatorError(
                 .notWritable, "A store open for reading only does not change: no pin is needed.")
         }
-        do {
-            let snapshot = try writablePool.makeSnapshot()
-            let catalog = catalog
-            let token = try snapshot.read {
-                try StoreReader(database: $0, catalog: catalog).token
-            }
-            return try pins.add(
-                GenerationPin(
-                    token: token, snapshot: snapshot,
-                    pinnedAtMilliseconds: options.monotonicMilliseconds()))
-        } catch {
-            throw CoordinatorError(mapping: error)
+        let snapshot = try writablePool.makeSnapshot()
+        let catalog = catalog
+        let token = try snapshot.read {
+            try StoreReader(database: $0, catalog: catalog).token
         }
+        return GenerationPin(
+            token: token, snapshot: snapshot,
+            pinnedAtMilliseconds: options.monotonicMilliseconds())
     }
 
     /// The living pin of a token.

@@ -57,12 +57,28 @@ final class PinRegistry: Sendable {
         weak var pin: GenerationPin?
     }
 
-    private let entries = Mutex<[UInt64: Entry]>([:])
+    private struct Entries {
+        /// Those that all share who pin their generation.
+        var shared: [UInt64: Entry] = [:]
+        /// Those of one reader each.
+        var apart: [Entry] = []
+
+        mutating func forgetEnded() {
+            shared = shared.filter { $0.value.pin.map { !$0.isExpired } ?? false }
+            apart.removeAll { $0.pin.map(\.isExpired) ?? true }
+        }
+
+        var pins: [GenerationPin] {
+            (shared.values.map(\.pin) + apart.map(\.pin)).compactMap(\.self)
+        }
+    }
+
+    private let entries = Mutex(Entries())
 
     /// The living pin of a generation; nil where none is.
     func pin(generation: UInt64) -> GenerationPin? {
         entries.withLock { entries in
-            guard let pin = entries[generation]?.pin, !pin.isExpired else { return nil }
+            guard let pin = entries.shared[generation]?.pin, !pin.isExpired else { return nil }
             return pin
         }
     }
@@ -70,24 +86,37 @@ final class PinRegistry: Sendable {
     /// Adds a pin, or gives the one of that generation that is there already.
     func add(_ pin: GenerationPin) throws -> GenerationPin {
         try entries.withLock { entries in
-            entries = entries.filter { $0.value.pin.map { !$0.isExpired } ?? false }
-            if let shared = entries[pin.token.generation]?.pin {
+            entries.forgetEnded()
+            if let shared = entries.shared[pin.token.generation]?.pin {
                 shared.renew(at: pin.pinnedAtMilliseconds)
                 return shared
             }
-            guard entries.count < Limits.pins else {
-                throw CoordinatorError(
-                    .limitExceeded, "\(Limits.pins) generations are pinned already; release some.")
-            }
-            entries[pin.token.generation] = Entry(pin: pin)
+            try Self.seeRoom(in: entries)
+            entries.shared[pin.token.generation] = Entry(pin: pin)
             return pin
+        }
+    }
+
+    /// Adds a pin that nobody else is given.
+    func add(apart pin: GenerationPin) throws {
+        try entries.withLock { entries in
+            entries.forgetEnded()
+            try Self.seeRoom(in: entries)
+            entries.apart.append(Entry(pin: pin))
+        }
+    }
+
+    private static func seeRoom(in entries: Entries) throws {
+        guard entries.shared.count + entries.apart.count < Limits.pins else {
+            throw CoordinatorError(
+                .limitExceeded, "\(Limits.pins) generations are pinned already; release some.")
         }
     }
 
     /// The living pins, oldest generation first.
     var living: [GenerationPin] {
         entries.withLock { entries in
-            entries.values.compactMap(\.pin).filter { !$0.isExpired }
+            entries.pins.filter { !$0.isExpired }
         }.sorted { $0.token.generation < $1.token.generation }
     }
 }

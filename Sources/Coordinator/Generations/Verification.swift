@@ -26,7 +26,7 @@ extension PersistentStoreCoordinator {
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read at all.
     public func verify() throws -> VerificationReport {
-        let pin = actor == nil ? nil : try pinCurrentGeneration()
+        let pin = actor == nil ? nil : try pinApart()
         return try read(pin) { reader in
             let token = try reader.token
             let digest = try reader.digest

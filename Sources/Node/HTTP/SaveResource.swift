@@ -108,6 +108,8 @@ struct SaveResource: Sendable {
     // MARK: What became of a save
 
     func get(_ saveID: String) async throws -> HTTPAnswer {
+        // Before the store is asked: what has come to an end by then is found there.
+        let isUnderWay = services.coordinator.isSaveUnderWay(saveID)
         let found = try await services.read { try $0.savedAnswer(saveID) }
         guard let result = found, !services.coordinator.isAwaitingDisk(result) else {
             // A writer that died while it wrote cannot say what is on its disk, nor a store that lacks
@@ -116,7 +118,7 @@ struct SaveResource: Sendable {
                 try services.coordinator.mayLackSaveIDs
                 || services.coordinator.savingRefusal?.code == .recovering
             let isUnknown =
-                found != nil || isRecovering || services.coordinator.isOutcomeUnknown
+                found != nil || isUnderWay || isRecovering || services.coordinator.isOutcomeUnknown
             return .json(["outcome": .string(isUnknown ? "unknown" : "notSaved")])
         }
         var ids = JSONObject()

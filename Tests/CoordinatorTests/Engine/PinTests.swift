@@ -35,6 +35,28 @@ import Testing
         #expect(try node.coordinator.pin(first.token) === first)
     }
 
+    /// Reads through one pin take turns, and a verification reads for minutes.
+    @Test("A verification shares no pin: it waits for no reader of one, and none for it")
+    func verifiedApart() async throws {
+        let pin = try node.coordinator.pinCurrentGeneration()
+        let coordinator = node.coordinator
+        let (isReading, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let reading = Task.detached {
+            try coordinator.read(pin) { _ in
+                isReading.signal()
+                mayEnd.wait()
+            }
+        }
+        await Task.detached { Self.wait(for: isReading) }.value
+        #expect(try coordinator.verify().isOK)
+        #expect(try coordinator.pinCurrentGeneration() === pin)
+        #expect(coordinator.pinStatus.count == 1)
+        mayEnd.signal()
+        try await reading.value
+    }
+
+    private static func wait(for semaphore: DispatchSemaphore) { semaphore.wait() }
+
     @Test("A pinned generation never changes, whatever is saved or merged")
     func unchanged() throws {
         let id = try node.insert("Tag", ["name": .string("a")])

@@ -1,4 +1,5 @@
 import Coordinator
+import Dispatch
 import Merge
 import Node
 import Simulation
@@ -330,6 +331,40 @@ struct SaveContractTests {
             #expect(failures.map(\.method) == ["POST", "POST"])
             #expect(failures.map(\.path) == ["/v1/save", "/v1/save"])
             #expect(failures.allSatisfy { $0.damage == nil && !$0.message.isEmpty })
+        }
+    }
+
+    @Test("A save that is under way is told as unknown, for it may be saved a moment later")
+    func tellsOfSavesUnderWay() async throws {
+        try await HTTPTestNode.run { node in
+            let coordinator = node.backend.coordinator
+            let entity = try #require(coordinator.model.entity(named: "Note"))
+            func save(_ saveID: String) -> Task<SaveResult, any Error> {
+                let insert = SaveOperation(kind: .insert, entity: entity, row: RowID(-1))
+                let request = SaveRequest(operations: [insert], saveID: saveID)
+                return Task { try await coordinator.save(request) }
+            }
+            let gate = DispatchSemaphore(value: 0)
+            let isBlocked = Mutex(false)
+            let observation = coordinator.observeCommits { _ in
+                let isFirst = isBlocked.withLock { isBlocked in
+                    defer { isBlocked = true }
+                    return !isBlocked
+                }
+                if isFirst { gate.wait() }
+            }
+            defer { observation.cancel() }
+            let first = save("first")
+            try await eventually("the writer stands") { isBlocked.withLock(\.self) }
+            let second = save("second")
+            try await eventually("it waits") { coordinator.waitingSaves == 1 }
+            let meanwhile = try await node.ask("GET", "/v1/saves/second")
+            gate.signal()
+            #expect(meanwhile.text == #"{"outcome":"unknown"}"#)
+            _ = try await (first.value, second.value)
+            #expect(try await node.ask("GET", "/v1/saves/second")["outcome"]?.string == "saved")
+            #expect(!coordinator.isSaveUnderWay("second"))
+            #expect(try await node.ask("GET", "/v1/saves/third")["outcome"]?.string == "notSaved")
         }
     }
 
