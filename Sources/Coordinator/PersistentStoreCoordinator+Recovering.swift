@@ -66,7 +66,9 @@ extension PersistentStoreCoordinator {
     /// Whether the store was made, when it was opened, in the place of one that its node had before, and
     /// nobody has vouched for it since: what was saved under an ID may be known to others only.
     public var mayLackSaveIDs: Bool {
-        standing.withLock { $0.isMadeAnew && $0.recovery != .none }
+        // Told so, it is vouched for, whether that could be written down yet or not.
+        let told = writer?.owedRecovery.record?.recovery
+        return standing.withLock { $0.isMadeAnew && (told ?? $0.recovery) != .none }
     }
 
     /// Vouches for the store: it has all that its node ever had, as far as anybody can know.

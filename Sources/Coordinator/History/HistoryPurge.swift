@@ -5,24 +5,20 @@ extension PersistentStoreCoordinator {
     /// in small steps, between which saves have their turn.
     ///
     /// - Parameters:
-    ///   - token: how far. Of one of another store the log goes up to the first transaction that its
-    ///     vector lacks.
+    ///   - token: how far: up to the first transaction of the log that its vector lacks.
     ///   - stable: what every member has on disk, so that nobody will ask for it.
     /// - Returns: how many transactions were purged.
     /// - Throws: ``CoordinatorError`` where the store cannot be read or written.
     public func purgeHistory(
         before token: QueryGenerationToken, stable: VersionVector
     ) async throws -> Int {
-        var position = token.position
-        if token.store != (try currentToken).store {
-            // Of one that is not known as a whole less is purged.
-            let seen = try read {
-                try $0.position(seen: token.completed(by: $0.beginnings()).versionVector)
-            }
-            // Where that is gone already, so is all that comes before it.
-            guard let seen else { return 0 }
-            position = seen
+        // By what it has seen, not by its position: a store that lost its tail with the power comes to the
+        // same one by another way. Of a token that is not known as a whole less is purged.
+        let position = try read {
+            try $0.position(seen: token.completed(by: $0.beginnings()).versionVector)
         }
+        // Where that is gone already, so is all that comes before it.
+        guard let position else { return 0 }
         var count = 0
         while true {
             let step = try await purgeStep(through: position, stable: stable)

@@ -218,6 +218,19 @@ struct HistoryTendingTests {
         #expect(try positions(x) == [11, 12])
     }
 
+    @Test("Purging by hand goes by what a token has seen, not by its position in this store")
+    func byVector() async throws {
+        try write(5)
+        let token = try x.coordinator.currentToken
+        // As one has it whose store has lost its tail with the power since: others took those positions.
+        let former = QueryGenerationToken(
+            store: token.store, generation: token.generation, position: token.position,
+            versionVector: VersionVector(
+                token.versionVector.entries.map { .init(actor: $0.actor, sequence: 2) }))
+        let count = try await x.coordinator.purgeHistory(before: former, stable: try x.vector)
+        #expect(count == 2)
+    }
+
     @Test("Purging by hand takes a token of another node by what that has seen")
     func byAnothersToken() async throws {
         try write(4)
