@@ -33,9 +33,9 @@ final class LoopShared: Sendable {
     let orphans: OrphanKeeper
     private let isRemovalTold = Atomic(false)
 
-    init(history limits: HistoryLimits, counters: NodeCounters) {
+    init(history limits: HistoryLimits, counters: NodeCounters, orphans: OrphanKeeper) {
         self.counters = counters
-        orphans = OrphanKeeper(counters: counters)
+        self.orphans = orphans
         history = HistoryKeeper(limits: limits, counters: counters)
     }
 
@@ -64,6 +64,8 @@ final class NodeLoop {
     static let promptMilliseconds: UInt64 = 50
     /// Rows and links looked at in one collection.
     static let collectedInASecond = 1_000
+    /// How soon the store is asked again to collect where it could not, as on a full disk.
+    static let collectionRetryMilliseconds: UInt64 = 10_000
     /// How soon a peer that could not be reached is tried again.
     static let retryMilliseconds: UInt64 = 100
     /// How many polls are drained before other work gets its turn.
@@ -99,6 +101,7 @@ final class NodeLoop {
     private var collectedAt = VersionVector()
     private var isCollected = true
     private var isCollecting = false
+    private var collectionAllowedAt: UInt64 = 0
     /// Log reads that are ahead of the commits this loop has heard of.
     private var earlyReads: [LogRead] = []
     private var isStopping = false
@@ -203,6 +206,7 @@ final class NodeLoop {
     // MARK: - What other threads hand over
 
     private func takeHandedOver() throws {
+        var isAnybodyAwaited = false
         for event in shared.handover.take() {
             let now = MonotonicClock.milliseconds
             switch event {
@@ -249,14 +253,20 @@ final class NodeLoop {
                 isCollecting = false
                 // What failed is tried again, though nothing more becomes stable.
                 isCollected = result?.isDone ?? false
-                if let result { shared.counters.countCollected(result) }
+                if let result {
+                    shared.counters.countCollected(result)
+                } else {
+                    collectionAllowedAt = now + Self.collectionRetryMilliseconds
+                }
             case .rekeyed(let change): try interpreter.update(change)
-            case .awaited: try askAwaitedPeers()
+            case .awaited: isAnybodyAwaited = true
             case .quarantinesLifted: try liftQuarantines(now)
             case .failed(let error): throw error
             case .stop: isStopping = true
             }
         }
+        // Once for all who wait, be it a thousand.
+        if isAnybodyAwaited { try askAwaitedPeers() }
         try answerReads()
     }
 
@@ -408,7 +418,9 @@ final class NodeLoop {
 
     /// Lets the store let go of what is stable, a thousand rows a second at most: saves wait for it.
     private func collectIfDue() {
-        guard !isCollecting, !isCollected || interpreter.stable != collectedAt else { return }
+        guard !isCollecting, !isCollected || interpreter.stable != collectedAt,
+            MonotonicClock.milliseconds >= collectionAllowedAt
+        else { return }
         isCollecting = true
         collectedAt = interpreter.stable
         let handover = shared.handover

@@ -28,6 +28,7 @@ actor NodeReloader {
     /// What was taken up last; settings that wait for the next start are as they were.
     private var current: NodeConfiguration
     private var secrets: NodeSecrets
+    private var isEnded = false
 
     init(
         configuration: NodeConfiguration, secrets: NodeSecrets, service: NodeService,
@@ -42,14 +43,20 @@ actor NodeReloader {
         self.read = read
     }
 
-    /// What the node goes on with when its store is opened anew.
-    var takenUp: (NodeConfiguration, NodeSecrets) { (current, secrets) }
+    /// Ends this run's part: what is read from now on is not taken up by it.
+    ///
+    /// - Returns: what the node goes on with when its store is opened anew.
+    func end() -> (NodeConfiguration, NodeSecrets) {
+        isEnded = true
+        return (current, secrets)
+    }
 
     /// Reads the file and what it names, and goes on with keys, tokens and certificates. Peers that
     /// are ignored for what they sent are listened to again.
     ///
-    /// - Throws: ``NodeError``, and nothing has changed.
+    /// - Throws: ``NodeError``, and nothing has changed; `stopped` once the run has ended.
     func reload() throws -> ReloadReport {
+        if isEnded { throw NodeError(.stopped, "The node is stopping") }
         let (new, fresh): (NodeConfiguration, NodeSecrets)
         do {
             new = try read()
@@ -100,6 +107,10 @@ actor NodeReloader {
         }
         guard new.cluster == current.cluster, new.node == current.node else {
             throw failure("node", "this configuration is another node's")
+        }
+        // Without one nothing would be cut off that it told of, and all with the next run.
+        if (new.mesh == nil) != (current.mesh == nil) {
+            throw failure("mesh", "the node begins or ends to have a mesh")
         }
         if (new.mesh?.secretKeyFile == nil) != (current.mesh?.secretKeyFile == nil) {
             throw failure("mesh.secretKeyFile", "a mesh begins or ends to use keys")

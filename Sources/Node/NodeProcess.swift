@@ -21,7 +21,10 @@ struct NodeRun: Sendable {
     var configuration: NodeConfiguration
     var secrets: NodeSecrets
     let model: ManagedObjectModel
-    let counters = NodeCounters()
+    let counters: NodeCounters
+    /// The replicators of earlier runs have let go of those that are not written yet.
+    let orphans: OrphanKeeper
+    let hangups = Hangups()
     /// When the store was open first, and last, in monotonic milliseconds.
     private(set) var beganAt: UInt64?
     private(set) var openedAt: UInt64 = 0
@@ -47,6 +50,8 @@ struct NodeRun: Sendable {
     /// - Throws: ``NodeError``, which says what is wrong.
     init(_ configuration: NodeConfiguration) throws(NodeError) {
         self.configuration = configuration
+        counters = NodeCounters()
+        orphans = OrphanKeeper(counters: counters)
         peersAtStart = configuration.mesh?.peers ?? []
         secrets = try NodeSecrets(of: configuration)
         model = try NodeProcess.readModel(configuration.model)
@@ -132,6 +137,11 @@ public struct NodeProcess: Sendable {
     func runUntilShutdown() async throws {
         // Read before the store is touched: a wrong setting shall change nothing.
         var run = try NodeRun(configuration)
+        let listening = await heedHangups(run.hangups)
+        defer {
+            listening?.cancel()
+            tellOfOrphans(run)
+        }
         while true {
             do {
                 return try await runOnce(&run)
@@ -219,8 +229,7 @@ public struct NodeProcess: Sendable {
                 configuration: configuration, secrets: secrets, service: service, server: server,
                 logger: logger, read: $0)
         }
-        let reloading = await takeReloads(reloader, service)
-        defer { reloading?.cancel() }
+        await takeReloads(reloader, service, run.hangups)
         let listen = configuration.http.listen
         let address = HostAddress(host: listen.host, port: UInt16(clamping: server.port))
         announce(
@@ -232,12 +241,12 @@ public struct NodeProcess: Sendable {
         service.endWaiting()
         await server.stop()
         await service.stop()
-        if let reloader { (run.configuration, run.secrets) = await reloader.takenUp }
         do {
             try await ending.value
         } catch let error as NodeError where error.asksForAnotherRun {
             // A long read keeps the store open for longer than stopping waits, and locked.
             await Self.untilShutdown { await service.waitUntilClosed() }
+            if let reloader { (run.configuration, run.secrets) = await reloader.end() }
             // What is to be done next is found out again at the next start.
             if Task.isCancelled || Task.isShuttingDownGracefully { return }
             // What a failed sync has lost is seen by a process that begins anew only.
@@ -260,26 +269,36 @@ public struct NodeProcess: Sendable {
         }
     }
 
-    /// Lets the service reload, and does so at each SIGHUP until the task is cancelled.
-    private func takeReloads(
-        _ reloader: NodeReloader?, _ service: NodeService
-    ) async -> Task<Void, Never>? {
-        guard let reloader else { return nil }
+    /// Heeds SIGHUPs until the task is cancelled; nil where nothing can be read again.
+    private func heedHangups(_ hangups: Hangups) async -> Task<Void, Never>? {
+        guard reread != nil else { return nil }
         // Trapped before the node says that it is ready: from then on nobody's SIGHUP ends it.
         let signals = await UnixSignalsSequence(trapping: .sighup)
-        // The service is ended before this task is, and the reloader holds it, so not the reverse.
+        return Task { for await _ in signals { await hangups.heed() } }
+    }
+
+    /// Lets the service reload, be it for a request or for a SIGHUP.
+    private func takeReloads(
+        _ reloader: NodeReloader?, _ service: NodeService, _ hangups: Hangups
+    ) async {
+        guard let reloader else { return }
+        // The service is ended before the reloader, which holds it, so not the reverse.
         service.reloader.withLock { reload in
             reload = { [weak reloader] in
                 guard let reloader else { throw NodeError(.stopped, "The node is stopping") }
                 return try await reloader.reload()
             }
         }
-        return Task {
-            for await _ in signals {
-                // What went wrong is in the log; whoever sent a signal has no other place to look.
-                _ = try? await reloader.reload()
-            }
-        }
+        await hangups.hand(to: reloader)
+    }
+
+    /// Tells of orphans that were not written when the process ends: they end with it.
+    private func tellOfOrphans(_ run: NodeRun) {
+        let lost = run.orphans.notKept
+        guard let first = lost.first else { return }
+        logger.critical(
+            "Saves that can be applied no more could not be kept, and are lost here",
+            metadata: [LogKeys.transaction: "\(first)", LogKeys.count: "\(lost.count)"])
     }
 
     // MARK: - Making the parts
@@ -297,6 +316,7 @@ public struct NodeProcess: Sendable {
         }
         settings.history = configuration.history
         settings.counters = run.counters
+        settings.orphans = run.orphans
         if let beganAt = run.beganAt { settings.beganAt = beganAt }
         settings.transferPauseMilliseconds = run.transferPauseMilliseconds
         settings.logger = logger

@@ -38,6 +38,8 @@ public final class NodeService: Sendable {
         public var logger = Logger(label: "tributary.node")
         /// What an earlier run of the node in this process has counted, to be gone on with.
         var counters: NodeCounters?
+        /// The orphans that it could not write yet.
+        var orphans: OrphanKeeper?
         /// Peers that reloads took out in an earlier run: members still, and cut off.
         var withdrawn: Set<NodeID> = []
         /// When the process that has run the node since first had its store open, in monotonic
@@ -132,8 +134,10 @@ public final class NodeService: Sendable {
         self.actor = actor
         self.settings = settings
         places = Mutex(MeshPlaces(own: settings.address, peers: settings.peers))
+        let counters = settings.counters ?? NodeCounters()
         shared = LoopShared(
-            history: settings.history, counters: settings.counters ?? NodeCounters())
+            history: settings.history, counters: counters,
+            orphans: settings.orphans ?? OrphanKeeper(counters: counters))
         configuredMembers = Set(settings.peers.map(\.node) + [coordinator.node]).sorted()
         makeTransport = transport
     }

@@ -51,6 +51,10 @@ struct ReloadingTests {
 
         func reload() async throws -> ReloadReport { try await reloader.reload() }
 
+        func hand(to hangups: Hangups) async { await hangups.hand(to: reloader) }
+
+        func end() async { _ = await reloader.end() }
+
         func stop() async {
             await server.stop()
             await service.stop()
@@ -78,6 +82,43 @@ struct ReloadingTests {
             try await bench.reload().atNextStart == [
                 "mesh.advertise", "mesh.transferBytesPerSecond",
             ])
+        await bench.stop()
+    }
+
+    @Test("A mesh neither begins nor ends by a reload")
+    func withoutMesh() async throws {
+        let cluster = try TestCluster(2)
+        let bench = try await Bench(cluster)
+        bench.change { $0.mesh = nil }
+        let error = await #expect(throws: NodeError.self) { try await bench.reload() }
+        #expect(error?.code == .configurationInvalid && error?.detail("key") == "mesh")
+        bench.change {
+            $0.mesh = NodeConfiguration.Mesh(
+                publish: cluster.peers[0].publish, exchange: cluster.peers[0].exchange)
+        }
+        #expect(try await bench.reload().changed == ["node 2: cut off"])
+        await bench.stop()
+    }
+
+    @Test("A SIGHUP that comes while no run listens is heeded by the next")
+    func betweenRuns() async throws {
+        let cluster = try TestCluster(2)
+        let bench = try await Bench(cluster)
+        let hangups = Hangups()
+        // What a reload comes to is seen by who is cut off in the file only until one was made.
+        bench.change { $0.mesh?.peers = [] }
+        await hangups.heed()
+        #expect(await bench.service.status().peers.map(\.node) == [cluster.peers[1].node])
+        await bench.hand(to: hangups)
+        #expect(try await bench.reload().changed.isEmpty)
+        bench.change { $0.mesh?.peers = [cluster.peers[1]] }
+        await hangups.heed()
+        #expect(try await bench.reload().changed.isEmpty)
+        await bench.end()
+        bench.change { $0.mesh?.peers = [] }
+        await hangups.heed()
+        let error = await #expect(throws: NodeError.self) { try await bench.reload() }
+        #expect(error?.code == .stopped)
         await bench.stop()
     }
 

@@ -1,0 +1,40 @@
+// SIGHUPs, and which run of the node heeds them.
+//
+// Threading: from any task.
+
+internal import Synchronization
+
+/// Hands each SIGHUP to the run that there is. One that comes between two runs, while a copy takes the
+/// store's place, is heeded by the next: an operator who withdraws a key must not have to look whether
+/// the node was listening.
+final class Hangups: Sendable {
+    private struct State {
+        var reloader: NodeReloader?
+        var isOwed = false
+    }
+
+    private let state = Mutex(State())
+
+    /// Has a run heed them from now on, and one that nobody has heeded yet.
+    func hand(to reloader: NodeReloader) async {
+        let isOwed = state.withLock { state in
+            state.reloader = reloader
+            defer { state.isOwed = false }
+            return state.isOwed
+        }
+        if isOwed { await heed() }
+    }
+
+    /// Has the run that there is read its configuration again.
+    func heed() async {
+        let reloader = state.withLock(\.reloader)
+        do {
+            guard let reloader else { throw NodeError(.stopped, "No run has begun") }
+            _ = try await reloader.reload()
+        } catch let error as NodeError where error.code == .stopped {
+            state.withLock { $0.isOwed = true }
+        } catch {
+            // What went wrong is in the log; whoever sent a signal has no other place to look.
+        }
+    }
+}
