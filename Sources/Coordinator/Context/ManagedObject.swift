@@ -45,7 +45,7 @@ open class ManagedObject {
 
     var values: [PropertyValue] = []
     var snapshot: [PropertyValue] = []
-    var version: RowVersion?
+    package internal(set) var version: RowVersion?
     /// Positions that an inserted object was given values for: a default is no assignment.
     var assigned: Set<Int> = []
     /// Positions of references that a delete rule made null, and that nobody assigned since.

@@ -158,7 +158,7 @@ struct ContextPolicyChecker: Checker {
         return oracle.rawValue(object.id.row, name) == found
     }
 
-    /// Whether the objects that a reference leads to need what leads to them.
+    /// Whether the objects that a reference leads to need what leads to them, or take no more of it.
     private static func isNeeded(
         _ name: String, of entity: ManagedObjectModel.Entity, _ model: ManagedObjectModel
     ) -> Bool {
@@ -167,7 +167,7 @@ struct ContextPolicyChecker: Checker {
             let other = model.entity(named: relationship.destination)?.relationships
                 .first(where: { $0.name == back })?.description
         else { return false }
-        return other.minimumCount > 0 || !other.isOptional
+        return other.minimumCount > 0 || other.maximumCount > 0 || !other.isOptional
     }
 
     private mutating func compare(

@@ -220,9 +220,13 @@ struct Contexts: Workload {
         case nil:
             // What the save changed besides its edits, such as another's claim of a one-to-one,
             // the context has as it is now.
+            // So it has what its delete rules reached and its policy gave up, for it had changed.
+            let mayDrop =
+                kept.context.mergePolicy == .rollback && edits.contains { $0.assigned == nil }
             let touched = ids.indices.dropFirst(edited.count).filter { place in
                 stored[place]?.version != after[place]?.version
                     && after[place]?.objectID ?? ids[place] == ids[place]
+                    || mayDrop && kept.shows(after[place])
             }
             let written = Array(edits.indices) + touched
             kept.settle(

@@ -38,6 +38,16 @@ final class KeptContext {
         }
     }
 
+    /// Whether the context has an object in the version that the store shows.
+    func shows(_ row: RowSnapshot?) -> Bool {
+        guard let row else { return false }
+        return context.performAndWait {
+            objects.contains { object, _ in
+                object.objectID == row.objectID && object.version == row.version
+            }
+        }
+    }
+
     /// Takes objects that the context itself deleted out of the references that were fetched, as
     /// their delete rule does: the context knows of that by itself, and no row gets a version by it.
     func nullify(_ deleted: [ManagedObjectID], _ model: ManagedObjectModel) {

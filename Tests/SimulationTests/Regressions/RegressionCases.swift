@@ -847,6 +847,20 @@ extension RegressionCase {
                 first store alone. Of a node with two stores either may be the one that is asked.
                 """),
         RegressionCase(
+            seed: 1_100_000_631, plans: .smallQueues,
+            lesson: """
+                Law 10, by its judge. Overwriting brings back no reference to an object that has as many by then \
+                as its greatest count allows, for the same save gave it another; the judge knew of least \
+                counts alone.
+                """),
+        RegressionCase(
+            seed: 1_100_025_702, plans: .smallQueues,
+            lesson: """
+                Law 10, by the client. Under `rollback` what a delete rule reached and another client had changed \
+                is kept, and the context has it as it is from then on; the client expected a conflict of what \
+                it had read before.
+                """),
+        RegressionCase(
             seed: 1_000_007_525, plans: .smallQueues,
             lesson: """
                 Law 1. A store made anew with the newest model, with room for one actor that waits: what was \
