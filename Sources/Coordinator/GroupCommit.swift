@@ -152,6 +152,7 @@ final class GroupCommit: @unchecked Sendable {
     /// What is staged; touched on the writer queue only.
     var staged: (transaction: StagedTransaction, job: Job)?
     let published: Mutex<Published>
+    private let isLogRestartAsked = Atomic(false)
     private let onCommit: @Sendable (CommitNotice) -> Void
     private let onStop: @Sendable (CoordinatorError) -> Void
 
@@ -264,6 +265,16 @@ final class GroupCommit: @unchecked Sendable {
         for job in left { job.fail(reason) }
     }
 
+    /// Has the log begin anew after the next commit, where readers have kept it from that.
+    func askForLogRestart() { isLogRestartAsked.store(true, ordering: .relaxed) }
+
+    private func restartLogIfAsked() {
+        guard isLogRestartAsked.exchange(false, ordering: .relaxed), diskFailure == nil else { return }
+        do {
+            try LogCheckpoint.restart(engine.database)
+        } catch { stopIfNeeded(CoordinatorError(mapping: error)) }
+    }
+
     // MARK: Working off
 
     private func drain(atMost groups: Int) {
@@ -271,6 +282,7 @@ final class GroupCommit: @unchecked Sendable {
         while left > 0 {
             guard let group = takeGroup() else { return }
             commit(group)
+            restartLogIfAsked()
             advanceStaged()
             left -= 1
         }

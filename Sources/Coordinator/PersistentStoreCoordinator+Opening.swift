@@ -138,7 +138,7 @@ extension PersistentStoreCoordinator {
     static func configuration(_ options: Options) -> Configuration {
         var configuration = Configuration()
         configuration.maximumReaderCount = min(max(options.readers, 1), 64)
-        configuration.busyMode = .timeout(5)
+        configuration.busyMode = .timeout(LogCheckpoint.busySeconds)
         configuration.label = "tributary.store"
         configuration.prepareDatabase { database in
             if !database.configuration.readonly {

@@ -21,7 +21,8 @@ public struct PinStatus: Hashable, Sendable {
 extension PersistentStoreCoordinator {
     /// Gives up pins that have lived too long, and the oldest one while the write-ahead log is
     /// over its limit; and sees whether the store's files are still where they were opened, without which
-    /// saves are refused (`storeRemoved`). To be called about every second, from any thread.
+    /// saves are refused (`storeRemoved`). Where readers overlap without a pause, so that no checkpoint comes
+    /// to the log's end, it has them waited for, for a moment, after the next commit. To be called about every second, from any thread.
     ///
     /// One pin a call goes for the log's sake, since it shows with the next commits only whether
     /// that was enough. Whoever reads through an expired pin is told `queryGenerationExpired`.
@@ -41,12 +42,21 @@ extension PersistentStoreCoordinator {
                 left.append(pin)
             }
         }
-        if let oldest = left.first, storeSizes().walBytes > options.walLimit {
+        let walBytes = storeSizes().walBytes
+        if let oldest = left.first, walBytes > options.walLimit {
             oldest.expire()
             expired += 1
         }
+        // No pin holds it, and yet no checkpoint has come to its end: readers overlap.
+        if left.isEmpty, walBytes > Self.overdue * UInt64(options.checkpointPages) * Self.pageBytes {
+            writer?.askForLogRestart()
+        }
         return expired
     }
+
+    /// How much longer the log is, where readers keep it from beginning anew, than it is to become.
+    private static let overdue: UInt64 = 3
+    private static let pageBytes: UInt64 = 4_096
 
     /// The pins that live now.
     public var pinStatus: PinStatus {

@@ -34,6 +34,33 @@ enum LogCheckpoint {
             }, length)
     }
 
+    /// How long readers that are under way are waited for before the log can begin anew, in milliseconds;
+    /// saves wait as long.
+    private static let patience: Int32 = 20
+
+    /// Writes the log back to its end, and has it begin anew with the next commit.
+    ///
+    /// A checkpoint after a commit gets no further than the oldest reader that there is. Where readers
+    /// overlap without a pause there always is one from before the commit, and the log grows for as
+    /// long as they go on. Here whoever comes reads what was committed last, and those from before
+    /// are waited for, for a moment.
+    ///
+    /// - Throws: `DatabaseError` where the disk failed; what else is in the way leaves the log as it is.
+    static func restart(_ database: Database) throws {
+        let connection = database.sqliteConnection
+        sqlite3_busy_timeout(connection, patience)
+        let code = sqlite3_wal_checkpoint_v2(
+            connection, nil, SQLITE_CHECKPOINT_RESTART, nil, nil)
+        sqlite3_busy_timeout(connection, Int32(busySeconds * 1_000))
+        if code & 0xFF == SQLITE_IOERR {
+            throw DatabaseError(
+                resultCode: ResultCode(rawValue: code), message: "The log cannot be written back.")
+        }
+    }
+
+    /// How long a connection waits for a lock that another has.
+    static let busySeconds = 5.0
+
     /// Has a connection leave the log as it is when it closes, or write it back and delete it, as
     /// SQLite does by itself.
     static func setAtClosing(_ isOn: Bool, of database: Database) {

@@ -177,4 +177,37 @@ import Testing
         #expect(node.coordinator.storeSizes().walFileBytes < held * 3 / 2)
         #expect(node.coordinator.storeSizes().walBytes < held)
     }
+
+    /// A checkpoint after a commit gets no further than the oldest reader, and there always is one.
+    @Test("The log's space is used again though readers overlap without a pause")
+    func reclaimedBesideReaders() throws {
+        let id = try node.insert("Tag")
+        let coordinator = node.coordinator
+        let text = String(repeating: "x", count: 100_000)
+        let isOver = Atomic(false)
+        let ended = DispatchGroup()
+        for _ in 0..<6 {
+            ended.enter()
+            Thread.detachNewThread {
+                while !isOver.load(ordering: .relaxed) {
+                    try? coordinator.read {
+                        _ = try $0.token
+                        usleep(4_000)
+                    }
+                }
+                ended.leave()
+            }
+        }
+        defer {
+            isOver.store(true, ordering: .relaxed)
+            ended.wait()
+        }
+        for number in 0..<550 { try node.update(id, ["name": .string("\(number)" + text)]) }
+        // As a node does each second.
+        for number in 0..<100 where coordinator.storeSizes().walBytes > 20_000_000 {
+            #expect(coordinator.maintain() == 0)
+            try node.update(id, ["name": .string("\(number)" + text)])
+        }
+        #expect(coordinator.storeSizes().walBytes < 20_000_000)
+    }
 }
