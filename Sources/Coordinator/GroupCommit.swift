@@ -269,7 +269,9 @@ final class GroupCommit: @unchecked Sendable {
     func askForLogRestart() { isLogRestartAsked.store(true, ordering: .relaxed) }
 
     private func restartLogIfAsked() {
-        guard isLogRestartAsked.exchange(false, ordering: .relaxed), diskFailure == nil else { return }
+        guard isLogRestartAsked.exchange(false, ordering: .relaxed), diskFailure == nil else {
+            return
+        }
         do {
             try LogCheckpoint.restart(engine.database)
         } catch { stopIfNeeded(CoordinatorError(mapping: error)) }

@@ -48,7 +48,8 @@ extension PersistentStoreCoordinator {
             expired += 1
         }
         // No pin holds it, and yet no checkpoint has come to its end: readers overlap.
-        if left.isEmpty, walBytes > Self.overdue * UInt64(options.checkpointPages) * Self.pageBytes {
+        if left.isEmpty, walBytes > Self.overdue * UInt64(options.checkpointPages) * Self.pageBytes
+        {
             writer?.askForLogRestart()
         }
         return expired
