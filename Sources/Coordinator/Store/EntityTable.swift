@@ -68,7 +68,8 @@ final class EntityTable: Sendable {
     /// To-ones that keep a one-to-one: one row alone may show a target.
     let exclusive: [ExclusiveReference]
 
-    /// The entity that declares each property, by position; for hierarchies with constraints.
+    /// The entity that declares each property, by position. Of hierarchies without constraints too:
+    /// their rows may be in groups that a former model made, until a migration has dissolved them.
     let propertyOwners: [String]
     /// The uniqueness constraints, inherited ones included, each once.
     let constraints: [UniqueConstraint]
@@ -129,9 +130,7 @@ final class EntityTable: Sendable {
         }
         constraints = UniqueConstraint.all(of: entity, model: model, names: names)
         constrained = Set(entity.uniquenessConstraints.flatMap { $0 })
-        propertyOwners =
-            model.hasConstraints(root: entity.root)
-            ? entity.properties.map { model.declarer(of: $0.name, in: entity) } : []
+        propertyOwners = entity.properties.map { model.declarer(of: $0.name, in: entity) }
         isGrouped = model.hasConstraints(root: entity.root)
         let keys = constrained.sorted().map {
             "\(Self.quote(entity.properties[$0].name)) = NULL"

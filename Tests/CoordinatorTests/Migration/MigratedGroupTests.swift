@@ -93,6 +93,32 @@ struct MigratedGroupTests {
         #expect(try all("User", at: nodes[0]) == [one, two])
     }
 
+    @Test(
+        "A group of two entities is dissolved when its constraint goes alone, or with a property",
+        arguments: [false, true])
+    func heir(losesProperty: Bool) throws {
+        let mail = AttributeDescription("mail", .string)
+        let note = AttributeDescription("note", .string)
+        let first = try users([mail, note], isUnique: true)
+        let second = try users(losesProperty ? [mail] : [mail, note], isUnique: false)
+        let nodes = try (1...3).map { try EngineNode(first, node: $0) }
+        let user = try nodes[0].insert("User", ["mail": .string("a"), "note": .string("u")])
+        let robot = try nodes[1].insert("Robot", ["mail": .string("a"), "note": .string("r")])
+        try exchange(nodes[0], nodes[1])
+        #expect(try all("User", at: nodes[0]).count == 1)
+        try nodes[2].migrate(to: second)
+        try nodes[2].take(from: nodes[0])
+        for node in nodes[..<2] { try node.migrate(to: second) }
+        try exchange(nodes[0], nodes[1], nodes[2])
+        for node in nodes {
+            #expect(try Set(all("User", at: node).map(\.row)) == [user.row, robot.row])
+            #expect(try node.conflicts().isEmpty)
+            if losesProperty { continue }
+            #expect(try node.value(user, "note") == .string("u"))
+            #expect(try node.value(robot, "note") == .string("r"))
+        }
+    }
+
     // MARK: Abstract entities
 
     private func parties(isUnique: Bool) throws -> ManagedObjectModel {
