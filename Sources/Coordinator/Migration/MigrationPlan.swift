@@ -11,7 +11,8 @@ struct MigrationPlan {
         var kept: [String: String] = [:]
         var dropped: [String] = []
         var renamed: [(from: String, to: String)] = []
-        var added: [ManagedObjectModel.Property] = []
+        /// The columns that are new, with what the rows there are show in them.
+        var added: [(column: String, value: PropertyValue)] = []
         /// Entities that are gone, with their rows.
         var removedEntities: [String] = []
         /// Whether rows of several entities are told apart from now on, or not any more.
@@ -147,12 +148,13 @@ struct MigrationPlan {
             }
             if name != column.name { table.renamed.append((column.name, name)) }
         }
-        let family = table.new.familyNames.compactMap { new.entity(named: $0) }
+        // Of entities that there were: those that are new have no rows, and defaults of their own.
+        let family = table.new.familyNames.compactMap { mapping.byTarget[$0] }
         for column in after where table.kept[column.name] == nil {
-            let property = family.lazy.compactMap { entity in
-                entity.position(of: column.name).map { entity.properties[$0] }
+            let value = family.lazy.compactMap { entity in
+                entity.target.position(of: column.name).flatMap { entity.absent[$0] }
             }.first
-            if let property { table.added.append(property) }
+            table.added.append((column.name, value ?? .null))
         }
     }
 

@@ -205,13 +205,27 @@ struct StoreMigration {
         }
         let family = table.new.familyNames.compactMap { plan.new.entity(named: $0) }
         let types = StoreLayout.columns(of: family)
-        for property in table.added {
-            let type = types.first { $0.name == property.name }?.type ?? ""
-            var sql = "ALTER TABLE \(name) ADD COLUMN \(quote(property.name)) \(type)"
-            if !property.defaultValue.isNull {
-                sql += " DEFAULT \(try literal(property.defaultValue))"
+        for (column, value) in table.added {
+            let type = types.first { $0.name == column }?.type ?? ""
+            var sql = "ALTER TABLE \(name) ADD COLUMN \(quote(column)) \(type)"
+            if !value.isNull, Self.isExactAsDefault(value) {
+                sql += " DEFAULT \(try literal(value))"
             }
             try execute(sql)
+            if Self.isExactAsDefault(value) { continue }
+            let statement = try database.prepared("UPDATE \(name) SET \(quote(column)) = ?1")
+            statement.bind(1, value)
+            try statement.run()
+        }
+    }
+
+    /// Whether rows show a value bit by bit that is a column's default in the schema: as SQL a text
+    /// ends at its first NUL, zero has no sign there, and what is infinite is no constant.
+    private static func isExactAsDefault(_ value: PropertyValue) -> Bool {
+        switch value {
+        case .string(let text), .uri(let text): !text.utf8.contains(0)
+        case .double(let number): number.isFinite && !(number == 0 && number.sign == .minus)
+        default: true
         }
     }
 
@@ -237,7 +251,7 @@ struct StoreMigration {
         }
     }
 
-    /// A value as SQL that gives it back bit by bit.
+    /// A value as SQL.
     private func literal(_ value: PropertyValue) throws -> String {
         let statement = try database.prepared("SELECT quote(?1), ?1")
         statement.bind(1, value)

@@ -1,0 +1,61 @@
+import Coordinator
+import Merge
+import Testing
+
+/// What rows show that were there before what a model adds, or no longer leaves null: the same as
+/// those do that are heard of later.
+@Suite("What stands for values that there were not")
+struct MigrationDefaultsTests {
+    private func text(_ name: String, _ value: String? = nil) -> AttributeDescription {
+        AttributeDescription(
+            name, .string, defaultValue: value.map { .string($0) } ?? .null)
+    }
+
+    private func people(
+        _ policy: MergePolicyChoice = .objectTrump, _ attributes: AttributeDescription...,
+        constraints: [[String]] = []
+    ) throws -> ManagedObjectModel {
+        try MigrationModels.model(
+            MigrationModels.person(
+                policy, attributes: [text("name")] + attributes, constraints: constraints))
+    }
+
+    @Test("An heir that is new does not give its default to rows of one that was there")
+    func newHeir() throws {
+        func animals(_ heirs: EntityDescription...) throws -> ManagedObjectModel {
+            try ManagedObjectModel(
+                entities: [EntityDescription("Animal", attributes: [text("name")])] + heirs)
+        }
+        let first = try animals(EntityDescription("Zebra", parent: "Animal"))
+        let second = try animals(
+            EntityDescription("Ape", parent: "Animal", attributes: [text("legs", "two")]),
+            EntityDescription("Zebra", parent: "Animal", attributes: [text("legs", "four")]))
+        let nodes = try (1...2).map { try EngineNode(first, node: $0) }
+        let zebra = try nodes[0].insert("Zebra")
+        for node in nodes { try node.migrate(to: second) }
+        let ape = try nodes[0].insert("Ape")
+        try exchange(nodes[0], nodes[1])
+        for node in nodes {
+            #expect(try node.value(zebra, "legs") == .string("four"))
+            #expect(try node.value(ape, "legs") == .string("two"))
+        }
+    }
+
+    @Test(
+        "A default is the same, bit by bit, to rows there are and to those that come",
+        arguments: [
+            (AttributeType.string, PropertyValue.string("a\u{0}b")), (.string, .string("a'b")),
+            (.uri, .uri("a\u{0}b")), (.double, .double(-0.0)), (.double, .double(5)),
+            (.float, .double(-0.0)), (.double, .double(1e300)), (.double, .double(.infinity)),
+            (.integer64, .integer(.min)), (.binary, .binary([0, 255])), (.decimal, .decimal("1.5")),
+        ])
+    func exact(_ type: AttributeType, _ value: PropertyValue) throws {
+        let second = try people(
+            .objectTrump, AttributeDescription("x", type, defaultValue: value))
+        let nodes = try (1...2).map { try EngineNode(try people(), node: $0) }
+        let person = try nodes[0].insert("Person")
+        for node in nodes { try node.migrate(to: second) }
+        try exchange(nodes[0], nodes[1])
+        for node in nodes { #expect(try node.value(person, "x") == value) }
+    }
+}
