@@ -271,7 +271,8 @@ struct StoreMigration {
 
     // MARK: Constraints
 
-    /// Refuses rows that have one key of a constraint that is new.
+    /// Refuses rows that have one key of a constraint that is new, or are to have one by what is
+    /// to stand in the place of null.
     ///
     /// - Throws: ``CoordinatorError`` with `constraintMigration`.
     func refuseDuplicates() throws {
@@ -282,10 +283,27 @@ struct StoreMigration {
             }
             guard let former else { continue }
             let before = Set(constraints(former, mapping: plan.mapping.entities[former.name]))
-            for constraint in constraints(entity, mapping: nil) where !before.contains(constraint) {
-                try refuseDuplicates(of: constraint, in: entity, names)
+            let standIns = substitutes(in: entity)
+            for constraint in constraints(entity, mapping: nil)
+            where !before.contains(constraint)
+                || constraint.contains(where: { standIns[$0] != nil })
+            {
+                try refuseDuplicates(of: constraint, in: entity, names, standIns)
             }
         }
+    }
+
+    /// What is to stand in the place of null in rows of an entity and its heirs, by property.
+    private func substitutes(in entity: ManagedObjectModel.Entity) -> [String: PropertyValue] {
+        var result: [String: PropertyValue] = [:]
+        for name in entity.familyNames {
+            for (position, value) in plan.mapping.byTarget[name]?.substitutes ?? [:] {
+                if let heir = plan.new.entity(named: name) {
+                    result[heir.properties[position].name] = value
+                }
+            }
+        }
+        return result
     }
 
     private func constraints(
@@ -300,24 +318,31 @@ struct StoreMigration {
     }
 
     private func refuseDuplicates(
-        of constraint: [String], in entity: ManagedObjectModel.Entity, _ names: NameTable
+        of constraint: [String], in entity: ManagedObjectModel.Entity, _ names: NameTable,
+        _ standIns: [String: PropertyValue]
     ) throws {
-        let columns = constraint.map(quote)
+        let columns = constraint.enumerated().map { place, name in
+            standIns[name] == nil ? quote(name) : "coalesce(\(quote(name)), ?\(place + 1))"
+        }
         var terms = columns.map { "\($0) IS NOT NULL" }
         if entity.parent != nil {
             let codes = entity.familyNames.compactMap { names.entities[$0] }.map(String.init)
             terms.append("_entity IN (\(codes.joined(separator: ", ")))")
         }
-        let count = try Int.fetchOne(
-            database,
-            sql: "SELECT count(*) FROM \(quote(entity.root)) "
+        let statement = try database.prepared(
+            "SELECT count(*) FROM \(quote(entity.root)) "
                 + "WHERE \(terms.joined(separator: " AND ")) "
                 + "GROUP BY \(columns.joined(separator: ", ")) HAVING count(*) > 1 LIMIT 1")
-        guard let count else { return }
+        defer { statement.reset() }
+        for (place, name) in constraint.enumerated() {
+            if let value = standIns[name] { statement.bind(Int32(place + 1), value) }
+        }
+        guard try statement.step() else { return }
+        let count = statement.integer(0)
         throw CoordinatorError(
             .constraintMigration,
             "The store cannot be migrated and is as it was: \(count) objects of \(entity.name) "
-                + "have the same \(constraint.joined(separator: ", ")), which the new model makes "
-                + "unique.")
+                + "would have the same \(constraint.joined(separator: ", ")), which is unique in "
+                + "the new model.")
     }
 }

@@ -58,4 +58,25 @@ struct MigrationDefaultsTests {
         try exchange(nodes[0], nodes[1])
         for node in nodes { #expect(try node.value(person, "x") == value) }
     }
+
+    @Test(
+        "Keys that a default in the place of null would make equal are refused",
+        arguments: [[], [["name"]], [["name", "mail"]]])
+    func equalKeys(_ before: [[String]]) throws {
+        let mail = text("mail")
+        let mandatory = AttributeDescription(
+            "name", .string, isOptional: false, defaultValue: .string("nobody"))
+        let second = try MigrationModels.model(
+            MigrationModels.person(attributes: [mandatory, mail], constraints: [["name"]]))
+        let node = try EngineNode(try people(.objectTrump, mail, constraints: before))
+        let one = try node.insert("Person", ["mail": .string("a")])
+        _ = try node.insert("Person", ["mail": .string("b"), "name": .string("nobody")])
+        let code = try node.code { try node.migrate(to: second, .inferred) }
+        #expect(code == .constraintMigration)
+        try node.open()
+        #expect(try node.value(one, "name") == .null)
+        try node.update(one, ["name": .string("somebody")])
+        try node.migrate(to: second, .inferred)
+        #expect(try node.coordinator.verify().isOK)
+    }
 }
