@@ -191,8 +191,15 @@ struct MigrationPlan {
     ) -> [String] {
         var settled: [String: PropertyValue] = [:]
         for table in tables {
+            let family = table.new.familyNames.compactMap { new.entity(named: $0) }
             for (name, column) in table.kept {
-                settled["\(table.new.name).\(name)"] = standIns["\(table.old.name).\(column)"]
+                let value = standIns["\(table.old.name).\(column)"]
+                let isMandatory = family.allSatisfy { entity in
+                    entity.position(of: name).map { !entity.properties[$0].isOptional } ?? true
+                }
+                // Null gives way: what becomes mandatory shows the default for every null.
+                if isMandatory, value?.isNull ?? false { continue }
+                settled["\(table.new.name).\(name)"] = value
             }
         }
         var result: [String] = []

@@ -110,24 +110,35 @@ enum StoreModels {
     }
 
     /// Settles what stands for values that another model lacks: from now on, whatever becomes of
-    /// the defaults of the store's own model.
+    /// the defaults of the store's own model. Null alone gives way, to the default of an attribute
+    /// that has become mandatory.
     static func settle(
         _ mapping: ModelMapping, in database: Database, names: NameTable
     ) throws {
         let statement = try database.prepared(
-            "INSERT OR IGNORE INTO _standIn (code, value) VALUES (?1, ?2)")
+            """
+            INSERT INTO _standIn (code, value) VALUES (?1, ?2)
+            ON CONFLICT (code) DO UPDATE SET value = excluded.value WHERE value = ?3
+            """)
+        var null = CBORWriter(capacity: 1)
+        null.write(PropertyValue.null)
         for name in mapping.entities.keys.sorted() {
             guard let entity = mapping.entities[name] else { continue }
             let values = entity.absent.merging(entity.substitutes) { first, _ in first }
             for position in values.keys.sorted() {
-                let property = entity.target.properties[position].name
-                guard let value = values[position], !entity.target.properties[position].isReference,
-                    let code = names.code(ofProperty: property, root: entity.target.root)
+                let property = entity.target.properties[position]
+                guard let value = values[position], !property.isReference,
+                    let code = names.code(ofProperty: property.name, root: entity.target.root)
                 else { continue }
                 var writer = CBORWriter(capacity: 16)
                 writer.write(value)
                 statement.bind(1, code)
                 statement.bind(2, writer.bytes)
+                if property.isOptional {
+                    statement.bindNull(3)
+                } else {
+                    statement.bind(3, null.bytes)
+                }
                 try statement.run()
             }
         }

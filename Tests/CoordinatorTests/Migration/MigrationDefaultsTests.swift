@@ -60,6 +60,43 @@ struct MigrationDefaultsTests {
     }
 
     @Test(
+        "What was added as optional may become mandatory", arguments: MergePolicyChoice.allCases)
+    func laterMandatory(_ policy: MergePolicyChoice) throws {
+        let first = try people(policy)
+        let second = try people(policy, text("note"))
+        let third = try people(
+            policy,
+            AttributeDescription("note", .string, isOptional: false, defaultValue: .string("d")))
+        let nodes = try (1...3).map { try EngineNode(first, node: $0) }
+        let person = try nodes[0].insert("Person", ["name": .string("a")])
+        let other = try nodes[0].insert("Person")
+        try exchange(nodes[0], nodes[1], nodes[2])
+        try nodes[0].migrate(to: second)
+        let between = try nodes[0].insert("Person", ["name": .string("b")])
+        try nodes[0].update(person, ["name": .string("c")])
+        try nodes[0].update(other, ["note": .string("own")])
+        try nodes[1].update(other, ["name": .string("e")])
+        // In two steps, in one, and in one before anything of the model between is heard of.
+        try nodes[2].migrate(to: third)
+        #expect(try nodes[2].coordinator.learn([second]).count == 1)
+        try nodes[2].take(from: nodes[1])
+        for node in nodes[..<2] { try node.migrate(to: third) }
+        #expect(try nodes[1].coordinator.learn([second]).count == 1)
+        let fresh = try EngineNode(third, node: 4)
+        #expect(try fresh.coordinator.learn([first, second]).count == 2)
+        try exchange(nodes[0], nodes[1], nodes[2], fresh)
+        for node in nodes + [fresh] {
+            for id in [person, between] { #expect(try node.value(id, "note") == .string("d")) }
+        }
+        // It is settled from then on.
+        let fourth = try people(
+            policy,
+            AttributeDescription("note", .string, isOptional: false, defaultValue: .string("e")),
+            text("more"))
+        #expect(try nodes[0].obstacle(to: fourth)?.contains("Person.note") ?? false)
+    }
+
+    @Test(
         "Keys that a default in the place of null would make equal are refused",
         arguments: [[], [["name"]], [["name", "mail"]]])
     func equalKeys(_ before: [[String]]) throws {

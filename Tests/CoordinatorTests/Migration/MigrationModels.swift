@@ -60,3 +60,17 @@ enum MigrationModels {
                 ]))
     }
 }
+
+extension EngineNode {
+    /// Why a migration is refused, after which the node is open as it was; nil where it is not, and
+    /// the node has the other model.
+    func obstacle(to other: ManagedObjectModel) throws -> String? {
+        do {
+            try migrate(to: other, .inferred)
+            return nil
+        } catch let error as CoordinatorError where error.code == .mappingNotInferable {
+            try open()
+            return error.message
+        }
+    }
+}
