@@ -92,17 +92,18 @@ struct MigrationPlan {
                             + "another renamingIdentifier")
                     continue
                 }
-                let gone = entity.storedIdentities.subtracting(between.storedIdentities)
-                for (name, identity) in again.identities.sorted(by: { $0.key < $1.key })
-                where gone.contains(identity) && again.storedIdentities.contains(identity) {
+                let stored = again.storedIdentities.sorted { $0.key < $1.key }
+                let gone = Set(entity.storedIdentities.values)
+                    .subtracting(between.storedIdentities.values)
+                for (name, identity) in stored where gone.contains(identity) {
                     result.append(
                         "\(again.name).\(name): it was taken away before, and cannot come back; "
                             + "give it another renamingIdentifier")
                 }
                 let nullable = entity.optionalIdentities
                     .subtracting(between.optionalIdentities)
-                    .intersection(between.storedIdentities)
-                for (name, identity) in again.identities.sorted(by: { $0.key < $1.key })
+                    .intersection(between.storedIdentities.values)
+                for (name, identity) in stored
                 where nullable.contains(identity) && again.optionalIdentities.contains(identity) {
                     result.append(
                         "\(again.name).\(name): it was optional and then mandatory, and cannot "

@@ -101,6 +101,7 @@ struct ModelComparison {
         compareModifier(new.name, old.hashModifier, new.hashModifier)
         compareAttributes(old, new, oldEntity)
         compareRelationships(old, new)
+        compareMoved(old, oldEntity, new, newEntity)
         let oldConstraints = constraints(old, oldEntity)
         let newConstraints = constraints(new, newEntity)
         if oldConstraints != newConstraints {
@@ -207,9 +208,74 @@ struct ModelComparison {
         }
     }
 
+    /// Compares what one of them declares and the other inherits, for that is the same property
+    /// too: it was pulled up, or pushed down. What both declare is compared by itself, and what
+    /// both inherit with those that declare it.
+    private mutating func compareMoved(
+        _ old: EntityDescription, _ oldEntity: ManagedObjectModel.Entity,
+        _ new: EntityDescription, _ newEntity: ManagedObjectModel.Entity
+    ) {
+        let (oldNames, newNames) = (old.propertyNames, new.propertyNames)
+        for attribute in oldEntity.attributes where !attribute.isTransient {
+            let identity = attribute.identity
+            if let other = newEntity.attributes.first(where: {
+                !$0.isTransient && $0.identity == identity
+            }), oldNames.contains(attribute.name) != newNames.contains(other.name) {
+                compare(attribute, other, in: new)
+            }
+            if let other = newEntity.relationships.first(where: {
+                $0.description.identity == identity
+            }), oldNames.contains(attribute.name) || newNames.contains(other.name) {
+                noteOtherKind("\(new.name).\(other.name)", "an attribute", "a relationship", other)
+            }
+        }
+        for relationship in oldEntity.relationships {
+            let identity = relationship.description.identity
+            if let other = newEntity.relationships.first(where: {
+                $0.description.identity == identity
+            }), oldNames.contains(relationship.name) != newNames.contains(other.name) {
+                compare(relationship.description, old, other.description, new, isMoved: true)
+                compareLinks(relationship, other, in: new)
+            }
+            if let other = newEntity.attributes.first(where: {
+                !$0.isTransient && $0.identity == identity
+            }), oldNames.contains(relationship.name) || newNames.contains(other.name) {
+                noteOtherKind(
+                    "\(new.name).\(other.name)", "a relationship", "an attribute", relationship)
+            }
+        }
+    }
+
+    /// - Parameter relationship: the relationship among the two.
+    private mutating func noteOtherKind(
+        _ place: String, _ old: String, _ new: String,
+        _ relationship: ManagedObjectModel.Relationship
+    ) {
+        // Where its state is elsewhere, what goes and what comes do not meet.
+        guard case .column = relationship.storage else { return }
+        note(
+            place, .type, old, new,
+            obstacle: "what is new under the former name of another needs a renamingIdentifier of "
+                + "its own")
+    }
+
+    /// Links of a relationship that is pushed down may be of objects that do not have it any more.
+    private mutating func compareLinks(
+        _ old: ManagedObjectModel.Relationship, _ new: ManagedObjectModel.Relationship,
+        in entity: EntityDescription
+    ) {
+        guard case .link = old.storage, case .link = new.storage,
+            entity.propertyNames.contains(new.name)
+        else { return }
+        note(
+            "\(entity.name).\(new.name)", .relationship, "is inherited", "is its own",
+            obstacle: "a many-to-many cannot go from an entity to those that inherit from it; what "
+                + "is new there needs a renamingIdentifier of its own")
+    }
+
     private mutating func compare(
         _ old: RelationshipDescription, _ oldOwner: EntityDescription,
-        _ new: RelationshipDescription, _ newOwner: EntityDescription
+        _ new: RelationshipDescription, _ newOwner: EntityDescription, isMoved: Bool = false
     ) {
         let place = "\(newOwner.name).\(new.name)"
         if old.name != new.name { note(place, .name, old.name, new.name) }
@@ -218,7 +284,7 @@ struct ModelComparison {
         if before != after {
             note(
                 place, .relationship, before.description, after.description,
-                obstacle: before.obstacle(to: after))
+                obstacle: before.obstacle(to: after, isMoved: isMoved))
         }
         compareOptionality(
             place, old.isOptional, new.isOptional,

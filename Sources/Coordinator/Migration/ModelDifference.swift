@@ -68,6 +68,9 @@ public struct ModelDifference: Hashable, Sendable, CustomStringConvertible {
 extension EntityDescription {
     /// What it is the same by in other models.
     var identity: String { renamingIdentifier ?? name }
+
+    /// The names of the properties that it declares itself.
+    var propertyNames: Set<String> { Set(attributes.map(\.name) + relationships.map(\.name)) }
 }
 
 extension AttributeDescription {
@@ -103,14 +106,37 @@ extension ManagedObjectModel.Entity {
         return result
     }
 
-    /// The identities of what its rows or links keep.
-    var storedIdentities: Set<String> {
-        let stored = attributes.filter { !$0.isTransient }.map(\.identity)
-        return Set(stored + relationships.map(\.description.identity))
+    /// The identities of what its rows or links keep, by name.
+    var storedIdentities: [String: StoredIdentity] {
+        var result: [String: StoredIdentity] = [:]
+        for attribute in attributes where !attribute.isTransient {
+            result[attribute.name] = StoredIdentity(attribute)
+        }
+        for relationship in relationships {
+            result[relationship.name] = StoredIdentity(relationship.description)
+        }
+        return result
     }
 
     /// The identities of the attributes that its rows may keep null in.
-    var optionalIdentities: Set<String> {
-        Set(attributes.filter { !$0.isTransient && $0.isOptional }.map(\.identity))
+    var optionalIdentities: Set<StoredIdentity> {
+        Set(attributes.filter { !$0.isTransient && $0.isOptional }.map { StoredIdentity($0) })
+    }
+}
+
+/// The identity of what is kept. An attribute and a relationship are never the same, whatever they
+/// are called.
+struct StoredIdentity: Hashable {
+    let identity: String
+    let isRelationship: Bool
+
+    init(_ attribute: AttributeDescription) {
+        identity = attribute.identity
+        isRelationship = false
+    }
+
+    init(_ relationship: RelationshipDescription) {
+        identity = relationship.identity
+        isRelationship = true
     }
 }

@@ -83,7 +83,11 @@ struct ModelMapping: Sendable {
         for (position, property) in target.properties.enumerated() {
             let standIn = fill(target.root, property.name) ?? property.defaultValue
             let identity = targetIdentities[property.name] ?? property.name
-            guard let there = positions[identity] else {
+            // What was an attribute and is a to-one is another property: a row's number would be
+            // read where a value was written.
+            guard let there = positions[identity],
+                source.properties[there].isReference == property.isReference
+            else {
                 absent[position] = property.isReference ? .null : standIn
                 policies.append(source.policies.entity)
                 continue

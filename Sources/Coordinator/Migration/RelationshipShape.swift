@@ -33,10 +33,16 @@ struct RelationshipShape: Hashable, CustomStringConvertible {
 
     /// Why what one keeps is not what the other keeps; nil where it is. An inverse may come and go
     /// beside it.
-    func obstacle(to other: RelationshipShape) -> String? {
+    ///
+    /// - Parameter isMoved: whether it goes to another entity of the hierarchy. Then another
+    ///   inverse may stand for the one there was, which led to the former entity, unless the state
+    ///   is at that side.
+    func obstacle(to other: RelationshipShape, isMoved: Bool) -> String? {
+        let isKeptHere = place == .column || place == .firstOfLink
         guard destination == other.destination, isToMany == other.isToMany,
             isExclusive == other.isExclusive,
             inverse == other.inverse || inverse == nil || other.inverse == nil
+                || (isMoved && isKeptHere)
         else { return "what a relationship leads to, or how often, cannot change" }
         if place == other.place { return nil }
         // Registers, and transactions of the log and of other nodes, are of one side's rows.

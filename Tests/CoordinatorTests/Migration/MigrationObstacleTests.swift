@@ -1,0 +1,52 @@
+import Coordinator
+import Merge
+import Testing
+
+/// Changes that look like one of the same thing and are not, so that they are refused by name.
+@Suite("What a migration refuses")
+struct MigrationObstacleTests {
+    private let name = AttributeDescription("name", .string)
+
+    private func person(
+        _ attributes: [AttributeDescription] = [], _ relationships: [RelationshipDescription] = []
+    ) throws -> ManagedObjectModel {
+        try MigrationModels.model(
+            MigrationModels.person(attributes: [name] + attributes, relationships: relationships))
+    }
+
+    @Test("An attribute does not become a to-one of its name, nor the other way round")
+    func kind() throws {
+        let attribute = try person([AttributeDescription("boss", .integer64)])
+        let reference = try person([], [RelationshipDescription("boss", to: "Person")])
+        for (first, second) in [(attribute, reference), (reference, attribute)] {
+            let node = try EngineNode(first)
+            let message = try #require(try node.obstacle(to: second))
+            #expect(message.contains("Person.boss"), "\(message)")
+            let other = try EngineNode(second, node: 2)
+            #expect(try other.coordinator.learn([first]).isEmpty)
+        }
+        // With an identity of its own it is another property.
+        let own = try person(
+            [], [RelationshipDescription("boss", to: "Person", renamingIdentifier: "chief")])
+        let nodes = try (1...2).map { try EngineNode(attribute, node: $0) }
+        let one = try nodes[0].insert("Person", ["boss": .integer(7)])
+        for node in nodes { try node.migrate(to: own) }
+        try exchange(nodes[0], nodes[1])
+        for node in nodes { #expect(try node.value(one, "boss") == .null) }
+    }
+
+    @Test("An attribute that gave way to a to-many of its name does not come back")
+    func kindAgain() throws {
+        let attribute = try person([AttributeDescription("friends", .string)])
+        let node = try EngineNode(attribute)
+        _ = try node.insert("Person", ["friends": .string("x")])
+        try node.migrate(
+            to: try person([], [RelationshipDescription("friends", to: "Person", isToMany: true)]))
+        let message = try #require(
+            try node.obstacle(
+                to: try person([
+                    AttributeDescription("friends", .string), AttributeDescription("x", .string),
+                ])))
+        #expect(message.contains("Person.friends"), "\(message)")
+    }
+}

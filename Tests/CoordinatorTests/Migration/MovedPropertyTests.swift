@@ -1,0 +1,141 @@
+import Coordinator
+import Merge
+import Testing
+
+/// Properties that go to another entity of their hierarchy: pulled up, or pushed down.
+@Suite("Properties that are pulled up or pushed down")
+struct MovedPropertyTests {
+    /// - Parameters:
+    ///   - person: what the entity at the root has, beside a name.
+    ///   - student: what the heir has; nil for no such heir.
+    ///   - teacher: what another heir has; nil for no such heir.
+    ///   - others: entities that have no properties.
+    private func model(
+        _ person: [RelationshipDescription] = [], student: [RelationshipDescription]? = [],
+        teacher: [RelationshipDescription]? = nil, others: EntityDescription...
+    ) throws -> ManagedObjectModel {
+        let name = AttributeDescription("name", .string)
+        var entities = others
+        entities.append(MigrationModels.person(attributes: [name], relationships: person))
+        for (heir, relationships) in [("Student", student), ("Teacher", teacher)] {
+            guard let relationships else { continue }
+            entities.append(
+                EntityDescription(heir, parent: "Person", relationships: relationships))
+        }
+        return try ManagedObjectModel(entities: entities)
+    }
+
+    private let clubs = RelationshipDescription("clubs", to: "Club", isToMany: true)
+    private let club = EntityDescription("Club")
+
+    private func join(_ club: ManagedObjectID, _ name: String = "clubs") -> [RelationshipOperation]
+    {
+        [RelationshipOperation(name: name, kind: .add, members: [club.row])]
+    }
+
+    /// Expects that a model is refused and known to no node of the other, so that nothing of it is
+    /// applied that would not fit.
+    private func expect(
+        _ first: ManagedObjectModel, _ second: ManagedObjectModel, isRefusedFor place: String
+    ) throws {
+        let node = try EngineNode(first)
+        let message = try #require(try node.obstacle(to: second))
+        #expect(message.contains(place), "\(message)")
+        let other = try EngineNode(second, node: 2)
+        #expect(try other.coordinator.learn([first]).isEmpty)
+    }
+
+    // MARK: What cannot change on the way
+
+    @Test(
+        "An attribute keeps its type when it is pulled up or pushed down",
+        arguments: [
+            (AttributeType.string, AttributeType.uuid), (.integer64, .date),
+            (.integer64, .integer16),
+        ], [true, false])
+    func type(_ types: (AttributeType, AttributeType), isPulledUp: Bool) throws {
+        func people(_ type: AttributeType, atRoot: Bool) throws -> ManagedObjectModel {
+            let attributes = [AttributeDescription("x", type)]
+            return try MigrationModels.model(
+                MigrationModels.person(attributes: atRoot ? attributes : []),
+                EntityDescription("Student", parent: "Person", attributes: atRoot ? [] : attributes)
+            )
+        }
+        try expect(
+            people(types.0, atRoot: !isPulledUp), people(types.1, atRoot: isPulledUp),
+            isRefusedFor: "Student.x")
+        let node = try EngineNode(people(types.0, atRoot: !isPulledUp))
+        #expect(try node.obstacle(to: people(types.0, atRoot: isPulledUp)) == nil)
+    }
+
+    @Test("A to-one that is pulled up leads to what it led to")
+    func destination() throws {
+        func tutor(_ destination: String) -> [RelationshipDescription] {
+            [RelationshipDescription("tutor", to: destination)]
+        }
+        let others = [EntityDescription("Book"), EntityDescription("Guide")]
+        try expect(
+            model(student: tutor("Guide"), others: others[0], others[1]),
+            model(tutor("Book"), others: others[0], others[1]), isRefusedFor: "Student.tutor")
+    }
+
+    @Test("A to-one that is pulled up does not become a one-to-one", arguments: ["seat", "adesk"])
+    func exclusivity(_ name: String) throws {
+        let first = try model(
+            student: [RelationshipDescription("seat", to: "Seat")],
+            others: EntityDescription("Seat"))
+        let second = try model(
+            [
+                RelationshipDescription(
+                    name, to: "Seat", inverse: "xowner", renamingIdentifier: "seat")
+            ],
+            others: EntityDescription(
+                "Seat",
+                relationships: [RelationshipDescription("xowner", to: "Person", inverse: name)]))
+        try expect(first, second, isRefusedFor: "Student.\(name)")
+    }
+
+    @Test("A to-one that is pulled up may get another inverse, as the former led to the heir")
+    func inverse() throws {
+        func guide(_ name: String, to entity: String) -> EntityDescription {
+            EntityDescription(
+                "Guide",
+                relationships: [
+                    RelationshipDescription(name, to: entity, inverse: "tutor", isToMany: true)
+                ])
+        }
+        func tutor(_ inverse: String) -> [RelationshipDescription] {
+            [RelationshipDescription("tutor", to: "Guide", inverse: inverse)]
+        }
+        let first = try model(student: tutor("pupils"), others: guide("pupils", to: "Student"))
+        let second = try model(tutor("people"), others: guide("people", to: "Person"))
+        let nodes = try (1...2).map { try EngineNode(first, node: $0) }
+        let tutor = try nodes[0].insert("Guide")
+        let student = try nodes[0].insert("Student", ["tutor": .reference(tutor.row)])
+        for node in nodes { try node.migrate(to: second) }
+        try exchange(nodes[0], nodes[1])
+        for node in nodes { #expect(try node.members(tutor, "people") == [student.row]) }
+    }
+
+    // MARK: Links
+
+    @Test("Links are not pushed down, for some may be of objects that lose them")
+    func pushedDown() throws {
+        let friends = RelationshipDescription("friends", to: "Person", isToMany: true)
+        let boss = RelationshipDescription("boss", to: "Person")
+        let node = try EngineNode(try model([friends, boss]))
+        let one = try node.insert("Person")
+        let two = try node.insert(
+            "Student", ["boss": .reference(one.row)], join(one, "friends"))
+        let message = try #require(try node.obstacle(to: try model(student: [friends, boss])))
+        #expect(message.contains("Student.friends"), "\(message)")
+        #expect(!message.contains("boss"), "\(message)")
+        #expect(try node.members(two, "friends") == [one.row])
+        // What is another relationship begins anew.
+        var others = friends
+        others.renamingIdentifier = "others"
+        #expect(try node.obstacle(to: try model(student: [others, boss])) == nil)
+        #expect(try node.value(two, "boss") == .reference(one.row))
+        #expect(try node.members(two, "friends").isEmpty)
+    }
+}
