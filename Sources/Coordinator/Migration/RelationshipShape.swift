@@ -13,6 +13,8 @@ struct RelationshipShape: Hashable, CustomStringConvertible {
     let place: Place
     /// Whether one row alone may lead to a target.
     let isExclusive: Bool
+    /// Whether one link holds both ways.
+    let isOwnInverse: Bool
 
     init(
         _ description: RelationshipDescription, of owner: String, in model: ManagedObjectModel
@@ -23,11 +25,13 @@ struct RelationshipShape: Hashable, CustomStringConvertible {
             model.entity(named: description.destination)?.relationship(named: $0)
         }
         inverse = back?.description.identity
-        switch model.entity(named: owner)?.relationship(named: description.name)?.storage {
+        let relationship = model.entity(named: owner)?.relationship(named: description.name)
+        switch relationship?.storage {
         case .link(_, let isFirst): place = isFirst ? .firstOfLink : .secondOfLink
         case .inverseColumn: place = .inverse
         case .column, nil: place = .column
         }
+        isOwnInverse = relationship.map(model.isOwnInverse) ?? false
         isExclusive = !description.isToMany && back.map { !$0.isToMany } ?? false
     }
 
@@ -44,6 +48,11 @@ struct RelationshipShape: Hashable, CustomStringConvertible {
             inverse == other.inverse || inverse == nil || other.inverse == nil
                 || (isMoved && isKeptHere)
         else { return "what a relationship leads to, or how often, cannot change" }
+        guard isOwnInverse == other.isOwnInverse else {
+            return
+                "a relationship cannot become its own inverse, nor cease to be it: what leads one "
+                + "way does not lead back"
+        }
         if place == other.place { return nil }
         // Registers, and transactions of the log and of other nodes, are of one side's rows.
         return "its objects are kept at the side whose entity and relationship come first by their "

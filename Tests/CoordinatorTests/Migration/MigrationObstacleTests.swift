@@ -49,4 +49,25 @@ struct MigrationObstacleTests {
                 ])))
         #expect(message.contains("Person.friends"), "\(message)")
     }
+
+    @Test(
+        "A to-many neither becomes its own inverse nor ceases to be it", arguments: [true, false])
+    func ownInverse(before: Bool) throws {
+        func friends(_ isOwnInverse: Bool) throws -> ManagedObjectModel {
+            try person(
+                [],
+                [
+                    RelationshipDescription(
+                        "friends", to: "Person", inverse: isOwnInverse ? "friends" : nil,
+                        isToMany: true)
+                ])
+        }
+        let node = try EngineNode(try friends(before))
+        let one = try node.insert("Person")
+        let two = try node.insert(
+            "Person", [:], [RelationshipOperation(name: "friends", kind: .add, members: [one.row])])
+        let message = try #require(try node.obstacle(to: try friends(!before)))
+        #expect(message.contains("Person.friends"), "\(message)")
+        #expect(try node.members(two, "friends") == [one.row])
+    }
 }
