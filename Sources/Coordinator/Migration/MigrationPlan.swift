@@ -29,6 +29,8 @@ struct MigrationPlan {
     var renamedEntities: [(from: String, to: String)] = []
     var removedEntities: [String] = []
     var renamedLinks: [(from: String, to: String)] = []
+    /// Links of several entities that go into one table: what each of them had is pulled up.
+    var joinedLinks: [(from: String, to: String)] = []
     var removedLinks: [String] = []
 
     /// - Parameters:
@@ -83,6 +85,7 @@ struct MigrationPlan {
         var result: [String] = []
         for model in former {
             result += obstacles(from: model, to: new)
+            result += linkObstacles(from: model, by: old, to: new)
             for entity in model.entities {
                 let identity = model.identity(ofEntity: entity.name)
                 guard let again = new.entity(identity: identity) else { continue }
@@ -113,6 +116,22 @@ struct MigrationPlan {
             }
         }
         return result
+    }
+
+    /// Links of an entity that one model has taken away cannot come back in those that another
+    /// keeps for what it inherited from.
+    private static func linkObstacles(
+        from former: ManagedObjectModel, by old: ManagedObjectModel, to new: ManagedObjectModel
+    ) -> [String] {
+        let between = ModelMapping(from: former, to: old) { _, _ in nil }.links
+        let direct = ModelMapping(from: former, to: new) { _, _ in nil }.links
+        return former.links.compactMap { link in
+            guard new.entity(identity: former.identity(ofEntity: link.source)) == nil,
+                let name = direct[link.name] ?? nil, (between[link.name] ?? nil) == nil
+            else { return nil }
+            return "\(name): objects of \(link.name) were taken away before, and cannot come back; "
+                + "give it another renamingIdentifier"
+        }
     }
 
     // MARK: Tables
@@ -175,9 +194,14 @@ struct MigrationPlan {
                 removedEntities.append(entity.name)
             }
         }
+        var taken = Set<String>()
         for link in old.links {
             if let name = mapping.links[link.name] ?? nil {
-                if name != link.name { renamedLinks.append((link.name, name)) }
+                if !taken.insert(name).inserted {
+                    joinedLinks.append((link.name, name))
+                } else if name != link.name {
+                    renamedLinks.append((link.name, name))
+                }
             } else {
                 removedLinks.append(link.name)
             }
@@ -236,7 +260,7 @@ struct MigrationPlan {
     /// are to be made anew.
     var isReshaping: Bool {
         !removedEntities.isEmpty || !renamedEntities.isEmpty || !renamedLinks.isEmpty
-            || !removedLinks.isEmpty
+            || !joinedLinks.isEmpty || !removedLinks.isEmpty
             || tables.contains { !$0.dropped.isEmpty || !$0.renamed.isEmpty }
     }
 

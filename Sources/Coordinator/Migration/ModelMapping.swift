@@ -107,19 +107,40 @@ struct ModelMapping: Sendable {
                 && !target.uniquenessConstraints.isEmpty)
     }
 
+    /// A link of an entity that is gone may have been pulled up before that went: then it is still
+    /// kept with those of what the entity inherited from, though nothing shows it any more.
     private static func link(
         _ link: ManagedObjectModel.Link, in source: ManagedObjectModel,
         as target: ManagedObjectModel
     ) -> String? {
         guard let owner = source.entity(named: link.source),
-            let here = target.entity(identity: source.identity(ofEntity: link.source)),
+            let here = nearest(owner, in: source, as: target),
             let relationship = owner.relationships.first(where: {
                 $0.storage == .link(name: link.name, isFirst: true)
             })
         else { return nil }
         let identity = relationship.description.identity
-        for candidate in here.relationships where candidate.description.identity == identity {
+        let destination = source.identity(ofEntity: relationship.destination)
+        for candidate in here.relationships
+        where candidate.description.identity == identity
+            && target.identity(ofEntity: candidate.destination) == destination
+        {
             if case .link(let name, isFirst: true) = candidate.storage { return name }
+        }
+        return nil
+    }
+
+    /// What an entity is in another model, or else what the nearest that it inherits from is.
+    private static func nearest(
+        _ entity: ManagedObjectModel.Entity, in source: ManagedObjectModel,
+        as target: ManagedObjectModel
+    ) -> ManagedObjectModel.Entity? {
+        var next: ManagedObjectModel.Entity? = entity
+        while let entity = next {
+            if let here = target.entity(identity: source.identity(ofEntity: entity.name)) {
+                return here
+            }
+            next = entity.parent.flatMap { source.entity(named: $0) }
         }
         return nil
     }

@@ -72,7 +72,7 @@ struct StoreMigration {
 
     /// Indexes over what changes are made anew, those of constraints among them.
     private func dropIndexes() throws {
-        var tables = plan.removedLinks + plan.renamedLinks.map(\.from)
+        var tables = plan.removedLinks + (plan.renamedLinks + plan.joinedLinks).map(\.from)
         let substituted = Set(plan.substituted.map(\.entity.root))
         for table in plan.tables {
             let isRenamed = plan.renamedEntities.contains {
@@ -169,12 +169,20 @@ struct StoreMigration {
         let roots = plan.tables.filter { $0.old.name != $0.new.name }.map {
             ($0.old.name, $0.new.name)
         }
-        for (from, _) in roots + plan.renamedLinks { try renameTable(from, "~" + from) }
+        let links = plan.renamedLinks + plan.joinedLinks
+        for (from, _) in roots + links { try renameTable(from, "~" + from) }
         for (from, to) in roots + plan.renamedLinks { try renameTable("~" + from, to) }
+        for (from, to) in plan.joinedLinks { try joinTable("~" + from, to) }
         for (from, _) in plan.renamedEntities { try renameEntity(from, "~" + from) }
         for (from, to) in plan.renamedEntities { try renameEntity("~" + from, to) }
-        for (from, _) in plan.renamedLinks { try renameUncollected(from, "~" + from) }
-        for (from, to) in plan.renamedLinks { try renameUncollected("~" + from, to) }
+        for (from, _) in links { try renameUncollected(from, "~" + from) }
+        for (from, to) in links { try renameUncollected("~" + from, to) }
+    }
+
+    /// Links begin at rows of one entity each, so no two tables have the same.
+    private func joinTable(_ from: String, _ to: String) throws {
+        try execute("INSERT INTO \(quote(to)) SELECT * FROM \(quote(from))")
+        try execute("DROP TABLE \(quote(from))")
     }
 
     private func renameTable(_ from: String, _ to: String) throws {

@@ -138,4 +138,57 @@ struct MovedPropertyTests {
         #expect(try node.value(two, "boss") == .reference(one.row))
         #expect(try node.members(two, "friends").isEmpty)
     }
+
+    @Test("Links of several heirs are pulled up into one relationship")
+    func joined() throws {
+        let first = try model(student: [clubs], teacher: [clubs], others: club)
+        let second = try model([clubs], teacher: [], others: club)
+        let nodes = try (1...2).map { try EngineNode(first, node: $0) }
+        let place = try nodes[0].insert("Club")
+        let members = try ["Student", "Teacher"].map {
+            try nodes[0].insert($0, [:], join(place))
+        }
+        try nodes[0].migrate(to: second)
+        try nodes[1].migrate(to: second)
+        // One has migrated its links, the other hears of them after its migration.
+        try exchange(nodes[0], nodes[1])
+        for node in nodes {
+            for member in members { #expect(try node.members(member, "clubs") == [place.row]) }
+        }
+    }
+
+    @Test("Links that were pulled up stay when the heir goes, whether in one step or in two")
+    func heirGoesLater() throws {
+        let first = try model(student: [clubs], others: club)
+        let second = try model([clubs], others: club)
+        let third = try model([clubs], student: nil, others: club)
+        let nodes = try (1...2).map { try EngineNode(first, node: $0) }
+        let place = try nodes[0].insert("Club")
+        _ = try nodes[0].insert("Student", [:], join(place))
+        try exchange(nodes[0], nodes[1])
+        try nodes[0].migrate(to: second)
+        _ = try nodes[0].insert("Student", [:], join(place))
+        for node in nodes { try node.migrate(to: third) }
+        #expect(try nodes[1].coordinator.learn([second]).count == 1)
+        let fresh = try EngineNode(third, node: 3)
+        #expect(try fresh.coordinator.learn([first, second]).count == 2)
+        try exchange(nodes[0], nodes[1], fresh)
+    }
+
+    @Test("Links that went with an heir do not come back in what it inherited from")
+    func heirWent() throws {
+        let nodes = try (1...2).map {
+            try EngineNode(try model(student: [clubs], others: club), node: $0)
+        }
+        try nodes[0].migrate(to: try model(student: nil, others: club))
+        // A node that came directly would still have them.
+        let message = try #require(
+            try nodes[0].obstacle(to: try model([clubs], student: nil, others: club)))
+        #expect(message.contains("Person.clubs"), "\(message)")
+        var others = clubs
+        others.renamingIdentifier = "others"
+        let third = try model([others], student: nil, others: club)
+        for node in nodes { try node.migrate(to: third) }
+        try exchange(nodes[0], nodes[1])
+    }
 }
