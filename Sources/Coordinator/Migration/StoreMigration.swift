@@ -72,6 +72,7 @@ struct StoreMigration {
 
     /// Indexes over what changes are made anew, those of constraints among them.
     private func dropIndexes() throws {
+        try StoreLayout.dropIndexes(notOf: plan.new, in: database)
         var tables = plan.removedLinks + (plan.renamedLinks + plan.joinedLinks).map(\.from)
         let substituted = Set(plan.substituted.map(\.entity.root))
         for table in plan.tables {

@@ -172,6 +172,7 @@ enum StoreLayout {
 
     /// Makes or extends the tables of a model's entities.
     static func createEntityTables(_ model: ManagedObjectModel, in database: Database) throws {
+        try dropIndexes(notOf: model, in: database)
         for root in model.entities where root.name == root.root {
             let family = root.familyNames.compactMap { model.entity(named: $0) }
             try createTable(root, family: family, in: database)
@@ -184,9 +185,58 @@ enum StoreLayout {
                         source INTEGER NOT NULL, target INTEGER NOT NULL,
                         _alive INTEGER NOT NULL, _siblings BLOB NOT NULL,
                         PRIMARY KEY (source, target)) WITHOUT ROWID, STRICT;
-                    CREATE INDEX IF NOT EXISTS \(EntityTable.quote("_index." + link.name))
-                        ON \(table) (target, source);
                     """)
+        }
+        for (name, index) in indexes(of: model) {
+            let columns = index.columns.map(EntityTable.quote).joined(separator: ", ")
+            try database.execute(
+                sql: "CREATE INDEX IF NOT EXISTS \(EntityTable.quote(name)) "
+                    + "ON \(EntityTable.quote(index.table)) (\(columns))")
+        }
+    }
+
+    /// An index over a table of a model's, other than those of constraints.
+    private struct Index: Hashable {
+        let table: String
+        let columns: [String]
+    }
+
+    /// The indexes that a model's tables have, by name.
+    private static func indexes(of model: ManagedObjectModel) -> [String: Index] {
+        var result: [String: Index] = [:]
+        for entity in model.entities {
+            for property in entity.properties where property.isReference {
+                result["_index.\(entity.root).\(property.name)"] = Index(
+                    table: entity.root, columns: [property.name])
+            }
+            for index in entity.indexes {
+                result["\(entity.name).\(index.name)"] = Index(
+                    table: entity.root, columns: index.elements)
+            }
+        }
+        for link in model.links {
+            result["_index." + link.name] = Index(
+                table: link.name, columns: ["target", "source"])
+        }
+        return result
+    }
+
+    /// Drops the indexes that a model has not, or has in another form. What is new may have their
+    /// names: of tables too, which SQLite keeps with those of indexes.
+    static func dropIndexes(notOf model: ManagedObjectModel, in database: Database) throws {
+        let wanted = indexes(of: model)
+        let statement = try database.prepared(
+            "SELECT name, tbl_name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL "
+                + "AND substr(tbl_name, 1, 1) <> '_' AND substr(name, 1, 8) <> '_unique.' "
+                + "AND substr(name, 1, 5) <> '_key.' AND instr(name, '.') > 0 ORDER BY name")
+        var found: [(name: String, table: String)] = []
+        while try statement.step() { found.append((statement.text(0), statement.text(1))) }
+        for (name, table) in found {
+            let columns = try String.fetchAll(
+                database, sql: "SELECT name FROM pragma_index_info(?) ORDER BY seqno",
+                arguments: [name])
+            if wanted[name] == Index(table: table, columns: columns) { continue }
+            try database.execute(sql: "DROP INDEX \(EntityTable.quote(name))")
         }
     }
 
@@ -216,18 +266,6 @@ enum StoreLayout {
         in database: Database
     ) throws {
         let columns = columns(of: family).map { "\(EntityTable.quote($0.name)) \($0.type)" }
-        var seen = Set<String>()
-        var indexes: [(name: String, elements: [String])] = []
-        for entity in family {
-            for property in entity.properties where seen.insert(property.name).inserted {
-                if property.isReference {
-                    indexes.append(("_index.\(root.name).\(property.name)", [property.name]))
-                }
-            }
-            for index in entity.indexes {
-                indexes.append(("\(entity.name).\(index.name)", index.elements))
-            }
-        }
         let shared = root.sharesTable ? "_entity INTEGER NOT NULL," : ""
         let table = EntityTable.quote(root.name)
         try database.execute(
@@ -237,12 +275,6 @@ enum StoreLayout {
                     _timestamp INTEGER NOT NULL, _registers BLOB\
                 \(columns.map { ", " + $0 }.joined()));
                 """)
-        for index in indexes {
-            let elements = index.elements.map(EntityTable.quote).joined(separator: ", ")
-            try database.execute(
-                sql: "CREATE INDEX IF NOT EXISTS \(EntityTable.quote(index.name)) "
-                    + "ON \(table) (\(elements))")
-        }
     }
 
     /// The column's declared type. Doubles have none, for REAL affinity would turn -0.0 into 0.
