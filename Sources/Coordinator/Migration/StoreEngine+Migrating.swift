@@ -181,15 +181,19 @@ extension StoreEngine {
         }
     }
 
-    /// Marks closed entries with a name that stands for something else from now on: writing what
-    /// they tell by that name would change what they are not about.
+    /// Marks closed entries with a name that stands for something else from now on, for writing
+    /// what they tell by that name would change what they are not about; and those that can be
+    /// undone only by writing what is gone.
     private func markClosed(_ plan: MigrationPlan) throws {
         for entity in model.entities {
             let identity = model.identity(ofEntity: entity.name)
-            let former = plan.old.entity(named: entity.name)?.identities
+            let former = plan.old.entity(named: entity.name)
             let isSame = former != nil && plan.old.identity(ofEntity: entity.name) == identity
-            let others = entity.identities.filter { former?[$0.key] != $0.value }
-            if isSame, others.isEmpty { continue }
+            let (before, now) = (former?.storedIdentities ?? [:], entity.storedIdentities)
+            let others = now.keys.filter { before[$0] != now[$0] }
+            let kept = Set(now.values)
+            let gone = before.filter { !kept.contains($0.value) }.keys
+            if isSame, others.isEmpty, gone.isEmpty { continue }
             let look = try database.prepared(
                 "SELECT id, closed, opened, record FROM _conflict "
                     + "WHERE entity = ?1 AND closed > 0")
@@ -200,7 +204,9 @@ extension StoreEngine {
                 if let entry = try? ConflictCoding.entry(look) { entries.append(entry) }
             }
             for var entry in entries
-            where !isSame || entry.names.contains(where: { others[$0] != nil }) {
+            where !isSame || others.contains(where: entry.names.contains)
+                || gone.contains(where: entry.namesUndone.contains)
+            {
                 entry.hasFormerNames = true
                 let write = try database.prepared(
                     "UPDATE _conflict SET record = ?3 WHERE id = ?1 AND closed = ?2")
@@ -308,6 +314,16 @@ extension Conflict {
             names.formUnion(side.row.map(\.name))
             names.formUnion(side.relationships.map(\.name))
         }
+        return names
+    }
+
+    /// The names of what undoing it writes: of the side that lost, or of what was decided against.
+    fileprivate var namesUndone: Set<String> {
+        var names = Set(property.map { [$0] } ?? [])
+        let wanted = sides.last { $0.isVisible != (state == .settled) } ?? sides.last
+        guard let wanted, !wanted.isDeleted else { return names }
+        names.formUnion(wanted.row.map(\.name))
+        names.formUnion(wanted.relationships.map(\.name))
         return names
     }
 }

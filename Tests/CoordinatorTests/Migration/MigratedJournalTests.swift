@@ -57,4 +57,63 @@ struct MigratedJournalTests {
         try here.migrate(to: model("Item", "r", policy: .error))
         #expect(try here.conflicts(.unresolved).map(\.openedAt).sorted() == before.sorted())
     }
+
+    @Test(
+        "A closed conflict about what is gone is not undone, and says why",
+        arguments: [true, false])
+    func gone(isLink: Bool) throws {
+        func people(_ attributes: [AttributeDescription]) throws -> ManagedObjectModel {
+            let tags = RelationshipDescription("tags", to: "Tag", isToMany: true)
+            return try MigrationModels.model(
+                MigrationModels.person(
+                    attributes: [AttributeDescription("name", .string)] + attributes,
+                    relationships: attributes.isEmpty ? [] : [tags]), EntityDescription("Tag"))
+        }
+        let first = try people([AttributeDescription("age", .string)])
+        let (here, there) = (try EngineNode(first, node: 1), try EngineNode(first, node: 2))
+        let tag = try here.insert("Tag")
+        let person = try here.insert("Person", ["age": .string("1")])
+        try exchange(here, there)
+        func change(_ kind: RelationshipOperation.Kind, at node: EngineNode) throws {
+            let operation = RelationshipOperation(name: "tags", kind: kind, members: [tag.row])
+            try node.save(try node.change(person, [:], [operation]))
+        }
+        if isLink {
+            try change(.add, at: here)
+            try change(.add, at: there)
+            try change(.remove, at: there)
+        } else {
+            try here.update(person, ["age": .string("2")])
+            try there.update(person, ["age": .string("3")])
+        }
+        try exchange(here, there)
+        let open = try here.onlyConflict()
+        let side = try #require(open.sides.first { !$0.isVisible }?.dot)
+        _ = try here.coordinator.resolve(open.id, .side(side)) as SaveResult
+        try here.migrate(to: people([]))
+        let closed = try #require(try here.conflicts(isOpen: false).first)
+        #expect(
+            try here.code { _ = try here.coordinator.undo(closed.id) as SaveResult }
+                == .conflictNotFound)
+    }
+
+    @Test("A delete that was decided is repeated, though a property of the object is gone")
+    func goneOfDeleted() throws {
+        func people(_ names: String...) throws -> ManagedObjectModel {
+            try MigrationModels.model(
+                MigrationModels.person(attributes: names.map { AttributeDescription($0, .string) }))
+        }
+        let first = try people("name", "age")
+        let (here, there) = (try EngineNode(first, node: 1), try EngineNode(first, node: 2))
+        let person = try here.insert("Person", ["name": .string("a"), "age": .string("1")])
+        try exchange(here, there)
+        try here.delete(person)
+        try there.update(person, ["name": .string("b"), "age": .string("2")])
+        try exchange(here, there)
+        let open = try here.onlyConflict()
+        _ = try here.coordinator.resolve(open.id, .delete) as SaveResult
+        try here.migrate(to: people("name"))
+        let closed = try #require(try here.conflicts(kind: .delete, isOpen: false).first)
+        _ = try here.coordinator.undo(closed.id) as SaveResult
+    }
 }
