@@ -48,10 +48,12 @@ struct ModelJSONReader {
 
         func count(_ key: String) throws(ModelError) -> Int {
             guard let value = value(key) else { return 0 }
-            guard let number = value.integer, (0...1_000_000_000).contains(number) else {
+            guard let number = value.integer.flatMap({ Int(exactly: $0) }),
+                RelationshipDescription.counts.contains(number)
+            else {
                 throw wrong(key, "a count")
             }
-            return Int(number)
+            return number
         }
 
         func list(_ key: String) throws(ModelError) -> [JSONValue] {
@@ -201,42 +203,22 @@ struct ModelJSONReader {
         }
         let minimum = try property(bounds, "min", boundType)
         let maximum = try property(bounds, "max", boundType)
-        if !minimum.isNull, !maximum.isNull, ValueOrder.compare(minimum, maximum) == .after {
-            throw ModelError(bounds.name, "\"min\" is above \"max\"")
-        }
-        let pattern = try bounds.text("pattern")
-        if let pattern {
-            guard type == .string else {
-                throw ModelError(bounds.name, "only a string can have a \"pattern\"")
-            }
-            do {
-                _ = try RegularExpression(pattern)
-            } catch { throw ModelError(bounds.name, "\"pattern\": \(error.message)") }
-        }
         return AttributeValidation(
             minimum: minimum.isNull ? nil : minimum, maximum: maximum.isNull ? nil : maximum,
-            pattern: pattern)
+            pattern: try bounds.text("pattern"))
     }
 
     private static func relationship(
         _ place: Place
     ) throws(ModelError) -> RelationshipDescription {
         try place.refuse("ordered", unless: try !place.truth("ordered", default: false))
-        let isToMany = try place.truth("toMany", default: false)
-        let minimum = try place.count("minCount")
-        let maximum = try place.count("maxCount")
-        guard isToMany || (minimum <= 1 && maximum <= 1) else {
-            throw ModelError(place.name, "a to-one has no count above 1")
-        }
-        guard maximum == 0 || minimum <= maximum else {
-            throw ModelError(place.name, "\"minCount\" is above \"maxCount\"")
-        }
         return RelationshipDescription(
             try place.required("name"), to: try place.required("destination"),
-            inverse: try place.text("inverse"), isToMany: isToMany,
+            inverse: try place.text("inverse"),
+            isToMany: try place.truth("toMany", default: false),
             deleteRule: try place.choice("deleteRule", as: DeleteRule.self) ?? .nullify,
-            isOptional: try place.truth("optional", default: true), minimumCount: minimum,
-            maximumCount: maximum,
+            isOptional: try place.truth("optional", default: true),
+            minimumCount: try place.count("minCount"), maximumCount: try place.count("maxCount"),
             mergePolicy: try place.choice("mergePolicy", as: MergePolicy.self),
             renamingIdentifier: try place.text("renamingIdentifier"),
             hashModifier: try place.text("hashModifier"), userInfo: try place.userInfo())

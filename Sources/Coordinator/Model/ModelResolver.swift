@@ -104,8 +104,12 @@ struct ModelResolver {
                     "\(description.name).\(name)", "two properties have this name, but for case")
             }
         }
-        for attribute in attributes {
-            try check(attribute, policy: policy, place: "\(description.name).\(attribute.name)")
+        // What is inherited is checked where it is declared.
+        for attribute in description.attributes {
+            try check(attribute, place: "\(description.name).\(attribute.name)")
+        }
+        for relationship in description.relationships {
+            try check(relationship, place: "\(description.name).\(relationship.name)")
         }
 
         var owned: [(RelationshipDescription, EntityDescription)] = []
@@ -241,8 +245,9 @@ struct ModelResolver {
         left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
     }
 
+    /// A store keeps its model as JSON, so whatever that may not say, no model may.
     private func check(
-        _ attribute: AttributeDescription, policy: MergePolicy, place: String
+        _ attribute: AttributeDescription, place: String
     ) throws(ModelError) {
         guard
             attribute.defaultValue.isNull
@@ -252,6 +257,34 @@ struct ModelResolver {
         for case let bound? in bounds where !Self.isBound(bound, of: attribute.type) {
             throw ModelError(
                 place, "its minimum or maximum does not bound \(attribute.type.rawValue)")
+        }
+        if let minimum = attribute.validation.minimum, let maximum = attribute.validation.maximum,
+            ValueOrder.compare(minimum, maximum) == .after
+        {
+            throw ModelError(place + ".validation", "\"min\" is above \"max\"")
+        }
+        guard let pattern = attribute.validation.pattern else { return }
+        guard attribute.type == .string else {
+            throw ModelError(place + ".validation", "only a string can have a \"pattern\"")
+        }
+        do {
+            _ = try RegularExpression(pattern)
+        } catch { throw ModelError(place + ".validation", "\"pattern\": \(error.message)") }
+    }
+
+    private func check(
+        _ relationship: RelationshipDescription, place: String
+    ) throws(ModelError) {
+        let (minimum, maximum) = (relationship.minimumCount, relationship.maximumCount)
+        let counts = RelationshipDescription.counts
+        guard counts.contains(minimum), counts.contains(maximum) else {
+            throw ModelError(place, "its counts are to be between 0 and \(counts.upperBound)")
+        }
+        guard relationship.isToMany || (minimum <= 1 && maximum <= 1) else {
+            throw ModelError(place, "a to-one has no count above 1")
+        }
+        guard maximum == 0 || minimum <= maximum else {
+            throw ModelError(place, "\"minCount\" is above \"maxCount\"")
         }
     }
 

@@ -39,6 +39,9 @@ public struct RelationshipDescription: Hashable, Sendable {
     /// Whatever the application wants to note.
     public var userInfo: [String: String]
 
+    /// What a count may be.
+    static let counts = 0...1_000_000_000
+
     /// Describes a relationship.
     public init(
         _ name: String, to destination: String, inverse: String? = nil, isToMany: Bool = false,

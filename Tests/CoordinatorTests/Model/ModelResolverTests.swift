@@ -131,6 +131,37 @@ import Testing
         #expect(try node.members(target, "d") == [second.row])
     }
 
+    /// A store keeps its model as JSON, and must be able to read it back.
+    @Test("What a model in JSON may not say is refused of one that is described, too")
+    func strict() {
+        func attribute(
+            _ type: AttributeType, _ validation: AttributeValidation
+        ) -> EntityDescription {
+            EntityDescription(
+                "E", attributes: [AttributeDescription("x", type, validation: validation)])
+        }
+        let range = AttributeValidation(minimum: .integer(10), maximum: .integer(1))
+        for faulty in [
+            attribute(.integer64, AttributeValidation(pattern: "[0-9]+")),
+            attribute(.integer64, range), attribute(.string, range),
+            attribute(.string, AttributeValidation(pattern: "(")),
+        ] {
+            #expect(refusal(faulty)?.place == "E.x.validation")
+        }
+        #expect(refusal(attribute(.string, AttributeValidation(pattern: "[0-9]+"))) == nil)
+        for (isToMany, least, most) in [
+            (false, 0, 3), (false, 2, 0), (true, 3, 2), (true, -1, 0), (true, 0, -1),
+            (true, 0, 1_000_000_001),
+        ] {
+            let faulty = RelationshipDescription(
+                "x", to: "E", isToMany: isToMany, minimumCount: least, maximumCount: most)
+            #expect(refusal(EntityDescription("E", relationships: [faulty]))?.place == "E.x")
+        }
+        let counted = RelationshipDescription(
+            "x", to: "E", isToMany: true, minimumCount: 2, maximumCount: 3)
+        #expect(refusal(EntityDescription("E", relationships: [counted])) == nil)
+    }
+
     @Test("A model of a thousand entities is resolved, and one too deep is refused")
     func large() throws {
         let flat = try ManagedObjectModel(
