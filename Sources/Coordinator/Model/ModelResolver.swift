@@ -33,6 +33,7 @@ struct ModelResolver {
             }
             lineages.append(ancestors)
         }
+        try Self.checkSize(lineages)
         for (description, ancestors) in zip(descriptions, lineages) {
             entities.append(
                 try resolve(
@@ -47,6 +48,25 @@ struct ModelResolver {
 
     /// How many entities one may inherit from, over each other.
     private static let mostGenerations = 100
+
+    /// How many properties all entities together may inherit.
+    private static let mostInherited = 200_000
+
+    /// Every entity is resolved with all that it inherits, which a small text can make very large.
+    private static func checkSize(_ lineages: [[EntityDescription]]) throws(ModelError) {
+        var inherited = 0
+        for lineage in lineages {
+            for ancestor in lineage.dropLast() {
+                inherited += ancestor.attributes.count + ancestor.relationships.count
+            }
+        }
+        guard inherited <= mostInherited else {
+            throw ModelError(
+                "model",
+                "its entities inherit \(inherited) properties, counted for each; the most is "
+                    + "\(mostInherited)")
+        }
+    }
 
     /// Names that mean something else in a ``ConflictID``.
     private static let reserved: Set<String> = ["object", "save", "unique"]

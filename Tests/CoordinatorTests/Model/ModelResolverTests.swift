@@ -162,6 +162,20 @@ import Testing
         #expect(refusal(EntityDescription("E", relationships: [counted])) == nil)
     }
 
+    @Test("What heirs inherit all together is bounded: a small text could describe very much")
+    func inherited() {
+        func heirs(_ count: Int) -> [EntityDescription] {
+            let attributes = (0..<1_000).map { AttributeDescription("a\($0)", .date) }
+            return [EntityDescription("A", attributes: attributes)]
+                + (0..<count).map { EntityDescription("B\($0)", parent: "A") }
+        }
+        #expect((try? ManagedObjectModel(entities: heirs(20)))?.entities.count == 21)
+        do {
+            _ = try ManagedObjectModel(entities: heirs(201))
+            Issue.record("It was resolved.")
+        } catch { #expect(error.reason.contains("inherit 201000 properties")) }
+    }
+
     @Test("A model of a thousand entities is resolved, and one too deep is refused")
     func large() throws {
         let flat = try ManagedObjectModel(
