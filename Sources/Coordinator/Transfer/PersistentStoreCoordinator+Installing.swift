@@ -174,6 +174,10 @@ extension PersistentStoreCoordinator {
         _ former: DatabaseQueue, _ identity: StoreIdentity,
         to coordinator: PersistentStoreCoordinator, moved: UInt64
     ) throws -> Int {
+        // The donor may never have known a model that this store had. One that cannot be learnt is
+        // in the way only where a transaction is of it.
+        let models = try former.read { try StoreModels.all(in: $0, path: identity.path) }
+        _ = try coordinator.learn(models.map { try $0.model() })
         var count = 0
         var position: Int64 = 0
         while true {
