@@ -164,6 +164,7 @@ extension StoreEngine {
         let kept = try StoreModels.all(in: database, path: path)
         guard let current = kept.first(where: \.isCurrent), current.hash != model.versionHash
         else {
+            try StoreModels.checkIdentities(of: model, by: kept)
             try StoreModels.keep(model, isCurrent: true, in: database)
             try StoreLayout.createEntityTables(model, in: database)
             return nil

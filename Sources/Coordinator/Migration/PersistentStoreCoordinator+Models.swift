@@ -22,8 +22,8 @@ extension PersistentStoreCoordinator {
     ///
     /// - Returns: what the store's model and the other have otherwise; empty where the store is of that
     ///   model or is yet to be made, or is of a layout from before models were kept.
-    /// - Throws: ``CoordinatorError``: `mappingNotInferable`, `storeOwner`, `storeLayout`, `storeIncomplete`,
-    ///   `storeDamaged` or `inputOutput`, as the opening would.
+    /// - Throws: ``CoordinatorError``: `mappingNotInferable`, `modelMismatch`, `storeOwner`,
+    ///   `storeLayout`, `storeIncomplete`, `storeDamaged` or `inputOutput`, as the opening would.
     public static func migration(
         ofStoreAt path: String, to model: ManagedObjectModel, cluster: String, node: NodeID
     ) throws -> [ModelDifference] {
@@ -43,7 +43,10 @@ extension PersistentStoreCoordinator {
                 let kept = try StoreModels.all(in: database, path: path)
                 guard let current = kept.first(where: \.isCurrent),
                     current.hash != model.versionHash
-                else { return [] }
+                else {
+                    try StoreModels.checkIdentities(of: model, by: kept)
+                    return []
+                }
                 return try StoreModels.plan(to: model, from: current, of: kept, in: database)
                     .differences
             }

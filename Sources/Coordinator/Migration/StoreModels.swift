@@ -79,6 +79,32 @@ enum StoreModels {
         try statement.run()
     }
 
+    /// Checks that a model has the identities of the store's own, whose hash it has: they are no
+    /// part of that, but by them it is found what rows and transactions of other models tell of.
+    ///
+    /// - Throws: ``CoordinatorError`` with `modelMismatch`, which names what has another; of a
+    ///   store that knows no other model never.
+    static func checkIdentities(of model: ManagedObjectModel, by kept: [Kept]) throws {
+        guard kept.count > 1, let own = try kept.first(where: \.isCurrent)?.model() else { return }
+        var others: [String] = []
+        for entity in model.entities {
+            if model.identity(ofEntity: entity.name) != own.identity(ofEntity: entity.name) {
+                others.append(entity.name)
+            }
+            let names = own.entity(named: entity.name)?.storedIdentities ?? [:]
+            for (name, identity) in entity.storedIdentities where names[name] != identity {
+                others.append("\(entity.name).\(name)")
+            }
+        }
+        guard !others.isEmpty else { return }
+        throw CoordinatorError(
+            .modelMismatch,
+            "The store was written with this model, but with another renamingIdentifier of "
+                + "\(others.sorted().joined(separator: ", ")). That is to stay as it was: by it is "
+                + "found what other models call otherwise, and other nodes may still send."
+        )
+    }
+
     /// How a store gets from its own model, one of those kept, to another.
     ///
     /// - Throws: ``CoordinatorError`` with `mappingNotInferable` or `storeDamaged`.

@@ -70,4 +70,31 @@ struct MigrationObstacleTests {
         #expect(message.contains("Person.friends"), "\(message)")
         #expect(try node.members(two, "friends") == [one.row])
     }
+
+    @Test("A renaming identifier stays while the store knows the model that had the name")
+    func identifier() throws {
+        func titled(_ identifier: String?) throws -> ManagedObjectModel {
+            try MigrationModels.model(
+                MigrationModels.person(
+                    attributes: [
+                        AttributeDescription("title", .string, renamingIdentifier: identifier)
+                    ]))
+        }
+        let node = try EngineNode(try person())
+        let id = try node.insert("Person", ["name": .string("a")])
+        try node.migrate(to: try titled("name"))
+        node.close()
+        do {
+            try node.migrate(to: try titled(nil))
+            Issue.record("It was opened.")
+        } catch let error as CoordinatorError {
+            #expect(error.code == .modelMismatch)
+            #expect(error.message.contains("Person.title"), "\(error.message)")
+        }
+        try node.open()
+        #expect(try node.value(id, "title") == .string("a"))
+        // Where there was no other model nobody has the former name.
+        let plain = try EngineNode(try titled("name"), node: 2)
+        try plain.migrate(to: try titled(nil))
+    }
 }
