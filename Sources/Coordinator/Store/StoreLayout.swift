@@ -187,7 +187,7 @@ enum StoreLayout {
                         PRIMARY KEY (source, target)) WITHOUT ROWID, STRICT;
                     """)
         }
-        for (name, index) in indexes(of: model) {
+        for (name, index) in indexes(of: model).sorted(by: { $0.key < $1.key }) {
             let columns = index.columns.map(EntityTable.quote).joined(separator: ", ")
             try database.execute(
                 sql: "CREATE INDEX IF NOT EXISTS \(EntityTable.quote(name)) "
