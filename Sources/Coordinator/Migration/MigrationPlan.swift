@@ -261,7 +261,13 @@ struct MigrationPlan {
     var isReshaping: Bool {
         !removedEntities.isEmpty || !renamedEntities.isEmpty || !renamedLinks.isEmpty
             || !joinedLinks.isEmpty || !removedLinks.isEmpty
-            || tables.contains { !$0.dropped.isEmpty || !$0.renamed.isEmpty }
+            || tables.contains { !$0.renamed.isEmpty } || losesProperties
+    }
+
+    /// Whether rows lose a property: with its column, or where that stays for those of other entities
+    /// of the hierarchy, to which it was pushed down.
+    private var losesProperties: Bool {
+        mapping.entities.values.contains { $0.names.count < $0.sourceNames.count }
     }
 
     /// The entities whose rows get values in the place of null, with the positions.

@@ -68,6 +68,32 @@ struct MovedPropertyTests {
         #expect(try node.obstacle(to: people(types.0, atRoot: isPulledUp)) == nil)
     }
 
+    @Test("Rows lose what is pushed down to others, and their open conflicts over it")
+    func lost() throws {
+        func people(atRoot: Bool) throws -> ManagedObjectModel {
+            let attributes = [AttributeDescription("x", .string)]
+            return try MigrationModels.model(
+                MigrationModels.person(.error, attributes: atRoot ? attributes : []),
+                EntityDescription(
+                    "Student", parent: "Person", attributes: atRoot ? [] : attributes))
+        }
+        let nodes = try (1...3).map { try EngineNode(try people(atRoot: true), node: $0) }
+        let ids = try ["Person", "Student"].map {
+            try nodes[0].insert($0, ["x": .string("a")])
+        }
+        try exchange(nodes[0], nodes[1])
+        for (node, value) in zip(nodes, ["b", "c"]) {
+            for id in ids { try node.update(id, ["x": .string(value)]) }
+        }
+        try exchange(nodes[0], nodes[1])
+        let second = try people(atRoot: false)
+        try nodes[2].migrate(to: second)
+        try nodes[2].take(from: nodes[0])
+        for node in nodes[..<2] { try node.migrate(to: second) }
+        try exchange(nodes[0], nodes[1], nodes[2])
+        for node in nodes { #expect(try node.onlyConflict().object == ids[1]) }
+    }
+
     @Test("A to-one that is pulled up leads to what it led to")
     func destination() throws {
         func tutor(_ destination: String) -> [RelationshipDescription] {
