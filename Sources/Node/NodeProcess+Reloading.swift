@@ -108,7 +108,8 @@ actor NodeReloader {
         guard new.cluster == current.cluster, new.node == current.node else {
             throw failure("node", "this configuration is another node's")
         }
-        // Without one nothing would be cut off that it told of, and all with the next run.
+        // Without this a file whose mesh is gone would be told to cut all peers off; none would be
+        // until the store is opened anew, and then all.
         if (new.mesh == nil) != (current.mesh == nil) {
             throw failure("mesh", "the node begins or ends to have a mesh")
         }

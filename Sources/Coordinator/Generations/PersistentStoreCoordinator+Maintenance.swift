@@ -21,8 +21,9 @@ public struct PinStatus: Hashable, Sendable {
 extension PersistentStoreCoordinator {
     /// Gives up pins that have lived too long, and the oldest one while the write-ahead log is
     /// over its limit; and sees whether the store's files are still where they were opened, without which
-    /// saves are refused (`storeRemoved`). Where readers overlap without a pause, so that no checkpoint comes
-    /// to the log's end, it has them waited for, for a moment, after the next commit. To be called about every second, from any thread.
+    /// saves are refused (`storeRemoved`). Where readers overlap without a pause, so that no
+    /// checkpoint comes to the log's end, it has them waited for, for a moment, after the next
+    /// commit. To be called about every second, from any thread.
     ///
     /// One pin a call goes for the log's sake, since it shows with the next commits only whether
     /// that was enough. Whoever reads through an expired pin is told `queryGenerationExpired`.
