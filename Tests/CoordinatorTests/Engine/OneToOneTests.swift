@@ -44,6 +44,18 @@ struct OneToOneTests {
         return (person, stander, loser)
     }
 
+    /// Gives a person a third badge in place of the one that they have, which somebody else gets.
+    private static func replace(
+        _ stander: ManagedObjectID, of person: ManagedObjectID, _ nodes: [EngineNode]
+    ) throws -> (other: ManagedObjectID, result: SaveResult) {
+        let other = try nodes[0].insert("Person")
+        let result = try nodes[0].save(
+            try nodes[0].change(stander, ["holder": .reference(other.row)]),
+            try nodes[0].insertion("Badge", -1, ["holder": .reference(person.row)]))
+        try exchange(nodes[0], nodes[1])
+        return (other, result)
+    }
+
     @Test(
         "To give somebody another badge is no conflict, where it is saved and where it is applied",
         arguments: MergePolicy.allCases, [true, false])
@@ -114,11 +126,7 @@ struct OneToOneTests {
     func third() throws {
         let nodes = try Self.nodes(.mergeByPropertyStoreTrump, isOptional: false)
         let (person, stander, _) = try Self.contested(nodes)
-        let other = try nodes[0].insert("Person")
-        let result = try nodes[0].save(
-            try nodes[0].change(stander, ["holder": .reference(other.row)]),
-            try nodes[0].insertion("Badge", -1, ["holder": .reference(person.row)]))
-        try exchange(nodes[0], nodes[1])
+        let (other, result) = try Self.replace(stander, of: person, nodes)
         for node in nodes {
             #expect(try node.members(person, "badge") == result.insertedRows.map(\.row))
             #expect(try node.members(other, "badge") == [stander.row])
@@ -131,11 +139,7 @@ struct OneToOneTests {
     func released(policy: MergePolicy) throws {
         let nodes = try Self.nodes(policy, isOptional: false)
         let (person, stander, loser) = try Self.contested(nodes)
-        let other = try nodes[0].insert("Person")
-        let result = try nodes[0].save(
-            try nodes[0].change(stander, ["holder": .reference(other.row)]),
-            try nodes[0].insertion("Badge", -1, ["holder": .reference(person.row)]))
-        try exchange(nodes[0], nodes[1])
+        let (_, result) = try Self.replace(stander, of: person, nodes)
         for node in nodes {
             #expect(try node.value(loser, "holder") == .null)
             let conflict = try node.onlyConflict()
