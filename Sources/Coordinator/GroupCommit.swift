@@ -152,7 +152,9 @@ final class GroupCommit: @unchecked Sendable {
     /// What is staged; touched on the writer queue only.
     var staged: (transaction: StagedTransaction, job: Job)?
     let published: Mutex<Published>
-    private let isLogRestartAsked = Atomic(false)
+    /// How long readers are waited for where the log is asked to begin anew, in milliseconds; 0
+    /// where it is not.
+    private let logRestartPatience = Atomic<Int32>(0)
     private let onCommit: @Sendable (CommitNotice) -> Void
     private let onStop: @Sendable (CoordinatorError) -> Void
 
@@ -266,14 +268,17 @@ final class GroupCommit: @unchecked Sendable {
     }
 
     /// Has the log begin anew after the next commit, where readers have kept it from that.
-    func askForLogRestart() { isLogRestartAsked.store(true, ordering: .relaxed) }
+    ///
+    /// - Parameter patience: how long readers are waited for, in milliseconds from 1 on.
+    func askForLogRestart(patience: Int32) {
+        logRestartPatience.store(patience, ordering: .relaxed)
+    }
 
     private func restartLogIfAsked() {
-        guard isLogRestartAsked.exchange(false, ordering: .relaxed), diskFailure == nil else {
-            return
-        }
+        let patience = logRestartPatience.exchange(0, ordering: .relaxed)
+        guard patience > 0, diskFailure == nil else { return }
         do {
-            try LogCheckpoint.restart(engine.database)
+            try LogCheckpoint.restart(engine.database, patience: patience)
         } catch { stopIfNeeded(CoordinatorError(mapping: error)) }
     }
 

@@ -26,6 +26,9 @@ public final class PersistentStoreCoordinator: Sendable {
         public var pinLimitMilliseconds: UInt64 = 3_600_000
         /// Pages of write-ahead log after which a commit writes them back into the file: 16 MB.
         package var checkpointPages = 4_000
+        /// How long readers that are under way are waited for before the log can begin anew, in
+        /// milliseconds from 1 on; saves wait as long.
+        package var logRestartPatienceMilliseconds: Int32 = 20
         /// Operations of a save, or changes of a foreign transaction, from which on it is staged, so
         /// that it holds no other save up.
         package var stagedOperations = 5_000

@@ -51,7 +51,7 @@ extension PersistentStoreCoordinator {
         // No pin holds it, and yet no checkpoint has come to its end: readers overlap.
         if left.isEmpty, walBytes > Self.overdue * UInt64(options.checkpointPages) * Self.pageBytes
         {
-            writer?.askForLogRestart()
+            writer?.askForLogRestart(patience: options.logRestartPatienceMilliseconds)
         }
         return expired
     }

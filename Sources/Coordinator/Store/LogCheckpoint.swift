@@ -34,10 +34,6 @@ enum LogCheckpoint {
             }, length)
     }
 
-    /// How long readers that are under way are waited for before the log can begin anew, in milliseconds;
-    /// saves wait as long.
-    private static let patience: Int32 = 20
-
     /// Writes the log back to its end, and has it begin anew with the next commit.
     ///
     /// A checkpoint after a commit gets no further than the oldest reader that there is. Where readers
@@ -45,8 +41,9 @@ enum LogCheckpoint {
     /// long as they go on. Here whoever comes reads what was committed last, and those from before
     /// are waited for, for a moment.
     ///
+    /// - Parameter patience: how long they are waited for, in milliseconds.
     /// - Throws: `DatabaseError` where the disk failed; what else is in the way leaves the log as it is.
-    static func restart(_ database: Database) throws {
+    static func restart(_ database: Database, patience: Int32) throws {
         let connection = database.sqliteConnection
         sqlite3_busy_timeout(connection, patience)
         let code = sqlite3_wal_checkpoint_v2(
