@@ -396,8 +396,10 @@ enum StoreLayout {
     /// Whether the file has the table of beginnings; one that no release with it has opened has not, and
     /// none of its actors has a beginning.
     static func hasBeginnings(_ database: Database) throws -> Bool {
-        try Int.fetchOne(
-            database, sql: "SELECT count(*) FROM sqlite_master WHERE name = '_beginning'") == 1
+        let statement = try database.prepared(
+            "SELECT 1 FROM sqlite_master WHERE name = '_beginning'")
+        defer { statement.reset() }
+        return try statement.step()
     }
 
     static func readBeginnings(in database: Database, _ actors: ActorTable) throws -> Beginnings {

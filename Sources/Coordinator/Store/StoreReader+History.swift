@@ -42,7 +42,9 @@ extension StoreReader {
             """)
         statement.bind(1, Int64(bitPattern: position))
         statement.bind(2, limit)
-        let beginnings = try beginnings()
+        defer { statement.reset() }
+        // Who follows the log mostly finds that nothing has come: then they are not looked at.
+        var known: Beginnings?
         var result: [PersistentHistoryTransaction] = []
         var bytesRead = 0
         while try statement.step() {
@@ -51,20 +53,18 @@ extension StoreReader {
             guard Transaction.checksum(bytes) == UInt64(bitPattern: statement.integer(2)),
                 let encoded = try? EncodedTransaction(decoding: bytes)
             else {
-                statement.reset()
                 throw CoordinatorError(
                     .storeDamaged, "Transaction \(position) of the log is damaged.")
             }
+            let beginnings = try known ?? beginnings()
+            known = beginnings
             let whole = encoded.completed(by: beginnings)
             result.append(
                 .init(
                     position: position,
                     generation: UInt64(bitPattern: statement.integer(1)), encoded: whole))
             bytesRead += whole.size
-            if bytesRead >= byteLimit {
-                statement.reset()
-                break
-            }
+            if bytesRead >= byteLimit { break }
         }
         return result
     }
