@@ -2,6 +2,7 @@ import Coordinator
 import Foundation
 import Merge
 import Synchronization
+import TestSupport
 import Testing
 
 /// Pinned generations at the coordinator (DESIGN section 7).
@@ -41,21 +42,20 @@ import Testing
         let pin = try node.coordinator.pinCurrentGeneration()
         let coordinator = node.coordinator
         let (isReading, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let reading = Task.detached {
+        async let reading: Void = onOwnThread {
             try coordinator.read(pin) { _ in
                 isReading.signal()
                 mayEnd.wait()
             }
         }
-        await Task.detached { Self.wait(for: isReading) }.value
+        defer { mayEnd.signal() }
+        try await onOwnThread { isReading.wait() }
         #expect(try coordinator.verify().isOK)
         #expect(try coordinator.pinCurrentGeneration() === pin)
         #expect(coordinator.pinStatus.count == 1)
         mayEnd.signal()
-        try await reading.value
+        try await reading
     }
-
-    private static func wait(for semaphore: DispatchSemaphore) { semaphore.wait() }
 
     @Test("A pinned generation never changes, whatever is saved or merged")
     func unchanged() throws {

@@ -2,6 +2,7 @@ import Coordinator
 import Foundation
 import Merge
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Node
@@ -149,31 +150,23 @@ struct NodeProcessTests {
         // As `tributary sql --store` does.
         let reader = try PersistentStoreCoordinator(readingStoreAt: configuration.store)
         let (begun, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let reading = Task.detached {
+        async let reading: Void = onOwnThread {
             try reader.read {
                 _ = try $0.token
                 begun.signal()
                 done.wait()
             }
         }
-        await Self.wait(for: begun)
+        defer { done.signal() }
+        try await onOwnThread { begun.wait() }
         own.close()
         #expect(try await !process.installTransfer(for: run))
         #expect(incoming.begun()?.offset == total)
         #expect(run.counters.values.transfersFailed == 1 && run.counters.values.alarms == 1)
         done.signal()
-        try await reading.value
+        try await reading
         reader.close()
         #expect(try await process.installTransfer(for: run))
-    }
-
-    private static func wait(for semaphore: DispatchSemaphore) async {
-        await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                semaphore.wait()
-                continuation.resume()
-            }
-        }
     }
 
     @Test("A node that takes a copy over goes on with what was reloaded, and with its model")
