@@ -16,6 +16,7 @@ final class HTTPServices: Sendable {
     let leases: GenerationLeases
     let feed: ChangeFeed
     private let threads: NIOThreadPool
+    let pinTurns = PinTurns()
     private let stopReason: Mutex<CoordinatorError?>
     private let isVerifying = Mutex(false)
     /// Whether the model has an entity that others inherit from, so that a reference does not tell
@@ -87,9 +88,13 @@ final class HTTPServices: Sendable {
         _ pin: GenerationPin? = nil, _ body: @escaping @Sendable (StoreReader) throws -> Result
     ) async throws -> Result {
         let (coordinator, milliseconds) = (coordinator, readMilliseconds)
-        return try await threads.runIfActive {
-            try coordinator.read(pin, milliseconds: milliseconds, body)
+        func onThread() async throws -> Result {
+            try await threads.runIfActive {
+                try coordinator.read(pin, milliseconds: milliseconds, body)
+            }
         }
+        guard let pin else { return try await onThread() }
+        return try await pinTurns.take(pin, onThread)
     }
 
     /// A token from a text, with all that it names. Where it names an incarnation of which nothing has come
