@@ -32,11 +32,23 @@ final class LoopShared: Sendable {
     let history: HistoryKeeper
     let orphans: OrphanKeeper
     private let isRemovalTold = Atomic(false)
+    private let isDurabilityTold = Atomic(false)
 
     init(history limits: HistoryLimits, counters: NodeCounters, orphans: OrphanKeeper) {
         self.counters = counters
         self.orphans = orphans
         history = HistoryKeeper(limits: limits, counters: counters)
+    }
+
+    /// Raises an alarm where what was applied could not be made durable, once until it can.
+    func noteDurability(_ failure: (any Error)?, _ logger: Logger) {
+        let wasTold = isDurabilityTold.exchange(failure != nil, ordering: .relaxed)
+        guard let failure, !wasTold else { return }
+        counters.raise(
+            AlarmLine(
+                "notDurable", .error,
+                "What other nodes have saved is applied, and could not be made durable",
+                [LogKeys.error: "\(failure)"]), logger)
     }
 
     /// Raises an alarm where the store's files have gone from their place, once until they are back.
@@ -369,7 +381,13 @@ final class NodeLoop {
         madeDurableAt = now
         let handover = shared.handover
         let coordinator = coordinator
+        let (shared, logger) = (shared, logger)
         coordinator.makeDurable { result in
+            if case .failure(let error) = result {
+                shared.noteDurability(error, logger)
+            } else {
+                shared.noteDurability(nil, logger)
+            }
             // On the writer's queue nothing is committed meanwhile: the three belong together.
             guard case .success = result, let token = try? coordinator.currentToken,
                 let digest = try? coordinator.currentDigest,

@@ -106,14 +106,24 @@ extension NodeService: NodeBackend {
         shared.handover.give(.rekeyed(change))
     }
 
-    /// Saves, and counts how long it took.
+    /// Saves, and counts how long it took; see ``saving(_:)``.
+    public func save(_ request: SaveRequest) async throws -> SaveResult {
+        try await saving { coordinator in
+            try refuseUnknownRepeat(request)
+            return try await coordinator.save(request)
+        }
+    }
+
+    /// Does what ends in a save, and counts how long it took.
     ///
     /// In the first two seconds in which saves are refused for the store is to be vouched for, they
     /// wait: a new node of a small or a new cluster is vouched for by then.
-    public func save(_ request: SaveRequest) async throws -> SaveResult {
+    public func saving(
+        _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
+    ) async throws -> SaveResult {
         let begun = MonotonicClock.microseconds
         do {
-            let result = try await saveOnceVouched(request)
+            let result = try await saveOnceVouched(save)
             counters.countSave(seconds: Double(MonotonicClock.microseconds - begun) / 1_000_000)
             return result
         } catch {
@@ -123,11 +133,12 @@ extension NodeService: NodeBackend {
     }
 
     /// Tries again while it is refused for its store has to be vouched for: nothing was saved then.
-    private func saveOnceVouched(_ request: SaveRequest) async throws -> SaveResult {
+    private func saveOnceVouched(
+        _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
+    ) async throws -> SaveResult {
         while true {
             do {
-                try refuseUnknownRepeat(request)
-                let result = try await coordinator.save(request)
+                let result = try await save(coordinator)
                 recoveringSince.store(0, ordering: .relaxed)
                 return result
             } catch let error as CoordinatorError where error.code == .recovering {

@@ -147,9 +147,13 @@ struct ConflictsResource: Sendable {
                 "context",
             ])
         let resolution = try await resolution(of: id, fields)
-        let result = try await services.coordinator.resolve(
-            id, resolution, sides: try Self.sides(fields), author: try fields.string("author"),
-            contextName: try fields.string("context"))
+        let sides = try Self.sides(fields)
+        let author = try fields.string("author")
+        let context = try fields.string("context")
+        let result = try await services.backend.saving {
+            try await $0.resolve(
+                id, resolution, sides: sides, author: author, contextName: context)
+        }
         return try await SaveResource(services: services).answer(to: result)
     }
 
@@ -160,9 +164,12 @@ struct ConflictsResource: Sendable {
             ? JSONValue.object(JSONObject())
             : try request.json(maximumBytes: services.maximumBodyBytes)
         let fields = try JSONFields(json, allowed: ["sides", "author", "context"])
-        let result = try await services.coordinator.undo(
-            id, sides: try Self.sides(fields), author: try fields.string("author"),
-            contextName: try fields.string("context"))
+        let sides = try Self.sides(fields)
+        let author = try fields.string("author")
+        let context = try fields.string("context")
+        let result = try await services.backend.saving {
+            try await $0.undo(id, sides: sides, author: author, contextName: context)
+        }
         return try await SaveResource(services: services).answer(to: result)
     }
 

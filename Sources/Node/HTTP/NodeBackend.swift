@@ -16,6 +16,13 @@ public protocol NodeBackend: Sendable {
     ///
     /// - Throws: ``CoordinatorError``.
     func save(_ request: SaveRequest) async throws -> SaveResult
+    /// Does on this node what ends in a save, such as resolving a conflict, and counts it.
+    ///
+    /// - Parameter save: may be called again where it threw, for then nothing was saved.
+    /// - Throws: what it throws.
+    func saving(
+        _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
+    ) async throws -> SaveResult
     /// Counts an answer that was given.
     func countRequest(status: Int)
     /// Is told of a request that failed through a fault of the node's own.
@@ -78,6 +85,11 @@ extension NodeBackend {
     public func save(_ request: SaveRequest) async throws -> SaveResult {
         try await coordinator.save(request)
     }
+
+    /// Does it, uncounted.
+    public func saving(
+        _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
+    ) async throws -> SaveResult { try await save(coordinator) }
 
     /// Counts nothing.
     public func countRequest(status: Int) {}

@@ -183,6 +183,8 @@ final class FakeBackend: NodeBackend {
     let missing = Mutex<[NodeID]>([])
     let digests = Mutex<[PeerDigest]>([])
     let failures = Mutex<[RequestFailure]>([])
+    /// How often something that ends in a save was done through it, but for saves.
+    let savings = Mutex(0)
 
     init(_ coordinator: PersistentStoreCoordinator) { self.coordinator = coordinator }
 
@@ -206,6 +208,13 @@ final class FakeBackend: NodeBackend {
     func peerDigests() async -> [PeerDigest] { digests.withLock { $0 } }
 
     func noteFailure(_ failure: RequestFailure) { failures.withLock { $0.append(failure) } }
+
+    func saving(
+        _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
+    ) async throws -> SaveResult {
+        savings.withLock { $0 += 1 }
+        return try await save(coordinator)
+    }
 
     func waitForAcknowledgements(
         of dot: Dot, level: Acknowledgement, timeout: Duration

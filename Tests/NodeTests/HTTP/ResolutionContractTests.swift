@@ -1,6 +1,7 @@
 import Coordinator
 import Merge
 import Node
+import Synchronization
 import Testing
 
 /// What a resolution must settle, and whose it may be.
@@ -107,6 +108,10 @@ struct ResolutionContractTests {
                 "POST", "/v1/conflicts/\(id)/resolution", #"{"values": {"a": "mine", "b": "x"}}"#)
             #expect(answer.status == 200, "\(answer.text)")
             #expect(try await open(node) == before.filter { $0 != id })
+            // By way of the node, which counts what failed as well, and so what is to be undone.
+            #expect(node.backend.savings.withLock { $0 } == 3)
+            _ = try await node.ask("POST", "/v1/conflicts/\(before[1])/undo", "{}")
+            #expect(node.backend.savings.withLock { $0 } == 4)
         }
     }
 

@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Glibc
+import Logging
 import Merge
 import Replication
 import Synchronization
@@ -36,6 +37,43 @@ struct NodeServiceTests {
         _ = try await second.save(request("before"))
         await second.stop()
         await other.stop()
+    }
+
+    @Test("What ends in a save is counted as one, and waits as one for the store to be vouched for")
+    func savings() async throws {
+        let cluster = try TestCluster(1)
+        let node = try await cluster.start(1)
+        let (saved, failed) = (node.counters.values.saves, node.counters.values.failedSaves)
+        let tries = Mutex(0)
+        _ = try await node.saving { coordinator in
+            let count = tries.withLock {
+                $0 += 1
+                return $0
+            }
+            if count < 3 { throw CoordinatorError.recovering }
+            return try await coordinator.save(SaveRequest(operations: []))
+        }
+        #expect(tries.withLock { $0 } == 3)
+        #expect(node.counters.values.saves == saved + 1)
+        await #expect(throws: CoordinatorError.self) {
+            _ = try await node.saving { try await $0.undo(#require(ConflictID("Note.p17.body"))) }
+        }
+        #expect(node.counters.values.saves == saved + 1)
+        #expect(node.counters.values.failedSaves == failed + 1)
+        await node.stop()
+    }
+
+    @Test("That what was applied cannot be made durable is an alarm, once until it can")
+    func notDurable() async throws {
+        let cluster = try TestCluster(1)
+        let node = try await cluster.start(1)
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let full = CoordinatorError(.diskFull, "The disk is full.")
+        for failure in [full, full, nil, full] { node.shared.noteDurability(failure, logger) }
+        let alarms = node.counters.values.lastAlarms
+        #expect(alarms.map(\.name) == ["notDurable"] && alarms.first?.count == 2)
+        #expect(alarms.first?.text.contains("The disk is full.") == true)
+        await node.stop()
     }
 
     @Test("What either of two nodes saves, both hold")
