@@ -126,8 +126,12 @@ struct ContextPolicyChecker: Checker {
             findings.note("existence", "\(place) \(object.id): expected to be there, found gone")
         case (.values(let values, let written), let found?):
             compare(values, found, object, record, rules, place, run.model) { position, name in
-                !written.contains(position)
-                    && Self.isRegistered(found.values[position], name, object, record, run)
+                let value = found.values[position]
+                if !written.contains(position) {
+                    return Self.isRegistered(value, name, object, record, run)
+                }
+                return object.stored == nil && object.assigned?[position] == nil
+                    && Self.wasRegistered(value, name, object, run)
             }
             guard written.isEmpty, !rules.hasDeletes, let stored = object.stored,
                 stored.version != found.version
@@ -155,6 +159,27 @@ struct ContextPolicyChecker: Checker {
         let oracle = run.archive.oracle(
             at: record.before,
             of: OracleChecker.subjects(ofEntity: object.id.entityName, run.model))
+        return oracle.rawValue(object.id.row, name) == found
+    }
+
+    /// Whether a reference of an object that overwriting brought back shows what its register held when
+    /// the context fetched it.
+    ///
+    /// The context had read it as null, for its target was gone; it comes back as what it was, and
+    /// shows again where the target is back by now (MODEL P13). The store has nothing of an object that
+    /// is deleted and merges as a whole, so that it is asked of what the fetched version's writers knew.
+    private static func wasRegistered(
+        _ found: PropertyValue, _ name: String, _ object: ContextRecord.Object, _ run: RunContext
+    ) -> Bool {
+        var known = VersionVector()
+        for dot in object.fetched.version.allDots {
+            guard let transaction = run.archive.transaction(dot) else { return true }
+            known.join(transaction.seen)
+            known.advance(to: dot)
+        }
+        guard run.archive.covers(known) else { return true }
+        let oracle = run.archive.oracle(
+            at: known, of: OracleChecker.subjects(ofEntity: object.id.entityName, run.model))
         return oracle.rawValue(object.id.row, name) == found
     }
 

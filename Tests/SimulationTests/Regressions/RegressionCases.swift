@@ -868,5 +868,13 @@ extension RegressionCase {
                 dropped as often as they came. A model is asked for only where something is held for it, \
                 and nothing was. It is noted as held now, be there room for it or not.
                 """),
+        RegressionCase(
+            seed: 1_300_031_843, plans: .smallQueues,
+            lesson: """
+                Law 10, by its judge. A context had read a reference as null, for its target was gone; the object \
+                was deleted, the target came back, and `overwrite` brought the object back with the reference that \
+                it had, as it must (MODEL P13). The judge knew of that where the store still has the register, \
+                and not where the object merges as a whole and its tombstone has no values.
+                """),
     ]
 }
