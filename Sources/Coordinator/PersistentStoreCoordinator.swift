@@ -221,6 +221,15 @@ public final class PersistentStoreCoordinator: Sendable {
     /// Whether a save of that ID has been begun and has not come to anything yet: it may be saved soon.
     public func isSaveUnderWay(_ saveID: String) -> Bool { savesUnderWay.contains(saveID) }
 
+    /// Does what a save of an ID is a part of, and is under way with it.
+    package func whileUnderWay<Result>(
+        _ saveID: String?, _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        savesUnderWay.begin(saveID)
+        defer { savesUnderWay.end(saveID) }
+        return try await body()
+    }
+
     /// How many very large transactions were written part by part, so that others could
     /// be saved meanwhile, since the store was opened.
     public var stagedTransactions: Int { writer?.current.stagedCount ?? 0 }
@@ -284,12 +293,12 @@ public final class PersistentStoreCoordinator: Sendable {
 
     /// Saves, without blocking the caller's thread.
     public func save(_ request: SaveRequest) async throws -> SaveResult {
-        savesUnderWay.begin(request.saveID)
-        defer { savesUnderWay.end(request.saveID) }
-        do {
-            return try await saveWaiting(size: request.size) { _ in request }
-        } catch {
-            return try keptAnswer(to: request, insteadOf: error)
+        try await whileUnderWay(request.saveID) {
+            do {
+                return try await saveWaiting(size: request.size) { _ in request }
+            } catch {
+                return try keptAnswer(to: request, insteadOf: error)
+            }
         }
     }
 

@@ -108,9 +108,12 @@ extension NodeService: NodeBackend {
 
     /// Saves, and counts how long it took; see ``saving(_:)``.
     public func save(_ request: SaveRequest) async throws -> SaveResult {
-        try await saving { coordinator in
-            try refuseUnknownRepeat(request)
-            return try await coordinator.save(request)
+        // Also while it waits: it may be saved a moment later.
+        try await coordinator.whileUnderWay(request.saveID) {
+            try await saving { coordinator in
+                try refuseUnknownRepeat(request)
+                return try await coordinator.save(request)
+            }
         }
     }
 
@@ -133,9 +136,13 @@ extension NodeService: NodeBackend {
     }
 
     /// Tries again while it is refused for its store has to be vouched for: nothing was saved then.
+    ///
+    /// Each waits no longer than two seconds by itself: others may go through meanwhile, in a store made
+    /// anew those without a save ID, and then they are no more the first two in which saves are refused.
     private func saveOnceVouched(
         _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
     ) async throws -> SaveResult {
+        var refusedSince: UInt64?
         while true {
             do {
                 let result = try await save(coordinator)
@@ -145,7 +152,9 @@ extension NodeService: NodeBackend {
                 let now = MonotonicClock.milliseconds
                 let known = recoveringSince.compareExchange(
                     expected: 0, desired: now, ordering: .relaxed)
-                let since = known.exchanged ? now : known.original
+                let own = refusedSince ?? now
+                refusedSince = own
+                let since = min(known.exchanged ? now : known.original, own)
                 guard now < since + Self.vouchingMilliseconds, !isStopping,
                     (try? await Task.sleep(for: .milliseconds(20))) != nil
                 else { throw error }

@@ -67,4 +67,15 @@ struct ExitCodeTests {
         #expect(CommandFailure(describing: NodeError(.timedOut, "x")).mayHaveHappened)
         #expect(!CommandFailure(describing: NodeError(.connectionRefused, "x")).mayHaveHappened)
     }
+
+    @Test("What a proxy answers that has given up waiting may have been done")
+    func proxies() {
+        for status in [502, 504] {
+            let failure = CommandFailure(status: status, body: Array("<html>".utf8))
+            #expect(failure.mayHaveHappened)
+        }
+        let body: JSONValue = ["error": ["code": "acknowledgementTimeout", "message": "No."]]
+        #expect(!CommandFailure(status: 504, body: JSONWriter.bytes(of: body)).mayHaveHappened)
+        #expect(!CommandFailure(status: 500, body: Array("<html>".utf8)).mayHaveHappened)
+    }
 }

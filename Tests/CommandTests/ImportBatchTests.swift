@@ -133,6 +133,26 @@ struct ImportBatchTests {
     }
 }
 
+@Suite("Values that are imported")
+struct ImportedValueTests {
+    // What was there was not found by its key, and came once more with each import.
+    @Test(
+        "They are as a node writes them, however the file does",
+        arguments: [
+            (.uuid, "0f8fad5b-d9cb-469f-a165-70867728950e", "0F8FAD5B-D9CB-469F-A165-70867728950E"),
+            (.date, "2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000Z"),
+            (.decimal, "+1.50", "1.5"), (.decimal, .integer(7), "7"),
+            (.double, .integer(5), .double(5)), (.double, "5", .double(5)),
+            (.float, "0.1", .double(Double(Float(0.1)))),
+            (.float, .double(0.1), .double(Double(Float(0.1)))),
+            (.integer64, " 7 ", .integer(7)), (.boolean, "yes", .boolean(true)),
+            (.string, " a ", " a "),
+        ] as [(AttributeType, JSONValue, JSONValue)])
+    func canonical(_ type: AttributeType, _ text: JSONValue, _ expected: JSONValue) throws {
+        #expect(try ImportValue.json(text, type) == expected)
+    }
+}
+
 @Suite("Empty texts that are imported")
 struct EmptyTextTests {
     @Test("They are values where the file tells them from null, and none where it does not")

@@ -15,7 +15,7 @@ struct BackupResource: Sendable {
         else { throw fields.wrong("path", "an absolute path on the node's machine") }
         let coordinator = services.coordinator
         do {
-            let backup = try await services.blocking { try coordinator.backUp(to: path) }
+            let backup = try await services.copying { try coordinator.backUp(to: path) }
             return .json(.object(backup.json))
         } catch let error as CoordinatorError where error.code == .storeDamaged {
             // It is the copy that was found damaged, and the disk under it may be to blame, which

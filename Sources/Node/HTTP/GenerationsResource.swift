@@ -30,10 +30,8 @@ struct GenerationsResource: Sendable {
         let coordinator = services.coordinator
         // What has run out holds no pin against this one.
         services.leases.sweep()
-        let (pin, digest) = try await services.blocking {
-            let pin = try coordinator.pinCurrentGeneration()
-            return (pin, try coordinator.read(pin) { try $0.digest })
-        }
+        let pin = try await services.blocking { try coordinator.pinCurrentGeneration() }
+        let digest = try await services.read(pin) { try $0.digest }
         try services.leases.add(pin, seconds: seconds)
         return .json([
             "token": .string(pin.token.text),

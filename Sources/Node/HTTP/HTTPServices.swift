@@ -16,6 +16,8 @@ final class HTTPServices: Sendable {
     let leases: GenerationLeases
     let feed: ChangeFeed
     private let threads: NIOThreadPool
+    /// Where the store is copied, one copy after the other.
+    private let copyingThread = NIOThreadPool(numberOfThreads: 1)
     let pinTurns = PinTurns()
     private let stopReason: Mutex<CoordinatorError?>
     private let isVerifying = Mutex(false)
@@ -39,6 +41,7 @@ final class HTTPServices: Sendable {
         feed = ChangeFeed(coordinator)
         threads = NIOThreadPool(numberOfThreads: readingThreads)
         threads.start()
+        copyingThread.start()
         stopReason = Mutex(nil)
         coordinator.onStop { [weak self] error in
             self?.stopReason.withLock { $0 = error }
@@ -61,6 +64,13 @@ final class HTTPServices: Sendable {
         _ body: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
         try await threads.runIfActive(body)
+    }
+
+    /// Runs what copies all of the store, one after the other and on none of the threads for reading.
+    func copying<Result: Sendable>(
+        _ body: @escaping @Sendable () throws -> Result
+    ) async throws -> Result {
+        try await copyingThread.runIfActive(body)
     }
 
     /// Verifies the store, one at a time: each reads all of it on one of a few threads.
@@ -169,6 +179,8 @@ final class HTTPServices: Sendable {
     func stop() async {
         feed.stop()
         leases.releaseAll()
+        async let stopped: Void? = try? copyingThread.shutdownGracefully()
         try? await threads.shutdownGracefully()
+        _ = await stopped
     }
 }

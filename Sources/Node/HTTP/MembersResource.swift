@@ -38,8 +38,10 @@ struct MembersResource: Sendable {
             throw fields.wrong("publicKeys", "at most \(MeshPeer.maximumKeys) keys")
         }
         let author = try fields.string("author")
+        // Of those that are members by now: the newcomer may be started only afterwards.
+        let count = await services.backend.status().members.count { $0 != node }
         let result = try await services.backend.join(node, at: address, author: author)
-        return try await answer(result, isAwaited: true)
+        return try await answer(result, awaited: .nodes(count / 2 + 1))
     }
 
     func depart(_ text: String, _ request: HTTPRequestParts) async throws -> HTTPAnswer {
@@ -55,10 +57,10 @@ struct MembersResource: Sendable {
         // To retire is to decide for a node that is not there, forced or not; only without that
         // word does the node that is asked leave by itself.
         if node == services.coordinator.node, fields["force"] == nil {
-            return try await answer(try await backend.leave(author: author), isAwaited: false)
+            return try await answer(try await backend.leave(author: author), awaited: .local)
         }
         let result = try await backend.retire(node, isForced: isForced, author: author)
-        return try await answer(result, isAwaited: true)
+        return try await answer(result, awaited: .majority)
     }
 
     private func endpoint(_ key: String, _ fields: JSONFields) throws -> String {
@@ -77,15 +79,17 @@ struct MembersResource: Sendable {
     /// lost with it.
     private static let patience = Duration.seconds(10)
 
-    private func answer(_ result: SaveResult, isAwaited: Bool) async throws -> HTTPAnswer {
+    private func answer(
+        _ result: SaveResult, awaited: Acknowledgement
+    ) async throws -> HTTPAnswer {
         var answer: JSONObject = [
             "transaction": ValueRenderer.text(result.transaction?.description),
             "token": .string(result.token.text),
             "members": .array(try await members()),
         ]
-        if isAwaited, let dot = result.transaction {
+        if awaited != .local, let dot = result.transaction {
             let missing = await services.backend.waitForAcknowledgements(
-                of: dot, level: .majority, timeout: Self.patience)
+                of: dot, level: awaited, timeout: Self.patience)
             answer["missing"] = .array(missing.map { .integer(Int64($0.rawValue)) })
         }
         return .json(.object(answer))

@@ -110,13 +110,13 @@ struct SaveResource: Sendable {
     func get(_ saveID: String) async throws -> HTTPAnswer {
         // Before the store is asked: what has come to an end by then is found there.
         let isUnderWay = services.coordinator.isSaveUnderWay(saveID)
+        // A store that lacks what its node had before cannot say what that was.
+        let isRecovering =
+            try services.coordinator.mayLackSaveIDs
+            || services.coordinator.savingRefusal?.code == .recovering
         let found = try await services.read { try $0.savedAnswer(saveID) }
         guard let result = found, !services.coordinator.isAwaitingDisk(result) else {
-            // A writer that died while it wrote cannot say what is on its disk, nor a store that lacks
-            // what its node had before what that was.
-            let isRecovering =
-                try services.coordinator.mayLackSaveIDs
-                || services.coordinator.savingRefusal?.code == .recovering
+            // A writer that died while it wrote cannot say what is on its disk.
             let isUnknown =
                 found != nil || isUnderWay || isRecovering || services.coordinator.isOutcomeUnknown
             return .json(["outcome": .string(isUnknown ? "unknown" : "notSaved")])

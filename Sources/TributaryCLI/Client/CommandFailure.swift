@@ -77,6 +77,8 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
         let message = error?["message"]?.string ?? "The node answered with status \(status)."
         let code = Self.code(named: name) ?? Self.code(status: status)
         self.init(code, Self.advised(message, code, name, error), answer: body)
+        // Something between has given up waiting for the node, and the node goes on.
+        mayHaveHappened = name.isEmpty && [502, 504].contains(status)
     }
 
     /// Describes any error that a command may meet.

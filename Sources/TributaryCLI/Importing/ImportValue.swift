@@ -21,13 +21,16 @@ enum ImportValue {
         return try json(value, attribute.type)
     }
 
-    /// A field as a value of a type, checked.
+    /// A field as a value of a type, as a node writes it: what is there already is known by that.
+    ///
+    /// A file may have a UUID in lower case, a date without its milliseconds, `1.50` or more digits than
+    /// a float has.
     static func json(
         _ value: JSONValue, _ type: AttributeType
     ) throws(JSONConversionError) -> JSONValue {
         let converted = value.string.map { text(ControlReader.trimmed($0), type, $0) } ?? value
-        _ = try PropertyValue(json: converted, type: type)
-        return converted
+        // No attribute leads to an object.
+        return try PropertyValue(json: converted, type: type).jsonValue { $0.description }
     }
 
     private static func text(_ text: String, _ type: AttributeType, _ whole: String) -> JSONValue {

@@ -82,12 +82,50 @@ struct PinTurnsTests {
                 }
             }
             try await eventually("all but one wait") { services.pinTurns.waitingCount == 3 }
+            // To pin it needs the pin's turn for the digest.
+            let resource = GenerationsResource(services: services)
+            for _ in 0..<2 {
+                group.addTask {
+                    let request = HTTPRequestParts(segments: [], query: [], body: [])
+                    _ = try await resource.post(request)
+                }
+            }
+            try await eventually("so do those who pin it") {
+                services.pinTurns.waitingCount == 5
+            }
             // Both threads were taken, and this waited for ever.
             let generation = try await services.read { try $0.token.generation }
             #expect(generation == pin.token.generation)
             for _ in 0..<4 { mayEnd.signal() }
             try await group.waitForAll()
         }
+        await services.stop()
+    }
+
+    @Test("Copies are made one after the other, and leave the threads for reading alone")
+    func copying() async throws {
+        let coordinator = try coordinator(1)
+        let services = HTTPServices(
+            backend: FakeBackend(coordinator), maximumBodyBytes: 1 << 20,
+            maximumAnswerBytes: 1 << 20, readTimeout: .seconds(60), readingThreads: 1)
+        let mayEnd = DispatchSemaphore(value: 0)
+        let seen = Seen()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<3 {
+                group.addTask {
+                    try await services.copying {
+                        seen.enter(number)
+                        mayEnd.wait()
+                        seen.leave()
+                    }
+                }
+            }
+            try await eventually("one is made") { seen.inside.withLock { $0 == 1 } }
+            _ = try await services.read { try $0.token }
+            for _ in 0..<3 { mayEnd.signal() }
+            try await group.waitForAll()
+        }
+        #expect(seen.most.withLock { $0 } == 1)
         await services.stop()
     }
 }

@@ -27,10 +27,12 @@ struct NodeServiceTests {
         }
         let second = try await cluster.start(1)
         #expect(second.coordinator.mayLackSaveIDs)
-        let error = await #expect(throws: CoordinatorError.self) {
-            _ = try await second.save(request("before"))
-        }
+        // While it waits, nobody is told that it was not saved.
+        let refused = Task { try await second.save(request("before")) }
+        try await eventually("it is under way") { second.coordinator.isSaveUnderWay("before") }
+        let error = await #expect(throws: CoordinatorError.self) { _ = try await refused.value }
         #expect(error?.code == .recovering)
+        #expect(!second.coordinator.isSaveUnderWay("before"))
         _ = try await second.save(request(nil))
         let other = try await cluster.start(2)
         try await eventually("it has heard of the other") { !second.coordinator.mayLackSaveIDs }
@@ -61,6 +63,51 @@ struct NodeServiceTests {
         #expect(node.counters.values.saves == saved + 1)
         #expect(node.counters.values.failedSaves == failed + 1)
         await node.stop()
+    }
+
+    @Test("Who waits for the store to be vouched for gives up, though others go through meanwhile")
+    func savingsMeanwhile() async throws {
+        let cluster = try TestCluster(1)
+        let node = try await cluster.start(1)
+        let others = Task {
+            while !Task.isCancelled {
+                _ = try await node.save(SaveRequest(operations: []))
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+        let error = await #expect(throws: CoordinatorError.self) {
+            _ = try await node.saving { _ in throw CoordinatorError.recovering }
+        }
+        #expect(error?.code == .recovering)
+        others.cancel()
+        _ = await others.result
+        await node.stop()
+    }
+
+    @Test("Whoever joins a cluster of one is waited for by nobody: it may be started afterwards")
+    func joined() async throws {
+        let cluster = try TestCluster(1)
+        var settings = NodeService.Settings()
+        settings.address = MemberAddress(
+            publish: "\(cluster.peers[0].publish)", exchange: "\(cluster.peers[0].exchange)")
+        let node = try NodeService(coordinator: try await cluster.open(1), settings: settings)
+        let services = HTTPServices(
+            backend: node, maximumBodyBytes: 1 << 20, maximumAnswerBytes: 1 << 20,
+            readTimeout: .seconds(60), readingThreads: 1)
+        let body: JSONValue = [
+            "node": .integer(2), "publish": .string("tcp://127.0.0.1:17"),
+            "exchange": .string("tcp://127.0.0.1:18"),
+        ]
+        let answer = try await MembersResource(services: services).post(
+            HTTPRequestParts(segments: [], query: [], body: JSONWriter.bytes(of: body)))
+        guard case .whole(let bytes) = answer.body else {
+            Issue.record("The answer is a stream.")
+            return
+        }
+        let object = try JSONParser.parse(bytes).object
+        #expect(object?["missing"] == .array([]))
+        #expect(object?["members"]?.array?.count == 2)
+        await services.stop()
     }
 
     @Test("That what was applied cannot be made durable is an alarm, once until it can")
