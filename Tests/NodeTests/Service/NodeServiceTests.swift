@@ -5,6 +5,7 @@ import Logging
 import Merge
 import Replication
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Node
@@ -28,11 +29,21 @@ struct NodeServiceTests {
         let second = try await cluster.start(1)
         #expect(second.coordinator.mayLackSaveIDs)
         // While it waits, nobody is told that it was not saved.
-        let refused = Task { try await second.save(request("before")) }
-        try await eventually("it is under way") { second.coordinator.isSaveUnderWay("before") }
-        let error = await #expect(throws: CoordinatorError.self) { _ = try await refused.value }
+        let coordinator = second.coordinator
+        // On a thread of its own, for it waits two seconds only, whoever else has the tasks' threads.
+        async let isUnderWay = onOwnThread {
+            for _ in 0..<60_000 {
+                if coordinator.isSaveUnderWay("before") { return true }
+                usleep(1_000)
+            }
+            return false
+        }
+        let error = await #expect(throws: CoordinatorError.self) {
+            _ = try await second.save(request("before"))
+        }
         #expect(error?.code == .recovering)
-        #expect(!second.coordinator.isSaveUnderWay("before"))
+        #expect(try await isUnderWay)
+        #expect(!coordinator.isSaveUnderWay("before"))
         _ = try await second.save(request(nil))
         let other = try await cluster.start(2)
         try await eventually("it has heard of the other") { !second.coordinator.mayLackSaveIDs }
