@@ -9,8 +9,12 @@ extension StoreEngine {
             else { continue }
             // What is written to a survivor is written to all rows of its group.
             let others = planned.writesGroup ? loaded.eclipsed : []
-            for member in [loaded] + others where member.state.hasSiblings {
-                if let conflict = unresolved(member, touchedBy: planned) { found.append(conflict) }
+            for member in [loaded] + others {
+                let undecided = planned.writesGroup ? member.undecided.map(\.position) : []
+                guard member.state.hasSiblings || !undecided.isEmpty else { continue }
+                if let conflict = unresolved(member, undecided, touchedBy: planned) {
+                    found.append(conflict)
+                }
             }
         }
         if !found.isEmpty {
@@ -21,14 +25,17 @@ extension StoreEngine {
         }
     }
 
+    /// - Parameter undecided: properties that nobody has decided between the rows of its group.
     private func unresolved(
-        _ loaded: LoadedRow, touchedBy planned: SavePlan.Row
+        _ loaded: LoadedRow, _ undecided: [Int], touchedBy planned: SavePlan.Row
     ) -> MergeConflict? {
         let conflicts = loaded.state.conflicts(loaded.table.policies(for: loaded.state))
             .filter { $0.state == .unresolved }
         let names = loaded.table.entity.properties
-        let touched = conflicts.filter { conflict in
-            switch conflict.subject {
+        var subjects = conflicts.map(\.subject)
+        subjects += undecided.map { .property($0) }.filter { !subjects.contains($0) }
+        let touched = subjects.filter { subject in
+            switch subject {
             // What the policy left unchanged is not written, and so decides nothing (MODEL P19).
             case .object: planned.kind != .update || !planned.changedValues.isEmpty
             case .property(let position):
@@ -39,7 +46,7 @@ extension StoreEngine {
         return MergeConflict(
             object: loaded.objectID,
             properties: touched.compactMap {
-                guard case .property(let position) = $0.subject else { return nil }
+                guard case .property(let position) = $0 else { return nil }
                 return names[position].name
             }, oldVersion: nil, newVersion: loaded.version, objectSnapshot: nil,
             cachedSnapshot: nil, persistedSnapshot: nil)

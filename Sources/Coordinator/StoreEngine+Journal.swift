@@ -17,6 +17,21 @@ extension StoreEngine {
         try journal(from: before, to: after, by: stamp)
     }
 
+    /// Brings up to date which sides readers see of the conflicts of united rows, once what they are
+    /// shown as is written.
+    func markShown(of survivor: LoadedRow) throws {
+        for member in survivor.eclipsed where member.state.hasSiblings {
+            if journalLater?.note(member) != nil { continue }
+            for conflict in try conflicts(of: member, dangling: []) {
+                guard let entry = try openEntry(conflict.id) else { continue }
+                let isSame = entry.sides.map(\.isVisible) == conflict.sides.map(\.isVisible)
+                // What another side stands on is told by the entry alone.
+                if isSame || entry.sides.map(\.dot) != conflict.sides.map(\.dot) { continue }
+                try writeOpen(conflict)
+            }
+        }
+    }
+
     private func mayConflict(
         _ row: LoadedRow, _ dangling: [(position: Int, target: RowID)]
     ) -> Bool {
@@ -26,8 +41,12 @@ extension StoreEngine {
     func conflicts(
         of row: LoadedRow, dangling: [(position: Int, target: RowID)]
     ) throws -> [Conflict] {
+        var survivor: LoadedRow?
+        if let standing = row.survivor, row.state.hasSiblings {
+            survivor = try load(row.table, standing)
+        }
         let found = ConflictReport.conflicts(
-            of: row, dangling: dangling, generation: state.generation)
+            of: row, dangling: dangling, generation: state.generation, survivor: survivor)
         if row.isAlive || row.table.entity.policies.isRowGrained { return found }
         return try found.map { $0.kind == .delete ? try withEarlierWrites($0, of: row) : $0 }
     }

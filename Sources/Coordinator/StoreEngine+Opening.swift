@@ -276,7 +276,8 @@ extension StoreEngine {
             ])
         let plan = beginning.remainder?.plan
         if let plan { try engine.finish(plan) }
-        try engine.adoptConstraints(after: beginning.remainder)
+        try engine.adoptConstraints(
+            after: beginning.remainder, isUpgraded: beginning.isUpgraded)
         if plan?.hasOtherClaims ?? false { try engine.settleAllClaims() }
         if beginning.isUpgraded { try engine.releaseMisled() }
         if let plan { try engine.adoptDigest(plan) }

@@ -49,7 +49,10 @@ extension StoreEngine {
         // A policy's outcome replaced the sides that are not visible, whether it is open or
         // stability has closed it; a resolution replaced what was visible until then.
         let isPolicys = conflict.state == .settled
-        let wanted = conflict.sides.last { $0.isVisible != isPolicys } ?? conflict.sides.last
+        let standing = outcome(of: conflict)
+        let wanted =
+            conflict.sides.indices.last { standing.contains($0) != isPolicys }
+            .map { conflict.sides[$0] } ?? conflict.sides.last
         guard conflict.kind != .uniqueness else {
             throw CoordinatorError(
                 .cannotBeUndone,
@@ -100,6 +103,16 @@ extension StoreEngine {
             author: author, contextName: contextName)
     }
 
+    /// The sides that a conflict's own policy let stand, by their places. Readers may see none of them,
+    /// where the object is united with others and another's value is shown.
+    private func outcome(of conflict: Conflict) -> Set<Int> {
+        let visible = Set(conflict.sides.indices.filter { conflict.sides[$0].isVisible })
+        guard visible.isEmpty, [.update, .row].contains(conflict.kind) else { return visible }
+        let sides = conflict.sides.indices
+        let chosen = conflict.policy.choice == .earliest ? sides.first : sides.last
+        return Set([chosen].compactMap { $0 })
+    }
+
     /// The operation for the row that the conflict is about alone, where another one is shown in its place,
     /// or where it decides over one property or link: the sides are those of that register, and say nothing
     /// of what others of its group have (MODEL P18).
@@ -115,13 +128,15 @@ extension StoreEngine {
 
     /// Whether what is written to one object of a group alone is what is shown of it: of a link it is, and of a
     /// property where the latest of the group's writes stands, or each object keeps its own. Where the
-    /// earliest stands another's value would be shown, that nobody chose; then all are written.
+    /// earliest stands another's value would be shown, that nobody chose; then all are written. So they are
+    /// where nobody has decided between the group's values, which are the sides then.
     private func isOfOneRegister(_ conflict: Conflict) throws -> Bool {
         guard conflict.kind == .update else { return conflict.kind == .link }
         guard let name = conflict.property,
             let loaded = try load(table(try entity(conflict.object).name), conflict.id.row),
             let position = loaded.table.entity.position(of: name)
         else { return false }
+        if loaded.undecided.contains(where: { $0.position == position }) { return false }
         let policy = loaded.table.policies(for: loaded.state).properties[position]
         return policy.leavesUnresolved || policy.choice == .latest
     }
@@ -138,37 +153,6 @@ extension StoreEngine {
         defer { statement.reset() }
         return try ConflictCoding.decode(
             statement.bytes(0), id: id, openedAt: UInt64(bitPattern: statement.integer(1)))
-    }
-
-    /// The side that a transaction wrote; of several objects that it gave one key, that object's.
-    func side(
-        _ dot: Dot, of object: ManagedObjectID?, in conflict: Conflict
-    ) throws -> ConflictSide {
-        var sides = conflict.sides.filter { $0.dot == dot }
-        guard let object else {
-            guard sides.count < 2 else {
-                let objects = sides.compactMap(\.object).map(\.description)
-                throw CoordinatorError(
-                    .sideAmbiguous,
-                    "\(dot) wrote several sides of \(conflict.id), of \(objects.joined(separator: ", ")); "
-                        + "name the object beside the side, or decide by changes of their keys, or "
-                        + "by deleting objects.")
-            }
-            guard let side = sides.first else {
-                throw CoordinatorError(.sidesChanged, "\(conflict.id) has no side \(dot).")
-            }
-            return side
-        }
-        let root = try entity(object).root
-        sides = try sides.filter { side in
-            let other = side.object ?? conflict.object
-            return try other.row == object.row && entity(other).root == root
-        }
-        guard let side = sides.first else {
-            throw CoordinatorError(
-                .sidesChanged, "\(conflict.id) has no side \(dot) of \(object).")
-        }
-        return side
     }
 
     /// Refuses values that would leave open what they are to resolve.
@@ -222,27 +206,6 @@ extension StoreEngine {
             .sidesChanged,
             "\(id) has other sides by now: " + sides.map(\.description).joined(separator: ", ")
                 + ".")
-    }
-
-    private func side(by policy: MergePolicy, of conflict: Conflict) throws -> ConflictSide {
-        let writes = conflict.sides.filter { !$0.isDeleted }
-        let chosen: ConflictSide?
-        switch policy {
-        case .error, .errorByRow:
-            throw CoordinatorError(.malformed, "Policy \(policy.rawValue) decides nothing.")
-        case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump:
-            let deletion = conflict.sides.first(where: \.isDeleted)
-            chosen =
-                conflict.kind == .link
-                ? (policy.choice == .earliest ? conflict.sides.first : conflict.sides.last)
-                : deletion ?? (policy.choice == .earliest ? writes.first : writes.last)
-        case .rollback: chosen = conflict.sides.first
-        case .overwrite: chosen = conflict.sides.last
-        }
-        guard let chosen else {
-            throw CoordinatorError(.conflictNotFound, "\(conflict.id) has no sides.")
-        }
-        return chosen
     }
 
     private func choosing(_ side: ConflictSide, of conflict: Conflict) throws -> SaveOperation {

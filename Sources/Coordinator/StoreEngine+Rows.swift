@@ -64,7 +64,17 @@ extension LoadedRow {
         return combination.visible(position)
     }
 
-    private var combination: GroupCombination {
+    /// The properties of a group's survivor that nobody has decided, each with its sides.
+    var undecided: [(position: Int, sides: [GroupSide])] {
+        if eclipsed.isEmpty { return [] }
+        let combination = combination
+        return table.entity.properties.indices.compactMap { position in
+            let sides = combination.undecided(position)
+            return sides.isEmpty ? nil : (position, sides)
+        }
+    }
+
+    var combination: GroupCombination {
         GroupCombination(
             survivor: GroupMember(
                 row: row, state: state, policies: table.policies(for: state)),

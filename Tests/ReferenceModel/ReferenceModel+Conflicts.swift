@@ -27,7 +27,8 @@ extension ReferenceModel {
 
     /// Every open conflict, in order of its name.
     public func openConflicts() -> [OpenConflict] {
-        var result: [OpenConflict] = []
+        var result = undecidedConflicts()
+        let undecided = Set(result.map(\.id))
         for (id, row) in rows {
             let place = "\(row.entity.name).\(id)"
             if isInConflict(row) {
@@ -37,7 +38,9 @@ extension ReferenceModel {
             // Of a dead row only its existence is in conflict.
             guard row.isAlive else { continue }
             for (name, register) in row.registers {
-                if !row.policy.isByRow, isInConflict(register, name, of: row) {
+                if !row.policy.isByRow, isInConflict(register, name, of: row),
+                    !undecided.contains("\(place).\(name)")
+                {
                     result.append(open("\(place).\(name)", register.policy, register.siblings))
                 }
                 let isDemanded = leads(row.entity, name) && demands(row.entity, name)
@@ -105,7 +108,7 @@ extension ReferenceModel {
         }
     }
 
-    private func isInConflict(
+    func isInConflict(
         _ register: ReferenceRegister, _ name: String, of row: ReferenceRow
     ) -> Bool {
         guard register.siblings.count > 1, let position = row.entity.position(of: name) else {

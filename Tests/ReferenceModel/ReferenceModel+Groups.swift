@@ -150,9 +150,9 @@ extension ReferenceModel {
             constraint.contains { entity.properties[$0].name == name }
         }
         let policy = entity.policies.entity
-        guard let position = entity.position(of: name), !isKey, !policy.asksSomebody,
-            !entity.policies.properties[position].asksSomebody
-        else { return }
+        guard let position = entity.position(of: name), !isKey, !policy.asksSomebody else {
+            return
+        }
         let members = ([row] + found.eclipsed).compactMap { id in own[id].map { (id, $0) } }
             .filter { $0.1.entity.policies.entity.isByRow == policy.isByRow }
         let choice = entity.policies.properties[position].stands
@@ -227,6 +227,63 @@ extension ReferenceModel {
             }
         }
         return result
+    }
+
+    /// The properties of united rows that nobody has decided (DESIGN section 5.5): an error policy of
+    /// the property's own leaves it open which of the rows' visible values holds, unless they are equal.
+    ///
+    /// A row of which a conflict of the property waits by itself takes part with all its siblings, for
+    /// who decides writes to every row. So does the survivor's own, whoever assigned it.
+    func undecidedConflicts() -> [OpenConflict] {
+        rows.flatMap { row, found -> [OpenConflict] in
+            let policies = found.entity.policies
+            if found.eclipsed.isEmpty || policies.entity.asksSomebody || policies.entity.isByRow {
+                return []
+            }
+            let keys = Set(found.entity.uniquenessConstraints.flatMap { $0 })
+            return found.entity.properties.indices.compactMap { position in
+                guard policies.properties[position].asksSomebody, !keys.contains(position) else {
+                    return nil
+                }
+                return undecided(found.entity.properties[position].name, of: row, found)
+            }
+        }
+    }
+
+    private func undecided(
+        _ name: String, of row: RowID, _ found: ReferenceRow
+    ) -> OpenConflict? {
+        var values = Set<PropertyValue>()
+        var sides = Set<Dot>()
+        for id in [row] + found.eclipsed {
+            guard let member = rows[id], !member.entity.policies.entity.isByRow,
+                declarer(name, of: member.entity) == declarer(name, of: found.entity),
+                let register = member.registers[name]
+            else { continue }
+            let own = register.own ?? (register.winner, register.raw)
+            let isTaken =
+                !own.winner.isWhole || isAssigned(name, of: found.entity, in: own.winner)
+            let waits = register.policy.asksSomebody && isInConflict(register, name, of: member)
+            if isTaken { values.insert(own.raw) }
+            if waits, isTaken || id == row {
+                sides.formUnion(register.siblings.map(\.dot))
+            } else if isTaken {
+                sides.insert(own.winner.dot)
+            }
+        }
+        guard values.count > 1 else { return nil }
+        return OpenConflict(
+            id: "\(found.entity.name).\(row).\(name)", isUnresolved: true, sides: sides)
+    }
+
+    /// The write of a property that readers see, where a row is united with others whichever of these
+    /// it was written to, with its value; nil where they see nothing of it.
+    public func shownWrite(of row: RowID, _ name: String) -> (dot: Dot, value: PropertyValue)? {
+        guard let found = rows[row] else { return nil }
+        let shown = found.survivor.flatMap { rows[$0] } ?? found
+        let isUnited = !shown.entity.policies.entity.asksSomebody
+        guard let register = (isUnited ? shown : found).registers[name] else { return nil }
+        return (register.winner.dot, register.raw)
     }
 
     /// The write that gave a row its key: the last of those whose values are in it.

@@ -68,7 +68,8 @@ public struct ConflictSide: Hashable, Sendable {
     public var author: String?
     /// The writing context's name, likewise.
     public var contextName: String?
-    /// Of a conflict over a unique key, the object whose side it is; nil of others.
+    /// Where the sides are of several objects with one unique key, the object whose side it is; nil
+    /// of others.
     public var object: ManagedObjectID?
     /// What a save would have changed of to-manys, had its policy not discarded it.
     public var relationships: [RelationshipOperation] = []

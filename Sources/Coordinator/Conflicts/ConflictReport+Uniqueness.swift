@@ -11,15 +11,35 @@ extension ConflictReport {
             guard let key = row.key(of: constraint) else { return nil }
             let members = row.eclipsed.filter { $0.key(ofIdentity: constraint.identity) == key }
             if members.isEmpty { return nil }
+            let sides = [row] + members
+            // What is shown may be of several members; then no side is what readers see.
+            let visible = sides.first { isShown($0, by: row) }?.row
             return Conflict(
                 id: ConflictID(
                     entity: entity.name, row: row.row, subject: "unique.\(constraint.name)"),
                 kind: .uniqueness, state: policy.leavesUnresolved ? .unresolved : .settled,
                 property: nil, policy: policy,
-                sides: ([row] + members).map {
-                    $0.uniquenessSide(of: constraint, survivor: row.row)
+                sides: sides.map {
+                    $0.uniquenessSide(of: constraint, isVisible: $0.row == visible)
                 },
                 explanation: .eclipsing(policy), closedBy: nil, openedAt: generation)
+        }
+    }
+}
+
+extension ConflictReport {
+    /// Whether all that a member has by itself is what readers see of the group.
+    private static func isShown(_ member: LoadedRow, by survivor: LoadedRow) -> Bool {
+        if survivor.table.entity.policies.entity.leavesUnresolved {
+            return member.row == survivor.row
+        }
+        let policies = member.table.policies(for: member.state)
+        return member.table.entity.properties.enumerated().allSatisfy { position, property in
+            guard let place = survivor.table.entity.position(of: property.name) else {
+                return false
+            }
+            let own = member.state.visible(position, policies)?.value ?? .null
+            return own == survivor.shown(place)?.value ?? .null
         }
     }
 }
@@ -50,15 +70,15 @@ extension LoadedRow {
     /// A row's side: all its own visible values, under the write that gave it its key.
     ///
     /// That write stays visible whatever stability lets go of, so all nodes name it alike.
-    fileprivate func uniquenessSide(of constraint: UniqueConstraint, survivor: RowID)
-        -> ConflictSide
-    {
+    fileprivate func uniquenessSide(
+        of constraint: UniqueConstraint, isVisible: Bool
+    ) -> ConflictSide {
         let entity = table.entity
         let own = table.constraints.first { $0.identity == constraint.identity } ?? constraint
         let policies = table.policies(for: state)
         let stamp = own.positions.compactMap { state.visible($0, policies)?.stamp }.max()
         return ConflictSide(
-            dot: stamp?.dot, timestamp: stamp?.timestamp, isVisible: row == survivor,
+            dot: stamp?.dot, timestamp: stamp?.timestamp, isVisible: isVisible,
             isDeleted: false, value: nil,
             row: entity.properties.enumerated().map { position, property in
                 let visible = state.visible(position, policies)

@@ -3,13 +3,26 @@ import Merge
 /// Composes conflicts from a row's state: pure, so that every node composes the same.
 enum ConflictReport {
     /// The conflicts of a row, with all their sides.
+    ///
+    /// - Parameter survivor: of a row that is united with others, the one that is shown.
     static func conflicts(
-        of row: LoadedRow, dangling: [(position: Int, target: RowID)], generation: UInt64
+        of row: LoadedRow, dangling: [(position: Int, target: RowID)], generation: UInt64,
+        survivor: LoadedRow? = nil
     ) -> [Conflict] {
-        var result: [Conflict] = []
+        let undecided = row.undecided
+        var result = undecided.map { position, sides in
+            report(position, sides, of: row, generation: generation)
+        }
         if row.state.hasSiblings {
+            let sight = GroupSight(of: row, survivor: survivor)
             for found in row.state.conflicts(row.table.policies(for: row.state)) {
-                result.append(report(found, of: row, generation: generation))
+                // What waits between the rows of its group has its own sides among those.
+                if case .property(let position) = found.subject,
+                    undecided.contains(where: { $0.position == position })
+                {
+                    continue
+                }
+                result.append(report(found, of: row, sight, generation: generation))
             }
         }
         result += uniqueness(of: row, generation: generation)
@@ -56,8 +69,30 @@ enum ConflictReport {
             violation: property.isOptional ? nil : .missingMandatoryProperty)
     }
 
+    /// The conflict of a property that nobody has decided between united rows.
     private static func report(
-        _ found: RegisterConflict, of row: LoadedRow, generation: UInt64
+        _ position: Int, _ sides: [GroupSide], of row: LoadedRow, generation: UInt64
+    ) -> Conflict {
+        let entity = row.table.entity
+        let name = entity.properties[position].name
+        let policy = entity.policies.properties[position]
+        let visible = sides.firstIndex { side in
+            row.shown(position).map { $0.stamp == side.stamp && $0.value == side.value } ?? false
+        }
+        return Conflict(
+            id: ConflictID(entity: entity.name, row: row.row, subject: name), kind: .update,
+            state: .unresolved, property: name, policy: policy,
+            sides: sides.enumerated().map { index, side in
+                let owner = row.eclipsed.first { $0.row == side.row } ?? row
+                return ConflictSide(
+                    dot: side.stamp.dot, timestamp: side.stamp.timestamp,
+                    isVisible: index == visible, isDeleted: false, value: side.value, row: [],
+                    object: owner.objectID)
+            }, explanation: .choosing(policy), closedBy: nil, openedAt: generation)
+    }
+
+    private static func report(
+        _ found: RegisterConflict, of row: LoadedRow, _ sight: GroupSight, generation: UInt64
     ) -> Conflict {
         let entity = row.table.entity
         let subject: String
@@ -69,16 +104,18 @@ enum ConflictReport {
             subject = name
             property = name
             let register = row.state.properties[position]
-            let visible = register.visible(found.policy.choice)?.dot
+            let visible = register.visible(found.policy.choice)
+            let isShown = sight.shows(visible, at: position)
             sides = register.siblings.map {
                 ConflictSide(
-                    dot: $0.dot, timestamp: $0.stamp.timestamp, isVisible: $0.dot == visible,
+                    dot: $0.dot, timestamp: $0.stamp.timestamp,
+                    isVisible: isShown && $0.dot == visible?.dot,
                     isDeleted: false, value: $0.value, row: [])
             }
         case .object:
             subject = "object"
             property = nil
-            sides = existenceSides(row)
+            sides = existenceSides(row, sight)
         }
         return Conflict(
             id: ConflictID(entity: entity.name, row: row.row, subject: subject),
@@ -86,10 +123,12 @@ enum ConflictReport {
             sides: sides, explanation: found.explanation, closedBy: nil, openedAt: generation)
     }
 
-    private static func existenceSides(_ row: LoadedRow) -> [ConflictSide] {
+    private static func existenceSides(
+        _ row: LoadedRow, _ sight: GroupSight
+    ) -> [ConflictSide] {
         let entity = row.table.entity
         let wholeVisible =
-            row.isAlive && entity.policies.isRowGrained
+            row.isAlive && entity.policies.isRowGrained && sight.showsWhole
             ? row.state.visibleWhole(row.table.policies(for: row.state))?.dot : nil
         return row.state.existence.siblings.map { sibling in
             var values: [ConflictSide.RowValue] = []

@@ -9,14 +9,15 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 13
+    static let version: Int32 = 14
 
     /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
     /// members, without consumers of history, without staged rows, of a program that recorded
     /// stores as new though it took them for vouched for, whose journal tells nothing of the
     /// model's validation, without founders, without orphans, of a program that knows no links which a
-    /// staged transaction takes away, or without beginnings.
-    static func canUpgrade(_ version: Int32) -> Bool { (3...12).contains(version) }
+    /// staged transaction takes away, without beginnings, or of a program that decided silently what an
+    /// error policy leaves open between objects shown as one.
+    static func canUpgrade(_ version: Int32) -> Bool { (3...13).contains(version) }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
     /// the model is adopted.

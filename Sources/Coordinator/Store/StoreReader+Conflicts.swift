@@ -161,7 +161,10 @@ extension StoreReader {
     public func base(
         of conflict: Conflict, scanLimit: Int = 100_000, byteLimit: Int = .max
     ) throws -> (dot: Dot, value: PropertyValue)? {
-        guard let property = conflict.property, conflict.kind == .update else { return nil }
+        guard let property = conflict.property, conflict.kind == .update,
+            // Sides of several objects follow no common value.
+            !conflict.sides.contains(where: { $0.object != nil })
+        else { return nil }
         var common: VersionVector?
         for side in conflict.sides {
             guard let dot = side.dot, let seen = try transaction(dot)?.transaction.seen else {

@@ -162,11 +162,36 @@ public struct StoreReader {
                 (!eclipsed.isEmpty && table.entity.policies.entity.leavesUnresolved)
                 || (state.hasSiblings
                     && state.conflicts(policies).contains { $0.state == .unresolved })
+            if !isConflicted, !eclipsed.isEmpty {
+                let row = RowID(statement.integer(first))
+                isConflicted = try isUndecided(row, table, state, actors)
+            }
         }
         return RowSnapshot(
             objectID: ManagedObjectID(
                 entityName: table.entity.name, row: RowID(statement.integer(first))),
             version: version, values: values, isConflicted: isConflicted)
+    }
+
+    /// Whether nobody has decided a property between the rows that are shown as one.
+    private func isUndecided(
+        _ row: RowID, _ table: EntityTable, _ state: RowState, _ actors: ActorTable
+    ) throws -> Bool {
+        let policies = table.entity.policies
+        guard !policies.isRowGrained, policies.properties.contains(where: \.leavesUnresolved) else {
+            return false
+        }
+        return try !group(of: row, table, state, actors).undecided.isEmpty
+    }
+
+    /// A survivor's registers with those of the rows it eclipses.
+    func group(
+        of row: RowID, _ table: EntityTable, _ state: RowState, _ actors: ActorTable
+    ) throws -> LoadedRow {
+        var loaded = LoadedRow(table: table, row: row, state: state, isAlive: true, columns: [])
+        loaded.eclipsed = try eclipsedRows("WHERE survivor = \(row.rawValue)", actors)
+            .sorted(by: LoadedRow.isEarlier)
+        return loaded
     }
 
     /// The registers of a living row, for whoever wants to see all siblings.

@@ -11,10 +11,15 @@ extension StoreEngine {
     /// Rows that share a key of a constraint that is new form groups first: there are conflicts
     /// to resolve, and never a store that does not open. To be called while opening.
     ///
-    /// - Parameter remainder: of a migration, whose tables are done. Then groups are formed anew
-    ///   whatever indexes there are: it has dropped some, entities may have another policy by which
-    ///   groups are combined, and rows are gone from their groups.
-    func adoptConstraints(after remainder: StoreMigration.Remainder?) throws {
+    /// - Parameters:
+    ///   - remainder: of a migration, whose tables are done. Then groups are formed anew whatever
+    ///     indexes there are: it has dropped some, entities may have another policy by which groups
+    ///     are combined, and rows are gone from their groups.
+    ///   - isUpgraded: whether a former program has written the store: then groups are formed anew
+    ///     too, for it combined them otherwise.
+    func adoptConstraints(
+        after remainder: StoreMigration.Remainder?, isUpgraded: Bool = false
+    ) throws {
         var wanted: [String: String] = [:]
         for entity in model.entities {
             let table = table(entity.name)
@@ -25,7 +30,8 @@ extension StoreEngine {
         let found = try indexes()
         let gone = remainder?.goneEclipsed ?? []
         let hasGroups = state.eclipsed > 0 || !gone.isEmpty
-        if found == Set(wanted.keys), remainder == nil || !hasGroups { return }
+        let isAnother = remainder != nil || isUpgraded
+        if found == Set(wanted.keys), !isAnother || !hasGroups { return }
         for name in found.sorted() {
             try database.execute(sql: "DROP INDEX \(EntityTable.quote(name))")
         }

@@ -212,6 +212,7 @@ extension StoreEngine {
                 grouping: grouping)
             result.append((entry.old, new))
         }
+        for (_, new) in result where !new.eclipsed.isEmpty { try markShown(of: new) }
         return result
     }
 }

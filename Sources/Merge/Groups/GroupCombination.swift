@@ -18,7 +18,7 @@ public struct GroupMember: Sendable {
         self.positions = positions
     }
 
-    fileprivate func position(_ survivors: Int) -> Int? {
+    func position(_ survivors: Int) -> Int? {
         guard let positions else { return survivors }
         return survivors < positions.count ? positions[survivors] : nil
     }
@@ -28,10 +28,12 @@ public struct GroupMember: Sendable {
 ///
 /// It keeps its own constrained properties, whatever they are (MODEL P10). Every other property is
 /// the earliest or the latest of the members' visible values, as the survivor's policy chooses;
-/// ties within one save go to the lowest row (MODEL P8). Left alone are properties with an error
-/// policy, and of each member those that nobody ever assigned. Under a row-grained policy the
-/// members' whole rows are chosen from. Under an error policy nothing is combined. Members whose
-/// entity, of the same hierarchy, is grained otherwise take no part.
+/// ties within one save go to the lowest row (MODEL P8). Of each member those that nobody ever
+/// assigned are left alone. Of a property with an error policy of its own the earliest is shown,
+/// and where the values differ nobody has decided: see ``undecided(_:)``. Under a row-grained
+/// policy the members' whole rows are chosen from. Where the entity's policy is an error policy
+/// nothing is combined. Members whose entity, of the same hierarchy, is grained otherwise take no
+/// part.
 ///
 /// Pure: a function of the members' registers, so every node shows the same.
 public struct GroupCombination: Sendable {
@@ -63,22 +65,44 @@ public struct GroupCombination: Sendable {
     public func visible(_ position: Int) -> Sibling<PropertyValue>? {
         let own = survivor.state.visible(position, survivor.policies)
         let policy = policies.properties[position]
-        if policies.entity.leavesUnresolved || policy.leavesUnresolved
+        if policies.entity.leavesUnresolved
             || constrained.contains(position)
         {
             return own
         }
         if policies.isRowGrained { return ofWholeRow(position) ?? own }
-        let candidates = ([survivor] + eclipsed).compactMap { member -> Candidate<PropertyValue>? in
-            guard !member.policies.isRowGrained, let place = member.position(position),
-                let sibling = member.state.visible(place, member.policies),
-                member.state.isAssigned(sibling, at: place)
-            else { return nil }
-            return Candidate(row: member.row, stamp: sibling.stamp, value: sibling.value)
+        let candidates = assigned(position).map { member, _, sibling in
+            Candidate(row: member.row, stamp: sibling.stamp, value: sibling.value)
         }
         return Self.choose(candidates, policy.choice).map {
             Sibling(stamp: $0.stamp, value: $0.value)
         } ?? own
+    }
+
+    /// The members that have a property and of which somebody assigned it, each with the
+    /// property's position there and its visible value.
+    func assigned(
+        _ position: Int
+    ) -> [(member: GroupMember, place: Int, visible: Sibling<PropertyValue>)] {
+        ([survivor] + eclipsed).compactMap { member in
+            guard !member.policies.isRowGrained, let place = member.position(position),
+                let sibling = member.state.visible(place, member.policies),
+                member.state.isAssigned(sibling, at: place)
+            else { return nil }
+            return (member, place, sibling)
+        }
+    }
+
+    /// Under a row-grained policy that combines, whose whole row is shown, and by which write.
+    public var wholeRow: (row: RowID, stamp: Stamp)? {
+        guard policies.isRowGrained, !policies.entity.leavesUnresolved else { return nil }
+        let candidates = ([survivor] + eclipsed).compactMap { member -> Candidate<Void>? in
+            guard member.policies.isRowGrained,
+                let whole = member.state.visibleWhole(member.policies)
+            else { return nil }
+            return Candidate(row: member.row, stamp: whole.stamp, value: ())
+        }
+        return Self.choose(candidates, policies.entity.choice).map { ($0.row, $0.stamp) }
     }
 
     /// Row-grained: one member's whole row is chosen; what its entity does not have stays the

@@ -59,6 +59,10 @@ struct ConflictRenderer: Sendable {
             "visible": .boolean(side.isVisible),
         ]
         if side.isDeleted { result["deleted"] = .boolean(true) }
+        // Of objects shown as one, each has sides of its own.
+        if conflict.kind == .update, let object = side.object {
+            result["object"] = .string(renderer.uri(object))
+        }
         let writes = writes(of: side)
         if !writes.members.isEmpty { result["writes"] = .object(writes) }
         if !side.relationships.isEmpty {

@@ -88,6 +88,7 @@ struct ConflictChecker: Checker {
                 findings.note("twice", "\(place) \(id): expected once, found twice")
             }
             check(conflict, expected[id], place, node)
+            checkVisible(conflict, run.archive.oracle(at: vector), place)
         }
         for id in expected.keys.sorted() where !listed.contains(id) {
             guard let open = expected[id] else { continue }
@@ -143,6 +144,40 @@ struct ConflictChecker: Checker {
                 + "\(Telling.dots(expected.sides.sorted())), found \(Telling.dots(dots.sorted()))")
     }
 
+    /// What an open conflict marks as visible is what readers see, be the object united with others.
+    private mutating func checkVisible(
+        _ conflict: Conflict, _ oracle: ReferenceModel, _ place: String
+    ) {
+        guard !findings.isFull("visible") else { return }
+        for side in conflict.sides {
+            let isSeen: Bool
+            switch conflict.kind {
+            case .update:
+                guard let name = conflict.property else { return }
+                let row = side.object?.row ?? conflict.id.row
+                let shown = oracle.shownWrite(of: row, name)
+                let isShown = shown.map { $0.dot == side.dot && $0.value == side.value }
+                // One save may have written a value to several rows: one of them is marked.
+                if isShown == true, side.object != nil, !side.isVisible,
+                    conflict.sides.contains(where: { $0.isVisible && $0.dot == side.dot })
+                {
+                    continue
+                }
+                isSeen = isShown ?? false
+            case .uniqueness where side.isVisible && !conflict.policy.leavesUnresolved:
+                isSeen = side.row.allSatisfy {
+                    oracle.rawValue(conflict.id.row, $0.name) == $0.value
+                }
+            default: continue
+            }
+            if isSeen == side.isVisible { continue }
+            findings.note(
+                "visible",
+                "\(place) \(conflict.id) side \(side.dot?.description ?? "-"): expected "
+                    + "\(isSeen ? "seen" : "not seen") by readers, found it marked otherwise")
+        }
+    }
+
     // MARK: What the journal tells
 
     /// What is told to be over was a conflict: its sides are of transactions of which none had seen
@@ -154,8 +189,11 @@ struct ConflictChecker: Checker {
         switch conflict.kind {
         case .update, .delete, .row, .link:
             let writers = sides.compactMap { run.archive.transaction($0) }
+            // Writes to several objects may have seen each other before these became one.
+            let isOfSeveral = conflict.sides.contains { $0.object != nil }
             let seen = writers.filter { writer in
-                writers.contains { $0.dot != writer.dot && $0.seen.contains(writer.dot) }
+                !isOfSeveral
+                    && writers.contains { $0.dot != writer.dot && $0.seen.contains(writer.dot) }
             }
             if writers.count < 2 || !seen.isEmpty {
                 findings.note(

@@ -54,7 +54,9 @@ extension SimulationModel {
                 AttributeDescription("address", .string),
                 AttributeDescription("area", .integer64),
                 AttributeDescription("extent", .double),
-                AttributeDescription("text", .string),
+                // Where one property asks somebody, so does another without a default.
+                AttributeDescription(
+                    "text", .string, mergePolicy: choices.override == .error ? .error : nil),
                 AttributeDescription(
                     "count", .integer64, defaultValue: .integer(7), mergePolicy: choices.override),
             ],

@@ -222,6 +222,10 @@ struct StoreEncoder {
             "visible": .boolean(side.isVisible),
         ]
         if side.isDeleted { result["deleted"] = .boolean(true) }
+        // Of objects shown as one, each has sides of its own.
+        if conflict.kind == .update, let object = side.object {
+            result["object"] = .string(uri(object))
+        }
         // Who wrote the values that are not the side's own, and when.
         var writes = JSONObject()
         for entry in side.row {

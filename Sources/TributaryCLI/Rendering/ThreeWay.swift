@@ -72,7 +72,7 @@ struct ThreeWay {
             let line = DisplayText.line(origin.joined(separator: ", "))
             lines.append("          " + style.paint(line, .dim))
         }
-        if let object = side["value"]?.object?["object"]?.string {
+        if let object = Self.object(of: side) {
             lines.append("          " + style.paint(DisplayText.line(object), .dim))
         }
         let relationships = (side["relationships"]?.object?.members ?? []).flatMap { member in
@@ -157,9 +157,14 @@ struct ThreeWay {
         else { return nil }
         // Objects of one unique key may have got it in one transaction.
         let isAmbiguous = written.filter { $0["dot"]?.string == dot }.count > 1
-        let object = isAmbiguous ? side["value"]?.object?["object"]?.string : nil
+        let object = isAmbiguous ? Self.object(of: side) : nil
         return "--side \(DisplayText.line(dot))"
             + (object.map { " --object '\(DisplayText.line($0))'" } ?? "")
+    }
+
+    /// Whose side it is, where the sides are of several objects.
+    private static func object(of side: JSONObject) -> String? {
+        side["object"]?.string ?? side["value"]?.object?["object"]?.string
     }
 
     private func text(_ key: String) -> String { conflict[key]?.string ?? "" }

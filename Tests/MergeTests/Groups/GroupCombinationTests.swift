@@ -57,7 +57,9 @@ import Testing
         #expect(shown(a, c) == [k, .integer(3), .null])
     }
 
-    @Test("Under an error policy nothing is combined, and no property with one of its own is")
+    @Test(
+        "Under an error policy nothing is combined; of a property with one of its own the earliest is shown"
+    )
     func errors() throws {
         let a = try member(1, at: 1, .error, [k, .null, .null])
         let b = try member(2, at: 2, .error, [k, .integer(2), .integer(2)])
@@ -65,7 +67,34 @@ import Testing
         let c = try member(3, at: 1, .mergeByPropertyObjectTrump, [k, .null, .null], q: .error)
         let d = try member(
             4, at: 2, .mergeByPropertyObjectTrump, [k, .integer(2), .integer(2)], q: .error)
-        #expect(shown(c, d) == [k, .integer(2), .null])
+        #expect(shown(c, d) == [k, .integer(2), .integer(2)])
+        let e = try member(
+            5, at: 3, .mergeByPropertyObjectTrump, [k, .null, .integer(3)], q: .error)
+        #expect(shown(c, e, d) == [k, .integer(2), .integer(2)])
+    }
+
+    @Test(
+        "Values that differ under a property's own error policy are sides, earliest first; equal ones are not"
+    )
+    func undecided() throws {
+        func sides(_ survivor: GroupMember, _ eclipsed: GroupMember...) -> [PropertyValue] {
+            GroupCombination(
+                survivor: survivor, eclipsed: eclipsed, constrained: [0],
+                policies: survivor.policies
+            ).undecided(2).map(\.value)
+        }
+        let latest = MergePolicy.mergeByPropertyObjectTrump
+        let a = try member(1, at: 1, latest, [k, .null, .integer(1)], q: .error)
+        let b = try member(2, at: 2, latest, [k, .null, .integer(2)], q: .error)
+        let same = try member(3, at: 3, latest, [k, .null, .integer(1)], q: .error)
+        let unassigned = try member(
+            4, at: 4, latest, [k, .null, .integer(9)], exceptions: [2], q: .error)
+        #expect(sides(b, a) == [.integer(1), .integer(2)])
+        #expect(sides(a, same, unassigned).isEmpty)
+        #expect(sides(a, same, b) == [.integer(1), .integer(2), .integer(1)])
+        #expect(sides(try member(5, at: 5, latest, [k, .null, .integer(2)]), a).isEmpty)
+        let error = try member(6, at: 6, .error, [k, .null, .integer(2)])
+        #expect(sides(error, a).isEmpty)
     }
 
     @Test("Row-grained policies choose a whole row, but for the survivor's key")

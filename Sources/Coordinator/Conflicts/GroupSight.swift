@@ -1,0 +1,35 @@
+import Merge
+
+/// What readers see of the registers of a row that may be united with others: what its conflicts mark
+/// as visible is what fetches show.
+struct GroupSight {
+    private let row: LoadedRow
+    /// The row that stands for the group, with all its members; nil where nothing is united.
+    private let united: LoadedRow?
+
+    /// - Parameter survivor: the row that is shown in place of this one, where one is.
+    init(of row: LoadedRow, survivor: LoadedRow?) {
+        self.row = row
+        let standing = row.eclipsed.isEmpty ? survivor : row
+        // Under an error policy nothing is united: each row has its own values.
+        let isUnited = standing.map { !$0.table.entity.policies.entity.leavesUnresolved } ?? false
+        united = isUnited ? standing : nil
+    }
+
+    /// Whether readers see what is visible of a property's register.
+    func shows(_ visible: Sibling<PropertyValue>?, at position: Int) -> Bool {
+        guard let united else { return true }
+        guard let visible,
+            let place = united.table.entity.position(
+                of: row.table.entity.properties[position].name),
+            let shown = united.shown(place)
+        else { return false }
+        return shown.stamp == visible.stamp && shown.value == visible.value
+    }
+
+    /// Whether readers see the row as a whole, where rows are one register.
+    var showsWhole: Bool {
+        guard let united, let whole = united.combination.wholeRow else { return true }
+        return whole.row == row.row
+    }
+}
