@@ -8,6 +8,9 @@ extension NodeConfiguration {
     /// More tokens than people can keep apart.
     static let maximumTokens = 64
 
+    /// More names and pages than a node can have.
+    static let maximumNames = 64
+
     static func readHTTP(
         _ group: Setting?, file: String, outside: SettingsReader.Outside
     ) throws(NodeError) -> HTTP {
@@ -15,7 +18,7 @@ extension NodeConfiguration {
             group, path: "http", origin: file,
             known: [
                 "listen", "tokenFile", "tokens", "tls", "insecure", "maxBodyBytes",
-                "maxConnections",
+                "maxConnections", "hosts", "origins",
             ], outside: outside)
         var http = HTTP()
         if let listen = try reader.optional("listen") {
@@ -35,6 +38,12 @@ extension NodeConfiguration {
         if let connections = try reader.optional("maxConnections") {
             http.maxConnections = try connections.integer(1...100_000)
         }
+        http.hosts = try names(reader, "hosts", "a host, such as shop.example", "[shop.example]") {
+            RequestAuthority($0).flatMap { $0.port == nil ? $0.host : nil }
+        }
+        http.origins = try names(
+            reader, "origins", "an origin, such as https://shop.example", "[https://shop.example]"
+        ) { RequestOrigin($0) == nil ? nil : $0 }
         guard !http.listen.isLoopback else { return http }
         let listen = try reader.required("listen")
         guard http.tokenFile != nil || !http.tokens.isEmpty else {
@@ -49,6 +58,22 @@ extension NodeConfiguration {
                     + "or set http.insecure to allow it")
         }
         return http
+    }
+
+    /// A list of texts, each as `read` gives it.
+    private static func names(
+        _ reader: SettingsReader, _ name: String, _ form: String, _ example: String,
+        _ read: (String) -> String?
+    ) throws(NodeError) -> [String] {
+        guard let list = try list(reader, name, form: example) else { return [] }
+        let elements = try list.elements()
+        guard elements.count <= maximumNames else {
+            throw list.failure(
+                "has \(elements.count) elements; at most \(maximumNames) are possible")
+        }
+        var names: [String] = []
+        for element in elements { names.append(try element.parsed(form, read)) }
+        return names
     }
 
     private static func readTokens(

@@ -53,6 +53,10 @@ public struct NodeConfiguration: Hashable, Sendable {
         public var insecure = false
         /// The greatest body of a request in bytes, 1 KiB...1 GiB; by default 16 MiB.
         public var maxBodyBytes = 16 << 20
+        /// Names and addresses under which a node without tokens answers, beside those of loopback.
+        public var hosts: [String] = []
+        /// Pages of other origins that may ask, such as `https://shop.example`.
+        public var origins: [String] = []
         /// How many connections may be open, 1...100,000; by default 1,024.
         public var maxConnections = 1024
 

@@ -171,6 +171,8 @@ actor NodeReloader {
         if new.http.maxConnections != current.http.maxConnections {
             result.append("http.maxConnections")
         }
+        if new.http.hosts != current.http.hosts { result.append("http.hosts") }
+        if new.http.origins != current.http.origins { result.append("http.origins") }
         if new.http.insecure != current.http.insecure { result.append("http.insecure") }
         if new.history != current.history { result.append("history and journal") }
         if new.mesh?.publish != current.mesh?.publish { result.append("mesh.publish") }

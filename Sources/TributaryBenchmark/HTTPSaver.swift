@@ -35,8 +35,7 @@ struct HTTPSaver: Sendable {
     func save(_ operations: [String]) async throws -> [UInt8] {
         let answer = try await client.request(
             "POST", "/v1/save",
-            body: Array("{\"operations\":[\(operations.joined(separator: ","))]}".utf8),
-            headers: [("Content-Type", "application/json")])
+            body: Array("{\"operations\":[\(operations.joined(separator: ","))]}".utf8))
         guard answer.status == 200 else {
             throw BenchmarkError(
                 "A save was answered with \(answer.status): "

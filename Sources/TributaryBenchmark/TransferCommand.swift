@@ -196,8 +196,7 @@ struct TransferCommand: AsyncParsableCommand {
             let node = waiting.removeFirst()
             let answer = try? await node.client.request(
                 "POST", "/v1/fetch",
-                body: Array(#"{"entity": "Item", "resultType": "count"}"#.utf8),
-                headers: [("Content-Type", "application/json")])
+                body: Array(#"{"entity": "Item", "resultType": "count"}"#.utf8))
             if let answer, answer.status == 200,
                 let count = try JSONParser.parse(answer.body).object?["count"]?.integer,
                 count >= rows

@@ -172,6 +172,16 @@ import Testing
                 "etc/n.yaml:6: http.tls.certificateFile needs http.tls.keyFile beside it"
             ),
             (
+                "listen: 127.0.0.1:7100", "hosts: [\"a.example:80\"]",
+                "etc/n.yaml:6: http.hosts[0] must be a host, such as shop.example, "
+                    + "not 'a.example:80'"
+            ),
+            (
+                "listen: 127.0.0.1:7100", "origins: [\"*\"]",
+                "etc/n.yaml:6: http.origins[0] must be an origin, such as https://shop.example, "
+                    + "not '*'"
+            ),
+            (
                 "listen: 127.0.0.1:7100", "tls: {}",
                 "etc/n.yaml:6: http.tls needs certificateFile and keyFile"
             ),

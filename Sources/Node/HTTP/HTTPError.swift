@@ -1,6 +1,7 @@
 // From errors to what a client is told: a status, a code and a message to act on.
 
 internal import Coordinator
+internal import HTTPTypes
 
 /// An answer that is an error: `{"error": {"code", "message", ...details}}`.
 struct HTTPError: Error {
@@ -9,8 +10,8 @@ struct HTTPError: Error {
     let message: String
     /// Further members of the error.
     var details = JSONObject()
-    /// What `Allow` says, of a 405.
-    var allowedMethods: [String] = []
+    /// Header fields that belong to it, such as `Allow` to a 405.
+    var fields = HTTPFields()
 
     init(_ status: Int, _ code: String, _ message: String, details: JSONObject = JSONObject()) {
         self.status = status

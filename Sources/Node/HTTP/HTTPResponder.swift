@@ -8,6 +8,8 @@ internal import NIOCore
 /// Answers requests. A value; usable from any task.
 struct HTTPResponder: Sendable {
     let router: HTTPRouter
+    /// Which pages it answers, and under which names.
+    let policy: OriginPolicy
     /// The tokens of now; they may be others at the next request.
     private let access: @Sendable () -> HTTPAccess
 
@@ -32,8 +34,11 @@ struct HTTPResponder: Sendable {
 
     private static let lastEventID: HTTPField.Name? = HTTPField.Name("Last-Event-ID")
 
-    init(router: HTTPRouter, access: @escaping @Sendable () -> HTTPAccess) {
+    init(
+        router: HTTPRouter, policy: OriginPolicy, access: @escaping @Sendable () -> HTTPAccess
+    ) {
         self.router = router
+        self.policy = policy
         self.access = access
     }
 
@@ -42,23 +47,27 @@ struct HTTPResponder: Sendable {
     ) async throws {
         var isBodyRead = true
         let answer: HTTPAnswer
-        var allowed: [String] = []
+        var headers = HTTPFields()
         do {
-            answer = try await self.answer(request, writer, isBodyRead: &isBodyRead)
+            let origin = try checkSource(of: request)
+            policy.addFields(to: &headers, allowing: origin)
+            if origin != nil, request.method == .options {
+                answer = Self.preflight(&headers)
+            } else {
+                answer = try await self.answer(request, writer, isBodyRead: &isBodyRead)
+            }
         } catch {
             let failure = await router.services.answer(to: error)
-            allowed = failure.allowedMethods
+            for field in failure.fields { headers[field.name] = field.value }
             answer = HTTPAnswer(status: failure.status, body: .whole(failure.body))
             router.services.note(
                 error, answered: failure, method: request.method.rawValue,
                 target: request.head.path ?? "")
         }
-        var headers = HTTPFields()
-        headers[.contentType] = answer.contentType
+        if answer.status != 204 { headers[.contentType] = answer.contentType }
         headers[.cacheControl] = "no-store"
         router.services.backend.countRequest(status: answer.status)
         if answer.status == 401 { headers[.wwwAuthenticate] = "Bearer" }
-        if !allowed.isEmpty { headers[.allow] = allowed.joined(separator: ", ") }
         if !isBodyRead { headers[.connection] = "close" }
         let status = HTTPResponse.Status(code: answer.status)
         switch answer.body {
@@ -121,6 +130,22 @@ struct HTTPResponder: Sendable {
         try await writer.finish(nil)
     }
 
+    /// Refuses requests of foreign pages, and on a node that asks for no token those under foreign
+    /// names too.
+    ///
+    /// - Returns: the origin of a page that may ask; nil for the node's own pages and for programs.
+    private func checkSource(of request: Request) throws(HTTPError) -> String? {
+        let authority = request.head.authority
+        if access().isOpen { try policy.check(authority: authority) }
+        return try policy.allowedOrigin(request.headers[.origin], authority: authority)
+    }
+
+    /// The answer to what a browser asks before a page's request.
+    private static func preflight(_ headers: inout HTTPFields) -> HTTPAnswer {
+        for (name, value) in OriginPolicy.preflight { headers[name] = value }
+        return HTTPAnswer(status: 204, body: .whole([]))
+    }
+
     private func answer(
         _ request: Request, _ writer: borrowing ResponseWriter, isBodyRead: inout Bool
     ) async throws -> HTTPAnswer {
@@ -141,6 +166,7 @@ struct HTTPResponder: Sendable {
             request.method.rawValue, segments, access: access(),
             field: request.headers[.authorization])
         var parts = HTTPRequestParts(segments: segments, query: query, body: [])
+        if announced > 0 { try RequestContent.check(request.headers) }
         do {
             if request.headers[.expect] != nil {
                 try await writer.writeInformationalHead(HTTPResponse(status: .continue))
@@ -157,6 +183,7 @@ struct HTTPResponder: Sendable {
             isBodyRead = false
             throw HTTPError.malformed("The body ended before it was whole: \(type(of: error)).")
         }
+        if !parts.body.isEmpty { try RequestContent.check(request.headers) }
         if let parameters = endpoint.parameters { try parts.allowParameters(parameters) }
         parts.wantsLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
         let (access, field) = (access, request.headers[.authorization])

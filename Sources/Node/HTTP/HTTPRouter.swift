@@ -4,6 +4,7 @@
 // parameters it takes; an endpoint without a scope does not compile.
 
 internal import Coordinator
+internal import HTTPTypes
 
 /// The resources by their addresses.
 struct HTTPRouter: Sendable {
@@ -82,7 +83,7 @@ struct HTTPRouter: Sendable {
         var error = HTTPError(
             405, "methodNotAllowed",
             "\(method) is not possible here, only \(allowed.joined(separator: " and ")).")
-        error.allowedMethods = allowed
+        error.fields[.allow] = allowed.joined(separator: ", ")
         throw error
     }
 

@@ -39,6 +39,12 @@ public final class HTTPServer: Sendable {
         public var maximumAnswerBytes = 64 << 20
         /// For how long a request may keep one of the threads that read; by default 60 seconds.
         public var readTimeout: Duration = .seconds(60)
+        /// Names and addresses under which a node without tokens answers, beside those of loopback
+        /// and `listen`.
+        public var hosts: [String] = []
+        /// Pages of other origins that may ask, such as `https://shop.example`; what is no origin of
+        /// HTTP is left out.
+        public var origins: [String] = []
         /// How many connections may be open; more wait in the backlog.
         public var maximumConnections = 1_024
         /// Threads for reading at once, 1...64; as many as the coordinator has connections.
@@ -92,7 +98,11 @@ public final class HTTPServer: Sendable {
             maximumAnswerBytes: options.maximumAnswerBytes, readTimeout: options.readTimeout,
             readingThreads: min(max(options.readingThreads, 1), 64))
         let security = Security(options)
-        let responder = HTTPResponder(router: HTTPRouter(services: services)) {
+        let policy = OriginPolicy(
+            listen: options.listen, hosts: options.hosts,
+            origins: options.origins.compactMap(RequestOrigin.init),
+            isSecure: options.identity != nil)
+        let responder = HTTPResponder(router: HTTPRouter(services: services), policy: policy) {
             security.access.withLock { $0 }
         }
         let bound = AsyncStream.makeStream(of: Int.self)

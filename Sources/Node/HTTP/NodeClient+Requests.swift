@@ -41,6 +41,9 @@ extension NodeClient {
         var fields = HTTPHeaders(fixedHeaders)
         fields.add(contentsOf: headers)
         if let body {
+            if !fields.contains(name: "Content-Type") {
+                fields.add(name: "Content-Type", value: "application/json")
+            }
             fields.add(name: "Content-Length", value: String(body.count))
         } else if method != "GET", method != "HEAD" {
             fields.add(name: "Content-Length", value: "0")

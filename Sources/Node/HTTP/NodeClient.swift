@@ -84,7 +84,8 @@ public final class NodeClient: Sendable {
     ///   - method: such as "GET".
     ///   - path: begins with "/"; with its query, percent-encoded.
     ///   - body: sent with its length; nil for none.
-    ///   - headers: beside `Host`, `Content-Length` and the token.
+    ///   - headers: beside `Host`, `Content-Length` and the token. A body is JSON where they do not
+    ///     say otherwise.
     ///   - timeout: how long it may take; nil for the client's limit.
     /// - Throws: ``NodeError``: `connectionRefused`, `connectionReset`, `timedOut`,
     ///   `hostUnreachable`, `notTrusted`, `responseMalformed`, `clientUnavailable` or `cancelled`.
@@ -115,7 +116,8 @@ public final class NodeClient: Sendable {
     ///   - method: such as "GET".
     ///   - path: begins with "/"; with its query, percent-encoded.
     ///   - body: sent with its length; nil for none.
-    ///   - headers: beside `Host`, `Content-Length` and the token.
+    ///   - headers: beside `Host`, `Content-Length` and the token. A body is JSON where they do not
+    ///     say otherwise.
     ///   - idleTimeout: how long the node may be silent; nil for as long as it likes, once the head
     ///     of its answer has come.
     /// - Throws: ``NodeError``, as ``request(_:_:body:headers:timeout:)`` does.

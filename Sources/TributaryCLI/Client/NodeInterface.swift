@@ -22,7 +22,7 @@ struct NodeInterface: ClientInterface {
         let answer: NodeClient.Response
         do {
             answer = try await client.request(
-                method, path, body: body.map { JSONWriter.bytes(of: $0) }, headers: Self.json(body),
+                method, path, body: body.map { JSONWriter.bytes(of: $0) },
                 timeout: Self.deadline(path, body))
         } catch { throw CommandFailure(describing: error) }
         guard (200..<300).contains(answer.status) else {
@@ -42,7 +42,7 @@ struct NodeInterface: ClientInterface {
         do {
             let stream = try await client.stream(
                 "POST", "/v1/fetch", body: JSONWriter.bytes(of: body),
-                headers: Self.json(body) + [("Accept", "application/x-ndjson")],
+                headers: [("Accept", "application/x-ndjson")],
                 idleTimeout: Self.deadline("/v1/fetch", body))
             guard stream.status == 200 else {
                 throw CommandFailure(status: stream.status, body: try await Self.whole(stream))
@@ -111,10 +111,6 @@ struct NodeInterface: ClientInterface {
             }
         guard let seconds, (0...3_600).contains(seconds) else { return .zero }
         return .milliseconds(Int64(seconds * 1000))
-    }
-
-    private static func json(_ body: JSONValue?) -> [(String, String)] {
-        body == nil ? [] : [("Content-Type", "application/json")]
     }
 
     private static func whole(_ stream: NodeLineStream) async throws -> [UInt8] {
