@@ -168,6 +168,7 @@ public final class PersistentStoreCoordinator: Sendable {
         guard options.files.size(of: path) != nil else {
             throw CoordinatorError(.inputOutput, "There is no file \(path).")
         }
+        try SystemFiles.refuseDirectory(path)
         do {
             var configuration = Self.configuration(options)
             configuration.readonly = true

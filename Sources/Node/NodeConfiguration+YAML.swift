@@ -78,6 +78,10 @@ extension NodeConfiguration {
 
     private static func compose(_ text: String, file: String) throws(NodeError) -> Setting? {
         do {
+            // Some editors put a byte order mark in front.
+            let text =
+                text.unicodeScalars.first == "\u{FEFF}"
+                ? String(text.unicodeScalars.dropFirst()) : text
             guard let node = try Yams.compose(yaml: text) else { return nil }
             if case .scalar(let scalar) = node, scalar.string.isEmpty { return nil }
             return Setting(key: "the file", origin: file, line: node.mark?.line ?? 1, node: node)

@@ -30,12 +30,13 @@ struct Setting {
         return scalar.string
     }
 
-    /// A whole number in decimal, within bounds.
+    /// A whole number in decimal, within bounds. One with a zero in front is refused: YAML 1.1 reads 010 as
+    /// 8, YAML 1.2 as 10.
     func integer(_ range: ClosedRange<Int>) throws(NodeError) -> Int {
         let bounds = "a whole number from \(range.lowerBound) to \(range.upperBound)"
         guard case .scalar(let scalar) = node else { throw failure("must be \(bounds)") }
         guard line == nil || scalar.style == .plain, let value = Int(scalar.string),
-            !scalar.string.hasPrefix("+")
+            String(value) == scalar.string
         else { throw failure("must be \(bounds), not \(Self.quoted(scalar.string))") }
         guard range.contains(value) else { throw failure("must be \(bounds), not \(value)") }
         return value

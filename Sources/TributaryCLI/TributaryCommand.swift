@@ -20,6 +20,7 @@ struct TributaryCommand: AsyncParsableCommand {
             8 model or protocol mismatch, 9 no space, 10 generation expired, 11 no answer from \
             the node, 12 NodeID in use, 13 saved, but not acknowledged in time by enough nodes.
             """,
+        version: "tributary 0.1.0-dev (protocol revision \(ProtocolRevision.current))",
         subcommands: [
             ServeCommand.self, SaveCommand.self, FetchCommand.self, CountCommand.self,
             ImportCommand.self, ExportCommand.self, StatusCommand.self, HistoryCommand.self,
@@ -37,6 +38,9 @@ struct TributaryCommand: AsyncParsableCommand {
     /// Runs the program with arguments and gives its exit code.
     static func run(_ arguments: [String]) async -> Int32 {
         do {
+            if let unknown = UnknownCommand(in: arguments, of: Self.self) {
+                return end(unknown.failure)
+            }
             var command = try parseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()

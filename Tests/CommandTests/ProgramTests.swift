@@ -16,6 +16,13 @@ struct ProgramTests {
         "Wrong flags end with 2 and say what is wrong",
         arguments: [
             (["--nonsense"], "--nonsense"), (["fetch"], "<entity>"), (["frobnicate"], "frobnicate"),
+            (["fetsh", "Person"], "Did you mean `tributary fetch`?"),
+            (["help", "nope"], "tributary has no command nope"),
+            (["help", "conflicts", "lsit"], "Did you mean `tributary conflicts list`?"),
+            (["conflicts", "resolv"], "Did you mean `tributary conflicts resolve`?"),
+            (["sql", "/tmp", "SELECT 1"], "/tmp is a directory"),
+            (["import", "/tmp", "--entity", "A", "--format", "csv"], "/tmp is a directory"),
+            (["import", "x.jsonl", "--entity", "A", "--delimiter", ";"], "--delimiter is for CSV"),
             (["fetch", "Person", "--limit", "0"], "--limit is at least 1"),
             (["fetch", "Person", "--store", "a", "--node", "b"], "exclude each other"),
             (["conflicts", "resolve", "Person.p1.name"], "Give one of"),

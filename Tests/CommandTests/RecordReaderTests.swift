@@ -74,10 +74,64 @@ struct CSVReaderTests {
         #expect(try reader.next() == nil)
     }
 
+    @Test("A row ends with CR too, as with LF and CR LF", arguments: ["\r", "\n", "\r\n"])
+    func lineEnds(_ end: String) {
+        let found = read(.csv, ["a,b", "1,2", "\"x\",y", "", "3"].joined(separator: end))
+        #expect(found.records.map(\.fields) == [["a": "1", "b": "2"], ["a": "x", "b": "y"]])
+        #expect(found.records.map(\.line) == [2, 3])
+        #expect(found.errors == ["line 5: 1 fields, but the header has 2"])
+    }
+
+    @Test("An empty field is null, and an empty text where it is in quotes")
+    func empty() {
+        let found = read(.csv, "a,b,c\n,\"\",x\n")
+        #expect(found.records.map(\.fields) == [["a": .null, "b": "", "c": "x"]])
+        #expect(CSVWriter.row([nil, "", "x"]) == ",\"\",x")
+        #expect(CSVWriter.text(.null) == nil)
+        #expect(CSVWriter.text("") == "")
+    }
+
+    @Test(
+        "Another delimiter can be said, and a header that seems to have one is refused with a hint",
+        arguments: [(";", "';'", ";"), ("\t", "tab", "tab")])
+    func delimiters(_ delimiter: String, _ hint: String, _ flag: String) throws {
+        let text = "a\(delimiter)b\n1,5\(delimiter)2\n"
+        #expect(read(.csv, text).errors.first?.contains("say --delimiter \(hint)") ?? false)
+        var reader = try RecordFormat.csv.reader(
+            ByteSource(bytes: Array(text.utf8)), delimiter: CSVReader.delimiter(flag))
+        #expect(try reader.next()?.fields == ["a": "1,5", "b": "2"])
+    }
+
+    @Test("What cannot separate fields is refused", arguments: ["", "ab", "\"", "\n", "\r", "é"])
+    func wrongDelimiters(_ text: String) {
+        #expect(throws: CommandFailure.self) { try CSVReader.delimiter(text) }
+    }
+
     @Test("What is written is read back", arguments: ["", "a", "a,b", "\"", "x\ny", "é\r\n\"\""])
     func roundTrip(_ text: String) {
         let found = read(.csv, "a,b\r\n" + CSVWriter.row([text, "end"]) + "\r\n")
         #expect(found.records.map(\.fields) == [["a": .string(text), "b": .string("end")]])
+    }
+}
+
+@Suite("Byte order marks")
+struct ByteOrderMarkTests {
+    @Test(
+        "One is skipped in every format",
+        arguments: [
+            (RecordFormat.csv, "a\n1"), (.jsonl, "{\"a\": \"1\"}"), (.control, "a: 1"),
+        ])
+    func formats(_ format: RecordFormat, _ text: String) {
+        let found = read(format, "\u{FEFF}" + text)
+        #expect(found.records.map(\.fields) == [["a": "1"]])
+        #expect(found.errors == [])
+    }
+
+    @Test("One is skipped in model files")
+    func models() throws {
+        let json = "{\"entities\": [{\"name\": \"A\"}]}"
+        let model = try ManagedObjectModel(json: Array("\u{FEFF}\(json)".utf8))
+        #expect(model.entities.map(\.name) == ["A"])
     }
 }
 

@@ -48,6 +48,23 @@ import Testing
         #expect(mesh.peers[1].publish.description == "tcp://127.0.0.1:7301")
     }
 
+    @Test(
+        "A number that YAML could read as another one is refused",
+        arguments: [
+            "010", "0x10", "0o10", "1_0", "1.0", "1e1", "1:30", "+1", "-0", "'1'", "yes", "~",
+        ])
+    func ambiguousNumbers(_ number: String) {
+        let text = Self.whole.replacingOccurrences(of: "node: 1\n", with: "node: \(number)\n")
+        #expect(text != Self.whole)
+        #expect(Self.error(text).contains("etc/n.yaml:2: node must be a whole number from 1 to "))
+    }
+
+    @Test("A byte order mark before the file is skipped")
+    func byteOrderMark() throws {
+        let read = try NodeConfiguration.parse("\u{FEFF}" + Self.whole, file: "n.yaml")
+        #expect(read.cluster == "demo")
+    }
+
     @Test("The limits of history have defaults, and are read from the file and the environment")
     func history() throws {
         let plain = try NodeConfiguration.parse(Self.whole, file: "n.yaml")

@@ -57,15 +57,20 @@ enum ConstantCoercion {
         default: plain = nil
         }
         if let plain { return try coerce(plain, to: type) }
-        switch value {
-        case .decimal(let text):
-            guard let decimal = PropertyValue.canonicalDecimal(text), type == .decimal else {
-                break
+        switch (value, type) {
+        case (.decimal(let text), .decimal):
+            guard let decimal = PropertyValue.canonicalDecimal(text) else {
+                throw JSONConversionError("\(shortened(.value(value))) has more than 38 digits")
             }
             return .decimal(decimal)
-        case .date where type == .date, .binary where type == .binary,
-            .uuid where type == .uuid, .uri where type == .uri:
-            return value
+        case (.decimal(let text), .double), (.decimal(let text), .float):
+            guard let number = Double(text) else { break }
+            return try coerce(PredicateValue.double(number), to: type)
+        case (.decimal(let text), .integer16), (.decimal(let text), .integer32),
+            (.decimal(let text), .integer64):
+            guard let place = IntegerPlace(of: text) else { break }
+            return place.value
+        case (.date, .date), (.binary, .binary), (.uuid, .uuid), (.uri, .uri): return value
         default: break
         }
         throw JSONConversionError(

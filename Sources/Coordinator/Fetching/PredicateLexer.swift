@@ -1,3 +1,5 @@
+import Merge
+
 /// Cuts the text of a predicate into tokens.
 struct PredicateLexer {
     enum Token: Hashable {
@@ -5,6 +7,8 @@ struct PredicateLexer {
         case word(String, isEscaped: Bool)
         case integer(Int64)
         case double(Double)
+        /// A number that a double would round, as written.
+        case decimal(String)
         case string(String)
         /// `$name`.
         case variable(String)
@@ -139,7 +143,13 @@ struct PredicateLexer {
         guard let double = Double(String(text)), double.isFinite else {
             throw PredicateError("\"\(String(text))\" is no number", offset: start)
         }
-        return .double(double)
+        return Self.isExact(double, String(text)) ? .double(double) : .decimal(String(text))
+    }
+
+    /// Whether a double gives back the number that was written.
+    private static func isExact(_ double: Double, _ text: String) -> Bool {
+        guard let written = PropertyValue.canonicalDecimal(text) else { return false }
+        return PropertyValue.canonicalDecimal(double.description) == written
     }
 
     /// A literal in quotes. A backslash before anything but a quote, a backslash, n, r, t or u

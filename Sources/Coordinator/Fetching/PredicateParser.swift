@@ -70,6 +70,7 @@ public struct PredicateParser {
         case .word(let word, _): "\"\(word)\""
         case .integer(let number): String(number)
         case .double(let number): number.description
+        case .decimal(let text): text
         case .string(let text): PredicateText.quoted(text)
         case .variable(let name): "$\(name)"
         case .argument: "%@"
@@ -267,6 +268,7 @@ public struct PredicateParser {
         switch current {
         case .integer(let number): value = .integer(number)
         case .double(let number): value = .double(number)
+        case .decimal(let text): value = .value(.decimal(text))
         case .string(let text): value = .string(text)
         case .argument: return try argument()
         case .variable(let name):
@@ -322,6 +324,7 @@ public struct PredicateParser {
                 switch value {
                 case .integer(let number): Double(number)
                 case .double(let number): number
+                case .value(.decimal(let text)): Double(text)
                 default: nil
                 }
             if let seconds {

@@ -51,6 +51,7 @@ extension PredicateValue: CustomStringConvertible {
         case .integer(let number): String(number)
         case .double(let number): number.description
         case .string(let text): PredicateText.quoted(text)
+        case .value(.decimal(let text)): text
         case .value(let value): JSONWriter.text(of: value.jsonValue { $0.description })
         case .object(let object): "<\(object)>"
         case .list(let values): "{\(values.map(\.description).joined(separator: ", "))}"

@@ -186,13 +186,18 @@ struct PredicateResolver {
             if path.type == nil, !comparison.isEquality {
                 throw JSONConversionError("objects can be compared with == and != only")
             }
-            return .compare(comparison, try value(constant, path, options), options)
+            let bound = try value(constant, path, options)
+            if let integer = IntegerPlace.between(constant, path.type) {
+                return IntegerPlace.test(comparison, above: integer)
+            }
+            return .compare(comparison, bound, options)
         case .between:
             guard path.type != nil, case .list(let ends) = constant, ends.count == 2 else {
                 throw JSONConversionError("BETWEEN needs a list of two values")
             }
-            return .between(
-                try value(ends[0], path, options), try value(ends[1], path, options), options)
+            let low = try value(ends[0], path, options)
+            let above = IntegerPlace.between(ends[0], path.type).map { IntegerPlace.next($0) }
+            return .between(above ?? low, try value(ends[1], path, options), options)
         case .isIn:
             guard case .list(let elements) = constant else {
                 throw JSONConversionError("IN needs a list")
@@ -201,9 +206,10 @@ struct PredicateResolver {
             values.reserveCapacity(elements.count)
             for element in elements {
                 if element == .null { throw JSONConversionError("nil cannot be in a list") }
-                values.append(try value(element, path, options))
+                let member = try value(element, path, options)
+                if IntegerPlace.between(element, path.type) == nil { values.append(member) }
             }
-            return .isIn(values, options)
+            return values.isEmpty && !elements.isEmpty ? IntegerPlace.never : .isIn(values, options)
         case .beginsWith, .endsWith, .contains, .like, .matches:
             return try text(path, comparison, constant, options)
         }

@@ -8,7 +8,9 @@ extension ManagedObjectModel {
     public convenience init(json: [UInt8]) throws(ModelError) {
         let value: JSONValue
         do {
-            value = try JSONParser.parse(json)
+            // Some editors put a byte order mark in front.
+            let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+            value = try JSONParser.parse(json.starts(with: mark) ? Array(json.dropFirst(3)) : json)
         } catch { throw ModelError("model", "\(error)") }
         try self.init(json: value)
     }

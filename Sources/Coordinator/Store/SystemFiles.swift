@@ -9,8 +9,19 @@ package struct SystemFiles: StoreFiles {
     /// How many links may lead to each other, as for the system.
     private static let links = 40
 
+    /// Refuses a directory in a store's place, which SQLite calls a disk error.
+    ///
+    /// - Throws: ``CoordinatorError`` that says so.
+    static func refuseDirectory(_ path: String) throws {
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
+        throw CoordinatorError(
+            .inputOutput, "\(path) is a directory; name the store's file in it.")
+    }
+
     package func lock(storePath: String) throws -> any StoreLock {
-        try StoreOwnership(storePath: storePath)
+        try Self.refuseDirectory(storePath)
+        return try StoreOwnership(storePath: storePath)
     }
 
     package func resolved(_ path: String) -> String {

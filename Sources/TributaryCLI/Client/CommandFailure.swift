@@ -31,6 +31,10 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
     var answer: [UInt8]?
     /// Whether the node may have done what was asked although there is no answer.
     var mayHaveHappened = false
+    /// The name of the node's error; empty where it is no error of the interface.
+    private(set) var name = ""
+    /// Whether the node took nothing of the request since it is too large.
+    private(set) var isTooLarge = false
     /// Whether nobody reads the output any more, as behind `head`: then the program ends quietly,
     /// as one that had nothing more to say.
     private(set) var isUnread = false
@@ -78,6 +82,8 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
         let code = Self.code(named: name) ?? Self.code(status: status)
         self.init(code, Self.advised(message, code, name, error), answer: body)
         // Something between has given up waiting for the node, and the node goes on.
+        self.name = name
+        isTooLarge = status == 413
         mayHaveHappened = name.isEmpty && [502, 504].contains(status)
     }
 

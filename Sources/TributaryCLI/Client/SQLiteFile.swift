@@ -2,6 +2,7 @@
 
 import Coordinator
 import GRDBSQLite
+import Glibc
 
 /// A connection that can only read. Used by one thread.
 final class SQLiteFile {
@@ -9,6 +10,10 @@ final class SQLiteFile {
 
     /// - Throws: ``CommandFailure`` where the file cannot be opened.
     init(path: String) throws {
+        var file = stat()
+        if stat(path, &file) == 0, file.st_mode & S_IFMT == S_IFDIR {
+            throw CommandFailure.usage("\(path) is a directory; name the store's file in it.")
+        }
         let status = sqlite3_open_v2(
             path, &connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nil)
         guard status == SQLITE_OK else {

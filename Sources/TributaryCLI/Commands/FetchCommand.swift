@@ -1,5 +1,6 @@
 import ArgumentParser
 import Coordinator
+import Merge
 
 /// What to fetch, as flags.
 struct FetchOptions: ParsableArguments {
@@ -23,18 +24,35 @@ struct FetchOptions: ParsableArguments {
             guard sides.count == 2, !sides[0].isEmpty else {
                 throw CommandFailure.usage("--substitution is NAME=VALUE, not \(text).")
             }
-            let json = try? JSONParser.parse(Array(sides[1].utf8))
-            substitutions[String(sides[0])] = json ?? .string(String(sides[1]))
+            substitutions[String(sides[0])] = Self.value(String(sides[1]))
         }
         body["substitutions"] = .object(substitutions)
         return body
     }
 }
 
+extension FetchOptions {
+    /// A substitution's value: JSON, or else text. A number that a double would round stays text, which
+    /// is exact where a decimal is compared.
+    static func value(_ text: String) -> JSONValue {
+        guard let json = try? JSONParser.parse(Array(text.utf8)) else { return .string(text) }
+        if case .double(let number) = json, let written = PropertyValue.canonicalDecimal(text),
+            PropertyValue.canonicalDecimal(number.description) != written
+        {
+            return .string(written)
+        }
+        return json
+    }
+}
+
 /// `tributary fetch`.
 struct FetchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fetch", abstract: "Show objects of an entity.")
+        commandName: "fetch", abstract: "Show objects of an entity.",
+        discussion: """
+            What is too large for one answer of a node comes object by object: with --json an \
+            object a line, else in tables of 1,000 rows.
+            """)
 
     @OptionGroup var fetch: FetchOptions
 
@@ -79,14 +97,45 @@ struct FetchCommand: AsyncParsableCommand {
         if let generation { body["generation"] = .string(generation) }
         if let after { body["after"] = .string(after) }
         let interface = try source.open()
-        let answer = try await interface.post("/v1/fetch", .object(body))
+        let answer: InterfaceAnswer
+        do {
+            answer = try await interface.post("/v1/fetch", .object(body))
+        } catch let failure as CommandFailure where failure.name == "answerTooLarge" {
+            try await stream(body, from: interface)
+            return await interface.close()
+        }
         try interface.show(answer, asJSON: source.json) { answer, terminal in
             let objects = (answer["objects"]?.array ?? []).compactMap(\.object)
-            guard versions else { return Self.table(objects).lines(terminal) }
-            return objects.flatMap { Self.registers($0, terminal.style) }
+            return lines(objects, terminal)
         }
         await interface.close()
     }
+
+    private func lines(_ objects: [JSONObject], _ terminal: Terminal) -> [String] {
+        guard versions else { return Self.table(objects).lines(terminal) }
+        return objects.flatMap { Self.registers($0, terminal.style) }
+    }
+
+    /// Shows what is too large for one answer as it comes: with --json an object a line, else a table for
+    /// so many objects, each with its own headings.
+    private func stream(_ body: JSONObject, from interface: some ClientInterface) async throws {
+        var waiting: [JSONObject] = []
+        func show() throws {
+            for line in lines(waiting, .output) { try Terminal.print(line) }
+            waiting = []
+        }
+        try await interface.fetchLines(.object(body)) { object in
+            guard !source.json else {
+                return try Terminal.print(bytes: JSONWriter.bytes(of: .object(object)))
+            }
+            waiting.append(object)
+            if waiting.count == Self.objectsOfTable { try show() }
+        }
+        if !waiting.isEmpty { try show() }
+    }
+
+    /// How many objects are kept to be shown as one table.
+    private static let objectsOfTable = 1_000
 
     private static func table(_ objects: [JSONObject]) -> Table {
         // Objects of entities that inherit may have more properties than the first.

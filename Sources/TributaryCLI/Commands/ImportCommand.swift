@@ -15,6 +15,10 @@ struct ImportCommand: AsyncParsableCommand {
               tributary import Packages --entity Package --key name --map Package=name \\
                 --reference 'Depends=dependencies:Package.name'
 
+            An empty cell of CSV is null: it clears an attribute and a to-one, and adds nothing to \
+            a to-many; "" in quotes is an empty text. Dates are ISO 8601: with an offset where they \
+            have a time, midnight UTC where they have none.
+
             Batches are saved so that a repeated one is done once. Ends with 1 where records were \
             left out as malformed or refused.
             """)
@@ -27,6 +31,9 @@ struct ImportCommand: AsyncParsableCommand {
 
     @Option(help: "csv, jsonl or control; guessed from the file's name.")
     var format: String?
+
+    @Option(help: "What separates the fields of CSV: one character, or tab; by default a comma.")
+    var delimiter: String?
 
     @Option(help: "COLUMN=PROPERTY. May be repeated.")
     var map: [String] = []
@@ -65,6 +72,10 @@ struct ImportCommand: AsyncParsableCommand {
         else {
             throw CommandFailure.usage("Say the format with --format csv, jsonl or control.")
         }
+        guard delimiter == nil || format == .csv else {
+            throw CommandFailure.usage("--delimiter is for CSV.")
+        }
+        let separator = try CSVReader.delimiter(delimiter ?? ",")
         let rules = try reference.map { try ReferenceRule($0) }
         let filter = try RecordFilter(conditions: conditions, part: part)
         let source = try ByteSource(path: file)
@@ -78,11 +89,15 @@ struct ImportCommand: AsyncParsableCommand {
             runID: "import-\(UUID().uuidString)")
         var progress = Progress()
         var end: RecordError?
+        var columns = ColumnsMissed(plan, filter)
         // The node's: what was saved until then is told all the same.
         var broken: CommandFailure?
         do {
-            var reader = try format.reader(source)
-            try await read(&reader, source, filter, plan, &importer, &progress)
+            var reader = try format.reader(source, delimiter: separator)
+            if let columns = reader.columns {
+                try plan.check(columns: columns, conditions: filter.columns)
+            }
+            try await read(&reader, source, filter, plan, &columns, &importer, &progress)
         } catch let error as RecordError {
             end = error
         } catch let failure as CommandFailure where importer.report.read > 0 {
@@ -96,6 +111,10 @@ struct ImportCommand: AsyncParsableCommand {
         if let broken {
             return try tell(report, importer.unsaved(because: broken, in: source.name))
         }
+        if end == nil, report.read > 0, let missing = columns.first {
+            return try tell(
+                report, .usage("No record has \(missing.column), which \(missing.flag) names."))
+        }
         let reason =
             end.map { "\(source.name), \($0). What comes after that was not read" }
             ?? "Not all records were imported"
@@ -108,14 +127,21 @@ struct ImportCommand: AsyncParsableCommand {
 
     private func read(
         _ reader: inout any RecordReader, _ source: ByteSource, _ filter: RecordFilter,
-        _ plan: ImportPlan, _ importer: inout Importer, _ progress: inout Progress
+        _ plan: ImportPlan, _ columns: inout ColumnsMissed, _ importer: inout Importer,
+        _ progress: inout Progress
     ) async throws {
         while true {
             do {
                 guard let next = try reader.next() else { break }
                 importer.countRead()
+                columns.see(next, plan)
+                if filter.isOtherEntity(next) {
+                    importer.skip(ImportReport.notSelected)
+                    continue
+                }
                 let record = try plan.unwrapped(next)
-                if try filter.takes(record, plan) {
+                columns.see(record, plan)
+                if try filter.takes(record, of: next, plan) {
                     try await importer.add(record)
                 } else {
                     importer.skip(ImportReport.notSelected)
@@ -162,13 +188,48 @@ struct RecordFilter {
         self.part = try part.map { try ImportPart($0) }
     }
 
+    /// The columns that conditions name.
+    var columns: [String] { conditions.map(\.column) }
+
+    /// Whether a record is an exported object of an entity that a condition leaves out.
+    func isOtherEntity(_ record: ImportRecord) -> Bool {
+        guard let entity = record.fields["entity"]?.string,
+            record.fields["id"]?.string?.hasPrefix("x-tributary:") ?? false
+        else { return false }
+        return conditions.contains {
+            $0.column == "entity" && entity.firstMatch(of: $0.pattern) == nil
+        }
+    }
+
     /// Whether a record is wanted.
-    func takes(_ record: ImportRecord, _ plan: ImportPlan) throws -> Bool {
+    ///
+    /// - Parameter whole: the record as the file has it.
+    func takes(_ record: ImportRecord, of whole: ImportRecord, _ plan: ImportPlan) throws -> Bool {
         for condition in conditions {
-            let text = JSONRendering.brief(record.fields[condition.column])
+            let value =
+                plan.field(condition.column, of: record)
+                ?? whole.fields[condition.column] ?? .null
+            let text = value == .null ? "" : JSONRendering.brief(value)
             guard text.firstMatch(of: condition.pattern) != nil else { return false }
         }
         guard let part, let key = plan.key else { return true }
         return part.contains(JSONRendering.brief(try plan.values(of: record)[key.name]))
+    }
+}
+
+/// The columns that flags name and that no record has had so far.
+struct ColumnsMissed {
+    private var missed: [(flag: String, column: String)]
+
+    init(_ plan: ImportPlan, _ filter: RecordFilter) {
+        missed = plan.namedColumns + filter.columns.map { ("--where", $0) }
+    }
+
+    /// One of them; nil where there is none.
+    var first: (flag: String, column: String)? { missed.first }
+
+    mutating func see(_ record: ImportRecord, _ plan: ImportPlan) {
+        guard !missed.isEmpty else { return }
+        missed.removeAll { plan.field($0.column, of: record) != nil }
     }
 }

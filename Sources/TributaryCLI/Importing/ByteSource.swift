@@ -35,7 +35,12 @@ final class ByteSource {
         let opened = open(path, O_RDONLY | O_CLOEXEC)
         guard opened >= 0 else { throw Self.failure(path) }
         var status = stat()
-        let isFile = fstat(opened, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        let isKnown = fstat(opened, &status) == 0
+        let isFile = isKnown && status.st_mode & S_IFMT == S_IFREG
+        guard !isKnown || status.st_mode & S_IFMT != S_IFDIR else {
+            close(opened)
+            throw CommandFailure.usage("\(path) is a directory, not a file.")
+        }
         totalBytes = isFile ? Int(status.st_size) : nil
         descriptor = opened
     }
@@ -82,6 +87,15 @@ final class ByteSource {
         return byte
     }
 
+    /// Counts the end of a line that is no LF.
+    func countLine() { line += 1 }
+
+    /// Takes a byte order mark, which spreadsheets and some editors put in front.
+    func skipByteOrderMark() throws { try skip(Self.byteOrderMark) }
+
+    /// U+FEFF in UTF-8.
+    static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
     /// Takes bytes that a source may begin with, where they are there whole.
     func skip(_ mark: [UInt8]) throws {
         var taken = 0
@@ -112,11 +126,12 @@ final class ByteSource {
         return result
     }
 
-    /// Reads a whole file, or standard input for `-`.
+    /// Reads a whole file, or standard input for `-`, without a byte order mark.
     ///
     /// - Throws: ``CommandFailure`` where it cannot be read or is longer.
     static func whole(_ path: String, maximumBytes: Int) throws -> [UInt8] {
         let source = try ByteSource(path: path)
+        try source.skipByteOrderMark()
         var result: [UInt8] = []
         while try source.peek() != nil {
             result += source.buffer[source.next...]

@@ -18,6 +18,27 @@ struct ExistingObjects {
     var records: [JSONValue: JSONObject] = [:]
     /// The URI of each key of each reference of the plan.
     var references: [[JSONValue: String]] = []
+    /// Keys of records that several objects have: nobody can tell which of them is meant.
+    var sharedKeys: Set<JSONValue> = []
+    /// The same of each reference of the plan.
+    var sharedReferences: [Set<JSONValue>] = []
+
+    /// Why it is not known which object a record, or one of its references, means; nil where it is.
+    func ambiguity(of record: PreparedRecord, _ plan: ImportPlan) -> String? {
+        if let key = record.key, let name = plan.key?.name, sharedKeys.contains(key) {
+            return "several objects have \(name) \(JSONRendering.brief(key))"
+        }
+        for (position, keys) in record.references.enumerated()
+        where position < sharedReferences.count {
+            guard let key = keys.first(where: { sharedReferences[position].contains($0) }) else {
+                continue
+            }
+            let rule = plan.references[position].rule
+            return "\(rule.column): several objects of \(rule.entity) have \(rule.key) "
+                + JSONRendering.brief(key)
+        }
+        return nil
+    }
 }
 
 /// Composes the operations of a save. Pure.

@@ -12,6 +12,8 @@ struct ImportReport {
     var referenced = 0
     /// References left out because their target does not exist.
     var referencesSkipped = 0
+    /// Dates that had more digits than milliseconds.
+    var datesRounded = 0
     /// Fields that are no properties, the first few.
     private(set) var fieldsLeftOut: [String] = []
     private var entity = ""
@@ -68,6 +70,7 @@ struct ImportReport {
         if referencesSkipped > 0 {
             lines.append("\(referencesSkipped) references left out: no such object.")
         }
+        if datesRounded > 0 { lines.append("\(datesRounded) dates rounded to milliseconds.") }
         let tenths = Int((seconds * 10).rounded())
         lines.append("\(tenths / 10).\(tenths % 10) s, \(rate) records/s.")
         return lines
@@ -83,6 +86,7 @@ struct ImportReport {
             "skipped": .integer(Int64(skippedCount)), "reasons": .object(reasons),
             "examples": .array(examples.map { .string($0) }),
             "fieldsLeftOut": .array(fieldsLeftOut.map { .string($0) }),
+            "datesRounded": .integer(Int64(datesRounded)),
             "referenced": .integer(Int64(referenced)),
             "referencesSkipped": .integer(Int64(referencesSkipped)), "seconds": .double(seconds),
             "recordsPerSecond": .integer(Int64(rate)),

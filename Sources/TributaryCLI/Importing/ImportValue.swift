@@ -46,6 +46,7 @@ enum ImportValue {
             default: break
             }
         case .string: return .string(whole)
+        case .date: return .string(ImportDate(text)?.text ?? whole)
         default: return .string(text)
         }
         return .string(whole)

@@ -30,6 +30,8 @@ struct Importer {
     private var batchBytes = 0
     private var batchNumber = 0
     private var remembered: [[JSONValue: String]]
+    /// Of these the keys that several objects have.
+    private var sharedReferences: [Set<JSONValue>]
 
     init(
         node: NodeInterface, plan: ImportPlan, onlyExisting: Bool, batchSize: Int, runID: String
@@ -40,6 +42,7 @@ struct Importer {
         self.batchSize = batchSize
         self.runID = runID
         remembered = plan.references.map { _ in [:] }
+        sharedReferences = plan.references.map { _ in [] }
     }
 
     /// Notes a record that was left out before it came here.
@@ -60,6 +63,7 @@ struct Importer {
         }
         // Of such a file most fields are always for somebody else.
         if !plan.isControl { report.leaveOut(leftOut, of: plan.entity.name) }
+        report.datesRounded += plan.roundedDates(of: record)
         let prepared: PreparedRecord
         do {
             prepared = try prepare(record)
@@ -94,6 +98,7 @@ struct Importer {
             guard records.count > 1 else { return refuse(records[0], failure) }
             // One record spoils the batch: each by itself, so that only that one is left out.
             for (index, record) in records.enumerated() {
+                savingLine = record.line
                 do {
                     try await save([record], saveID: "\(runID)-\(batchNumber)-\(index)")
                 } catch let failure as CommandFailure where Self.isAboutRecords(failure) {
@@ -107,8 +112,9 @@ struct Importer {
     func unsaved(because failure: CommandFailure, in name: String) -> CommandFailure {
         let place =
             savingLine.map {
-                "What comes before line \($0) of \(name) was taken; of the rest nothing "
-                    + "is known."
+                let isLost = failure.mayHaveHappened || failure.code == .outcomeUnknown
+                return "What comes before line \($0) of \(name) was taken; "
+                    + (isLost ? "of the rest nothing is known." : "the rest was not saved.")
             } ?? "Nothing of \(name) was saved."
         var told = CommandFailure(
             failure.code,
@@ -119,7 +125,7 @@ struct Importer {
     }
 
     private static func isAboutRecords(_ failure: CommandFailure) -> Bool {
-        failure.code == .refused
+        failure.code == .refused || failure.isTooLarge
     }
 
     private mutating func refuse(_ record: PreparedRecord, _ failure: CommandFailure) {
@@ -127,7 +133,8 @@ struct Importer {
     }
 
     private func prepare(_ record: ImportRecord) throws -> PreparedRecord {
-        let values = try plan.values(of: record)
+        var values = try plan.values(of: record)
+        for name in try plan.clearedReferences(of: record) { values[name] = .null }
         let key = plan.key.map { values[$0.name] ?? .null }
         return PreparedRecord(
             line: record.line, values: values, key: key,
@@ -136,8 +143,13 @@ struct Importer {
 
     private mutating func save(_ records: [PreparedRecord], saveID: String) async throws {
         let existing = try await lookUp(records)
+        let clear = records.filter { record in
+            guard let reason = existing.ambiguity(of: record, plan) else { return true }
+            report.skip("refused", example: "line \(record.line): \(reason)")
+            return false
+        }
         let composed = ImportBatch(
-            records, plan: plan, existing: existing, onlyExisting: onlyExisting)
+            clear, plan: plan, existing: existing, onlyExisting: onlyExisting)
         if !composed.operations.isEmpty {
             _ = try await node.save(
                 [
@@ -171,12 +183,15 @@ struct Importer {
                 plan.entity.name, key.name, records.compactMap(\.key), properties)
             {
                 guard let value = object["values"]?.object?[key.name] else { continue }
-                if existing.records[value] == nil { existing.records[value] = object }
+                if existing.records.updateValue(object, forKey: value) != nil {
+                    existing.sharedKeys.insert(value)
+                }
             }
         }
         for (position, reference) in plan.references.enumerated() {
             var known = remembered[position]
-            if known.count > Limits.rememberedReferences { known = [:] }
+            var shared = sharedReferences[position]
+            if known.count > Limits.rememberedReferences { (known, shared) = ([:], []) }
             var asked = Set<JSONValue>()
             var unknown: [JSONValue] = []
             for key in records.flatMap({ $0.references[position] })
@@ -188,9 +203,11 @@ struct Importer {
                 guard let value = object["values"]?.object?[rule.key],
                     let uri = object["id"]?.string
                 else { continue }
-                if known[value] == nil { known[value] = uri }
+                if known.updateValue(uri, forKey: value) != nil { shared.insert(value) }
             }
             remembered[position] = known
+            sharedReferences[position] = shared
+            existing.sharedReferences.append(shared)
             existing.references.append(known)
         }
         return existing

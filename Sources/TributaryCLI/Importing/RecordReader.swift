@@ -19,6 +19,12 @@ protocol RecordReader {
     mutating func next() throws -> ImportRecord?
     /// Whether reading can go on after a malformed record.
     var canResume: Bool { get }
+    /// The columns that every record has; nil where each has its own.
+    var columns: [String]? { get }
+}
+
+extension RecordReader {
+    var columns: [String]? { nil }
 }
 
 /// The formats that are read.
@@ -44,9 +50,14 @@ enum RecordFormat: String, CaseIterable {
     }
 
     /// A reader of this format.
-    func reader(_ source: ByteSource) throws -> any RecordReader {
-        switch self {
-        case .csv: try CSVReader(source)
+    ///
+    /// - Parameter delimiter: what separates the fields of CSV.
+    func reader(
+        _ source: ByteSource, delimiter: UInt8 = UInt8(ascii: ",")
+    ) throws -> any RecordReader {
+        try source.skipByteOrderMark()
+        return switch self {
+        case .csv: try CSVReader(source, delimiter: delimiter)
         case .jsonl: JSONLinesReader(source)
         case .control: ControlReader(source)
         }
@@ -124,7 +135,8 @@ struct ControlReader: RecordReader {
                 continue
             }
             let field = String(text[..<colon])
-            guard fields[field] == nil else {
+            guard !fields.members.contains(where: { $0.key.lowercased() == field.lowercased() })
+            else {
                 failure = RecordError(line: line, "the field \(field) occurs twice")
                 continue
             }

@@ -31,6 +31,9 @@ struct PredicateParserTests {
             ("#any == 1", "#any == 1"),
             ("5 < age", "5 < age"),
             ("born > CAST('1970-01-01T00:00:01Z', 'date')", "born > \"1970-01-01T00:00:01.000Z\""),
+            ("a == 0.1234567890123456789", "a == 0.1234567890123456789"),
+            ("a == 9007199254740993.0", "a == 9007199254740993.0"),
+            ("a == 0.10", "a == 0.1"),
             ("born > CAST(0, 'NSDate')", "born > \"2001-01-01T00:00:00.000Z\""),
         ])
     func parses(text: String, meaning: String) throws {

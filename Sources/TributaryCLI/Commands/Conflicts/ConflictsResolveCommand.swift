@@ -19,6 +19,12 @@ struct SeenOptions: ParsableArguments {
     }
 }
 
+/// Who decides.
+struct AuthorOptions: ParsableArguments {
+    @Option(help: "Who decides, as history and `tributary conflicts show` tell it.")
+    var author: String?
+}
+
 /// `tributary conflicts resolve`.
 struct ConflictsResolveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -48,6 +54,7 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
     @Flag(help: "Delete the object.")
     var delete = false
 
+    @OptionGroup var who: AuthorOptions
     @OptionGroup var seen: SeenOptions
     @OptionGroup var options: NodeOptions
 
@@ -78,6 +85,7 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
             body["values"] = .object(object)
         }
         if let sides = seen.sides { body["sides"] = sides }
+        if let author = who.author { body["author"] = .string(author) }
         let node = try options.open()
         for id in ids {
             let path = RequestPath("conflicts", id, "resolution").description
@@ -104,12 +112,14 @@ struct ConflictsUndoCommand: AsyncParsableCommand {
     @Argument(help: "The conflict; a closed one with @GENERATION.")
     var id: String
 
+    @OptionGroup var who: AuthorOptions
     @OptionGroup var seen: SeenOptions
     @OptionGroup var options: NodeOptions
 
     func run() async throws {
         var body = JSONObject()
         if let sides = seen.sides { body["sides"] = sides }
+        if let author = who.author { body["author"] = .string(author) }
         let node = try options.open()
         let path = RequestPath("conflicts", id, "undo").description
         let answer = try await node.change(path, .object(body))

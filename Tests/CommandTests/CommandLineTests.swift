@@ -1,0 +1,57 @@
+import Coordinator
+import Testing
+
+@testable import TributaryCLI
+
+@Suite("The command line")
+struct CommandLineTests {
+    private let program: TestProgram
+
+    init() throws {
+        program = try #require(TestProgram.find(), "Build the product tributary first.")
+    }
+
+    @Test("The version goes to standard output and ends with 0")
+    func version() async throws {
+        let outcome = try await program.run(["--version"])
+        #expect(outcome.exitCode == 0)
+        #expect(outcome.output.hasPrefix("tributary 0."))
+    }
+
+    @Test("A directory in a store's place is told as such")
+    func directory() async throws {
+        let outcome = try await program.run(["status", "--store", "/tmp"])
+        #expect(outcome.exitCode == 1)
+        #expect(outcome.errors.contains("/tmp is a directory; name the store's file in it."))
+    }
+
+    @Test("Who resolves and who undoes is told to the node")
+    func authors() async throws {
+        let node = try CannedNode(status: 200, body: #"{"transaction": "1.1-1"}"#)
+        _ = try await program.run([
+            "conflicts", "resolve", "A.p1.x", "--side", "1.1-1", "--author", "Eve", "--node",
+            node.url,
+        ])
+        _ = try await program.run([
+            "conflicts", "undo", "A.p1.x", "--author", "Eve", "--node", node.url,
+        ])
+        #expect(node.bodies.count == 2)
+        for body in node.bodies { #expect(body.contains(#""author":"Eve""#)) }
+    }
+
+    @Test("A number of a substitution that a double would round is given as text")
+    func substitutions() throws {
+        #expect(FetchOptions.value("0.1234567890123456789") == "0.1234567890123456789")
+        #expect(FetchOptions.value("0.5") == .double(0.5))
+        #expect(FetchOptions.value("7") == 7)
+        #expect(FetchOptions.value("Ada") == "Ada")
+    }
+
+    @Test("What is too large for the node was not saved; only that record is refused")
+    func tooLarge() async throws {
+        let failure = CommandFailure(
+            status: 413,
+            body: Array(#"{"error": {"code": "bodyTooLarge", "message": "Too large."}}"#.utf8))
+        #expect(failure.isTooLarge && !failure.mayHaveHappened && failure.code == .failed)
+    }
+}
