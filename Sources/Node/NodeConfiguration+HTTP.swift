@@ -15,7 +15,7 @@ extension NodeConfiguration {
             group, path: "http", origin: file,
             known: [
                 "listen", "tokenFile", "tokens", "tls", "insecure", "maxBodyBytes",
-                "maxConnections",
+                "maxConnections", "maxAnswerBytes", "slowClientSeconds",
             ], outside: outside)
         var http = HTTP()
         if let listen = try reader.optional("listen") {
@@ -34,6 +34,12 @@ extension NodeConfiguration {
         }
         if let connections = try reader.optional("maxConnections") {
             http.maxConnections = try connections.integer(1...100_000)
+        }
+        if let bytes = try reader.optional("maxAnswerBytes") {
+            http.maxAnswerBytes = try bytes.integer((64 << 20)...(16 << 30))
+        }
+        if let seconds = try reader.optional("slowClientSeconds") {
+            http.slowClientSeconds = try seconds.integer(1...3_600)
         }
         guard !http.listen.isLoopback else { return http }
         let listen = try reader.required("listen")

@@ -149,7 +149,8 @@ extension NodeConfiguration {
     ) throws(NodeError) {
         let keys = [
             "http.listen", "http.tokenFile", "http.tokens", "http.insecure", "http.maxBodyBytes",
-            "http.maxConnections", "http.tls.certificateFile", "http.tls.keyFile",
+            "http.maxConnections", "http.maxAnswerBytes", "http.slowClientSeconds",
+            "http.tls.certificateFile", "http.tls.keyFile",
             "http.tls.certificate", "http.tls.key",
             "mesh.publish", "mesh.exchange", "mesh.source", "mesh.secretKeyFile", "mesh.insecure",
             "mesh.peers", "mesh.advertise.publish", "mesh.advertise.exchange",

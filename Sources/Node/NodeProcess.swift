@@ -364,6 +364,8 @@ public struct NodeProcess: Sendable {
         options.identity = secrets.identity
         options.maximumBodyBytes = configuration.http.maxBodyBytes
         options.maximumConnections = configuration.http.maxConnections
+        options.maximumAnswersBytes = configuration.http.maxAnswerBytes
+        options.slowClientTimeout = .seconds(configuration.http.slowClientSeconds)
         options.stopGrace = Self.requestGrace
         return options
     }

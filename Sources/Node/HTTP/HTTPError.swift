@@ -1,6 +1,7 @@
 // From errors to what a client is told: a status, a code and a message to act on.
 
 internal import Coordinator
+internal import HTTPTypes
 
 /// An answer that is an error: `{"error": {"code", "message", ...details}}`.
 struct HTTPError: Error {
@@ -9,8 +10,8 @@ struct HTTPError: Error {
     let message: String
     /// Further members of the error.
     var details = JSONObject()
-    /// What `Allow` says, of a 405.
-    var allowedMethods: [String] = []
+    /// Header fields that belong to it, such as `Allow` to a 405.
+    var fields = HTTPFields()
 
     init(_ status: Int, _ code: String, _ message: String, details: JSONObject = JSONObject()) {
         self.status = status
@@ -37,6 +38,14 @@ struct HTTPError: Error {
                 + "objects and their identities come as lines too (Accept: application/x-ndjson), "
                 + "as many as there are.",
             details: ["limit": .integer(Int64(limit))])
+    }
+
+    /// Something of which there is too much under way; it is to be asked for again.
+    static func busy(_ what: String, seconds: Int) -> HTTPError {
+        var error = HTTPError(
+            503, "busy", "This node has too many \(what) under way. Ask again in \(seconds) s.")
+        error.fields[.retryAfter] = String(seconds)
+        return error
     }
 
     /// Whatever was thrown, as an answer. Where it has values, their references are named by the
