@@ -18,7 +18,7 @@ extension NodeConfiguration {
             group, path: "http", origin: file,
             known: [
                 "listen", "tokenFile", "tokens", "tls", "insecure", "maxBodyBytes",
-                "maxConnections", "hosts", "origins",
+                "maxConnections", "maxAnswerBytes", "slowClientSeconds", "hosts", "origins",
             ], outside: outside)
         var http = HTTP()
         if let listen = try reader.optional("listen") {
@@ -44,6 +44,12 @@ extension NodeConfiguration {
         http.origins = try names(
             reader, "origins", "an origin, such as https://shop.example", "[https://shop.example]"
         ) { RequestOrigin($0) == nil ? nil : $0 }
+        if let bytes = try reader.optional("maxAnswerBytes") {
+            http.maxAnswerBytes = try bytes.integer((64 << 20)...(16 << 30))
+        }
+        if let seconds = try reader.optional("slowClientSeconds") {
+            http.slowClientSeconds = try seconds.integer(1...3_600)
+        }
         guard !http.listen.isLoopback else { return http }
         let listen = try reader.required("listen")
         guard http.tokenFile != nil || !http.tokens.isEmpty else {

@@ -59,6 +59,10 @@ public struct NodeConfiguration: Hashable, Sendable {
         public var origins: [String] = []
         /// How many connections may be open, 1...100,000; by default 1,024.
         public var maxConnections = 1024
+        /// The bytes of all answers being made or sent, 64 MiB...16 GiB; by default 128 MiB.
+        public var maxAnswerBytes = 128 << 20
+        /// How long a client may take nothing of its answer, in seconds, 1...3,600; by default 30.
+        public var slowClientSeconds = 30
 
         /// The defaults.
         public init() {}

@@ -173,6 +173,12 @@ actor NodeReloader {
         }
         if new.http.hosts != current.http.hosts { result.append("http.hosts") }
         if new.http.origins != current.http.origins { result.append("http.origins") }
+        if new.http.maxAnswerBytes != current.http.maxAnswerBytes {
+            result.append("http.maxAnswerBytes")
+        }
+        if new.http.slowClientSeconds != current.http.slowClientSeconds {
+            result.append("http.slowClientSeconds")
+        }
         if new.http.insecure != current.http.insecure { result.append("http.insecure") }
         if new.history != current.history { result.append("history and journal") }
         if new.mesh?.publish != current.mesh?.publish { result.append("mesh.publish") }

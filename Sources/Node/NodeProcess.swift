@@ -366,6 +366,8 @@ public struct NodeProcess: Sendable {
         options.maximumConnections = configuration.http.maxConnections
         options.hosts = configuration.http.hosts
         options.origins = configuration.http.origins
+        options.maximumAnswersBytes = configuration.http.maxAnswerBytes
+        options.slowClientTimeout = .seconds(configuration.http.slowClientSeconds)
         options.stopGrace = Self.requestGrace
         return options
     }

@@ -41,6 +41,8 @@ import Testing
         #expect(read.model == "etc/model.json")
         #expect(read.http.listen.description == "127.0.0.1:7100")
         #expect(read.http.maxBodyBytes == 16 << 20)
+        #expect(read.http.maxAnswerBytes == 128 << 20)
+        #expect(read.http.slowClientSeconds == 30)
         let mesh = try #require(read.mesh)
         #expect(mesh.exchange.description == "tcp://127.0.0.1:7102")
         #expect(mesh.source == "127.0.0.11")
@@ -124,6 +126,8 @@ import Testing
                 "TRIBUTARY_HTTP_LISTEN": "127.0.0.1:8", "TRIBUTARY_NODE_NUMBER": "7",
                 "TRIBUTARY_NODE": "http://127.0.0.1:7100", "TRIBUTARY_STORE": "x.sqlite",
                 "TRIBUTARY_HTTP_MAX_BODY_BYTES": "4096", "TRIBUTARY_CLUSTER": "2024",
+                "TRIBUTARY_HTTP_MAX_ANSWER_BYTES": "100000000",
+                "TRIBUTARY_HTTP_SLOW_CLIENT_SECONDS": "5",
                 "TRIBUTARY_MESH_PEERS":
                     "[{node: 9, publish: 'tcp://127.0.0.1:1', exchange: 'tcp://127.0.0.1:2'}]",
             ], overrides: overrides)
@@ -132,6 +136,8 @@ import Testing
         #expect(read.store == "x.sqlite")
         #expect(read.cluster == "2024")
         #expect(read.http.maxBodyBytes == 4096)
+        #expect(read.http.maxAnswerBytes == 100_000_000)
+        #expect(read.http.slowClientSeconds == 5)
         #expect(read.mesh?.peers.first?.node == NodeID(9))
     }
 

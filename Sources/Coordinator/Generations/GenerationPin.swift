@@ -1,4 +1,5 @@
 import GRDB
+public import Merge
 import Synchronization
 
 /// Holds one generation of a store readable: a read transaction on a connection of its own.
@@ -8,13 +9,17 @@ import Synchronization
 public final class GenerationPin: Sendable {
     /// The generation that is held.
     public let token: QueryGenerationToken
+    /// The digest kept with it. It is known without a read, which would wait for the pin's turn.
+    public let digest: ProjectionDigest
     private let snapshot: Mutex<DatabaseSnapshot?>
     private let pinnedAt: Mutex<UInt64>
 
     init(
-        token: QueryGenerationToken, snapshot: DatabaseSnapshot, pinnedAtMilliseconds: UInt64
+        token: QueryGenerationToken, digest: ProjectionDigest, snapshot: DatabaseSnapshot,
+        pinnedAtMilliseconds: UInt64
     ) {
         self.token = token
+        self.digest = digest
         self.snapshot = Mutex(snapshot)
         pinnedAt = Mutex(pinnedAtMilliseconds)
     }

@@ -16,10 +16,26 @@ extension PersistentStoreCoordinator {
         _ pin: GenerationPin? = nil, milliseconds: UInt64? = nil,
         _ body: (StoreReader) throws -> Result
     ) throws -> Result {
+        try read(pin, milliseconds: milliseconds, while: nil, body)
+    }
+
+    /// Reads a consistent state for as long as somebody wants it.
+    ///
+    /// - Parameters:
+    ///   - pin: the state; nil for the newest.
+    ///   - milliseconds: how long SQLite may work on it; nil for as long as it takes.
+    ///   - mayGoOn: is asked on the reading thread every few hundred microseconds of SQLite's work;
+    ///     false ends the read.
+    ///   - body: the reader holds only within it.
+    /// - Throws: as ``read(_:milliseconds:_:)``, and `CancellationError` where it may not go on.
+    package func read<Result>(
+        _ pin: GenerationPin?, milliseconds: UInt64?, while mayGoOn: (@Sendable () -> Bool)?,
+        _ body: (StoreReader) throws -> Result
+    ) throws -> Result {
         let catalog = catalog
         let now = options.monotonicMilliseconds
         let read = { (database: Database) in
-            try ReadDeadline.read(database, for: milliseconds, now: now) {
+            try ReadDeadline.read(database, for: milliseconds, now: now, while: mayGoOn) {
                 try body(StoreReader(database: $0, catalog: catalog))
             }
         }
@@ -68,11 +84,12 @@ extension PersistentStoreCoordinator {
         }
         let snapshot = try writablePool.makeSnapshot()
         let catalog = catalog
-        let token = try snapshot.read {
-            try StoreReader(database: $0, catalog: catalog).token
+        let (token, digest) = try snapshot.read {
+            let reader = StoreReader(database: $0, catalog: catalog)
+            return (try reader.token, try reader.digest)
         }
         return GenerationPin(
-            token: token, snapshot: snapshot,
+            token: token, digest: digest, snapshot: snapshot,
             pinnedAtMilliseconds: options.monotonicMilliseconds())
     }
 

@@ -1,7 +1,7 @@
 import GRDB
 import GRDBSQLite
 
-/// Has SQLite give up what a connection reads once a time has passed.
+/// Has SQLite give up what a connection reads once a time has passed, or nobody wants it any more.
 ///
 /// SQLite asks after every so many steps of its machine, counted for each statement
 /// (https://www.sqlite.org/c3ref/progress_handler.html), so it is a bound on what a query does in
@@ -12,11 +12,17 @@ final class ReadDeadline {
 
     private let limit: UInt64
     private let now: @Sendable () -> UInt64
+    private let mayGoOn: @Sendable () -> Bool
     private var hasPassed = false
+    private var isStopped = false
 
-    private init(limit: UInt64, now: @escaping @Sendable () -> UInt64) {
+    private init(
+        limit: UInt64, now: @escaping @Sendable () -> UInt64,
+        mayGoOn: @escaping @Sendable () -> Bool
+    ) {
         self.limit = limit
         self.now = now
+        self.mayGoOn = mayGoOn
     }
 
     /// Reads, for so long at the most.
@@ -24,14 +30,17 @@ final class ReadDeadline {
     /// - Parameters:
     ///   - milliseconds: how long; nil for as long as it takes.
     ///   - now: a clock that only goes forward, in milliseconds.
-    /// - Throws: what the body does, and ``CoordinatorError``: `readTimeout`.
+    ///   - mayGoOn: is asked again and again on the reading thread; false ends the read.
+    /// - Throws: what the body does, `CancellationError` where it may not go on, and
+    ///   ``CoordinatorError``: `readTimeout`.
     static func read<Result>(
         _ database: Database, for milliseconds: UInt64?, now: @escaping @Sendable () -> UInt64,
-        _ body: (Database) throws -> Result
+        while mayGoOn: (@Sendable () -> Bool)? = nil, _ body: (Database) throws -> Result
     ) throws -> Result {
-        guard let milliseconds else { return try body(database) }
-        let (limit, overflows) = now().addingReportingOverflow(milliseconds)
-        let deadline = ReadDeadline(limit: overflows ? .max : limit, now: now)
+        if milliseconds == nil, mayGoOn == nil { return try body(database) }
+        let (limit, overflows) = now().addingReportingOverflow(milliseconds ?? .max)
+        let deadline = ReadDeadline(
+            limit: overflows ? .max : limit, now: now, mayGoOn: mayGoOn ?? { true })
         return try withExtendedLifetime(deadline) {
             sqlite3_progress_handler(
                 database.sqliteConnection, stepsBetweenLooks,
@@ -43,10 +52,12 @@ final class ReadDeadline {
             defer { sqlite3_progress_handler(database.sqliteConnection, 0, nil, nil) }
             do {
                 return try body(database)
+            } catch  where deadline.isStopped {
+                throw CancellationError()
             } catch  where deadline.hasPassed {
                 throw CoordinatorError(
                     .readTimeout,
-                    "Reading took more than \(milliseconds) milliseconds and was given up. Ask for "
+                    "Reading took more than \(milliseconds ?? 0) milliseconds and was given up. Ask for "
                         + "less at once, or by what the model has an index for.")
             }
         }
@@ -55,6 +66,7 @@ final class ReadDeadline {
     /// - Returns: what SQLite takes for an order to stop, unless it is 0.
     private func look() -> Int32 {
         if !hasPassed { hasPassed = now() > limit }
-        return hasPassed ? 1 : 0
+        if !isStopped { isStopped = !mayGoOn() }
+        return hasPassed || isStopped ? 1 : 0
     }
 }

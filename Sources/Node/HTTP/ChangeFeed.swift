@@ -20,10 +20,11 @@ final class ChangeFeed: Sendable {
         state.withLock { $0.observation = observation }
     }
 
-    /// A stream with an element whenever there may be something new, which ends with the feed.
+    /// A stream with an element whenever there may be something new, which ends with the feed, and
+    /// with the client.
     ///
     /// Elements that nobody has taken are one.
-    func follow() -> AsyncStream<Void> {
+    func follow(for client: ClientPresence = ClientPresence()) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let id = state.withLock { state -> Int? in
@@ -36,11 +37,16 @@ final class ChangeFeed: Sendable {
             continuation.finish()
             return stream
         }
+        let leaving = client.onLeaving { continuation.finish() }
         continuation.onTermination = { [weak self] _ in
+            client.forget(leaving)
             self?.state.withLock { _ = $0.followers.removeValue(forKey: id) }
         }
         return stream
     }
+
+    /// How many follow.
+    var followerCount: Int { state.withLock { $0.followers.count } }
 
     /// Wakes all followers.
     func wake() {

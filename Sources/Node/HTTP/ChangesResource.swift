@@ -32,7 +32,7 @@ struct ChangesResource: Sendable {
             after = try request.token("after")
         }
         // Following begins before the place is read, so that nothing falls in between.
-        let wakes = services.feed.follow()
+        let wakes = services.feed.follow(for: ReadOrigin.current.client)
         let known = try await services.known(after)
         let place = try await services.read { reader in
             let current = try reader.token

@@ -10,6 +10,11 @@ struct ClientFetch: Sendable {
     var generation: QueryGenerationToken?
     var after: QueryGenerationToken?
     var timeout: Duration
+    /// What status shows of it: the entity and the beginning of the predicate.
+    var text: String
+
+    /// How many characters of a predicate are shown.
+    private static let shownOfPredicate = 200
 
     private static let fields = [
         "entity", "predicate", "substitutions", "sort", "limit", "offset", "resultType",
@@ -39,7 +44,9 @@ struct ClientFetch: Sendable {
             request.resultType = .dictionary
         }
         let substitutions = try Self.substitutions(fields)
+        text = name
         if let text = try fields.string("predicate") {
+            self.text += ": " + text.prefix(Self.shownOfPredicate)
             request.predicate = try Predicate(format: text, substitutions: substitutions)
         }
         if let text = try fields.string("having") {

@@ -22,87 +22,81 @@ struct FetchResource: Sendable {
             generation: fetch.generation, after: fetch.after, timeout: fetch.timeout)
         if request.wantsLines { return try await lines(fetch, pin) }
         let renderer = services.renderer
-        return .json(
-            try await services.read(pin) { try answer(fetch, $0, renderer) })
+        return HTTPAnswer(
+            body: try await services.read(pin, as: fetch.text) { try answer(fetch, $0, renderer) })
     }
 
     // MARK: Whole answers
 
     private func answer(
         _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer
-    ) throws -> [UInt8] {
-        var output: [UInt8] = []
-        output.append(UInt8(ascii: "{"))
+    ) throws -> HTTPAnswer.Body {
+        var writer = AnswerWriter(services)
+        writer.output.append(UInt8(ascii: "{"))
         switch fetch.request.resultType {
-        case .objects: try appendObjects(fetch, reader, renderer, to: &output)
+        case .objects: try appendObjects(fetch, reader, renderer, to: &writer)
         case .ids:
-            output.append(contentsOf: "\"ids\":[".utf8)
+            writer.output.append(contentsOf: "\"ids\":[".utf8)
             for (index, object) in try reader.objectIDs(fetch.request).enumerated() {
-                output.append(contentsOf: (index > 0 ? ",\"" : "\"").utf8)
-                output.append(contentsOf: renderer.uri(object).utf8)
-                output.append(UInt8(ascii: "\""))
-                try check(output)
+                writer.output.append(contentsOf: (index > 0 ? ",\"" : "\"").utf8)
+                writer.output.append(contentsOf: renderer.uri(object).utf8)
+                writer.output.append(UInt8(ascii: "\""))
+                try writer.check()
             }
-            output.append(UInt8(ascii: "]"))
+            writer.output.append(UInt8(ascii: "]"))
         case .dictionary:
-            output.append(contentsOf: "\"rows\":[".utf8)
+            writer.output.append(contentsOf: "\"rows\":[".utf8)
             var isFirst = true
             try forEachDictionary(fetch, reader, renderer) { row in
-                if !isFirst { output.append(UInt8(ascii: ",")) }
+                if !isFirst { writer.output.append(UInt8(ascii: ",")) }
                 isFirst = false
-                JSONWriter.append(row, to: &output)
-                try check(output)
+                JSONWriter.append(row, to: &writer.output)
+                try writer.check()
             }
-            output.append(UInt8(ascii: "]"))
+            writer.output.append(UInt8(ascii: "]"))
         case .count:
-            output.append(contentsOf: "\"count\":\(try reader.count(fetch.request))".utf8)
+            writer.output.append(contentsOf: "\"count\":\(try reader.count(fetch.request))".utf8)
         }
-        output.append(UInt8(ascii: ","))
-        ValueRenderer.appendState(try reader.token, to: &output)
-        output.append(UInt8(ascii: "}"))
-        return output
+        writer.output.append(UInt8(ascii: ","))
+        ValueRenderer.appendState(try reader.token, to: &writer.output)
+        writer.output.append(UInt8(ascii: "}"))
+        return try writer.finish()
     }
 
     private func appendObjects(
         _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer,
-        to output: inout [UInt8]
+        to writer: inout AnswerWriter
     ) throws {
         var encoder = ObjectEncoder(reader, renderer: renderer, selection: fetch.selection)
         var fetched: [ManagedObjectID] = []
         let prefetches = !fetch.request.relationshipKeyPathsForPrefetching.isEmpty
-        output.append(contentsOf: "\"objects\":[".utf8)
+        writer.output.append(contentsOf: "\"objects\":[".utf8)
         var isFirst = true
         try reader.forEach(fetch.request) { row in
-            if !isFirst { output.append(UInt8(ascii: ",")) }
+            if !isFirst { writer.output.append(UInt8(ascii: ",")) }
             isFirst = false
-            try encoder.append(row, to: &output)
+            try encoder.append(row, to: &writer.output)
             if prefetches { fetched.append(row.objectID) }
-            try check(output)
+            try writer.check()
             return true
         }
-        output.append(UInt8(ascii: "]"))
+        writer.output.append(UInt8(ascii: "]"))
         guard prefetches else { return }
         var whole = ObjectEncoder(
             reader, renderer: renderer,
             selection: ObjectSelection(includesVersions: fetch.selection.includesVersions))
-        output.append(contentsOf: ",\"prefetched\":{".utf8)
+        writer.output.append(contentsOf: ",\"prefetched\":{".utf8)
         isFirst = true
         try RelatedObjects(reader, renderer.model).forEach(
             from: fetched, along: fetch.request.relationshipKeyPathsForPrefetching
         ) { row in
-            output.append(contentsOf: (isFirst ? "\"" : ",\"").utf8)
+            writer.output.append(contentsOf: (isFirst ? "\"" : ",\"").utf8)
             isFirst = false
-            output.append(contentsOf: "\(renderer.uri(row.objectID))\":".utf8)
-            try whole.append(row, to: &output)
-            try check(output)
+            writer.output.append(contentsOf: "\(renderer.uri(row.objectID))\":".utf8)
+            try whole.append(row, to: &writer.output)
+            try writer.check()
         }
-        output.append(UInt8(ascii: "}"))
-    }
-
-    private func check(_ output: [UInt8]) throws(HTTPError) {
-        guard output.count <= services.maximumAnswerBytes else {
-            throw .answerTooLarge(services.maximumAnswerBytes)
-        }
+        writer.output.append(UInt8(ascii: "}"))
     }
 
     private func forEachDictionary(
@@ -136,13 +130,18 @@ struct FetchResource: Sendable {
         } else {
             pin = try await services.blocking { try coordinator.pinCurrentGeneration() }
         }
-        let plan = try await services.read(pin) { try self.plan(fetch, $0, renderer) }
+        let plan = try await services.read(pin, as: fetch.text) {
+            try self.plan(fetch, $0, renderer)
+        }
         let body: @Sendable (HTTPAnswer.Write) async throws -> Void = { write in
-            if !plan.lines.isEmpty { try await write(ByteBuffer(bytes: plan.lines)) }
+            if case .budgeted(let lines) = plan.lines { try await lines.send(write) }
+            if case .whole(let lines) = plan.lines, !lines.isEmpty {
+                try await write(ByteBuffer(bytes: lines))
+            }
             var next = 0
             while next < plan.rows.count {
                 let first = next
-                let (part, reached) = try await services.read(pin) {
+                let (part, reached) = try await services.read(pin, as: fetch.text) {
                     try Self.part(of: plan, from: first, fetch, $0, renderer)
                 }
                 next = reached
@@ -159,7 +158,13 @@ struct FetchResource: Sendable {
             end.append(contentsOf: "}\n".utf8)
             try await write(ByteBuffer(bytes: end))
         }
-        return HTTPAnswer(contentType: "application/x-ndjson", body: .stream(body))
+        let room = try AnswerRoom(services.answers, plan.bytes)
+        return HTTPAnswer(
+            contentType: "application/x-ndjson",
+            body: .stream { write in
+                defer { withExtendedLifetime(room) {} }
+                try await body(write)
+            })
     }
 
     /// What a stream will send: the rows of objects to be read batch by batch, objects to be named,
@@ -168,7 +173,13 @@ struct FetchResource: Sendable {
         var count: Int
         var rows: [RowID] = []
         var objects: [ManagedObjectID] = []
-        var lines: [UInt8] = []
+        var lines = HTTPAnswer.Body.whole([])
+
+        /// What its lists take, which are kept until all is sent.
+        var bytes: Int {
+            rows.count * MemoryLayout<RowID>.stride
+                + objects.count * MemoryLayout<ManagedObjectID>.stride
+        }
     }
 
     private func plan(
@@ -186,12 +197,14 @@ struct FetchResource: Sendable {
             plan.objects = try reader.objectIDs(fetch.request)
             plan.count = plan.objects.count
         case .dictionary:
+            var writer = AnswerWriter(services)
             try forEachDictionary(fetch, reader, renderer) { row in
-                JSONWriter.append(row, to: &plan.lines)
-                plan.lines.append(UInt8(ascii: "\n"))
+                JSONWriter.append(row, to: &writer.output)
+                writer.output.append(UInt8(ascii: "\n"))
                 plan.count += 1
-                try check(plan.lines)
+                try writer.check()
             }
+            plan.lines = try writer.finish()
         }
         return plan
     }

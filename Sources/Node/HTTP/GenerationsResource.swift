@@ -31,13 +31,12 @@ struct GenerationsResource: Sendable {
         // What has run out holds no pin against this one.
         services.leases.sweep()
         let pin = try await services.blocking { try coordinator.pinCurrentGeneration() }
-        let digest = try await services.read(pin) { try $0.digest }
         try services.leases.add(pin, seconds: seconds)
         return .json([
             "token": .string(pin.token.text),
             "generation": ValueRenderer.count(pin.token.generation),
             "vector": ValueRenderer.vector(pin.token.versionVector),
-            "digest": .string(digest.description), "leaseSeconds": .integer(Int64(seconds)),
+            "digest": .string(pin.digest.description), "leaseSeconds": .integer(Int64(seconds)),
         ])
     }
 

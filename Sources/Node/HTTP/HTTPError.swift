@@ -40,6 +40,14 @@ struct HTTPError: Error {
             details: ["limit": .integer(Int64(limit))])
     }
 
+    /// Something of which there is too much under way; it is to be asked for again.
+    static func busy(_ what: String, seconds: Int) -> HTTPError {
+        var error = HTTPError(
+            503, "busy", "This node has too many \(what) under way. Ask again in \(seconds) s.")
+        error.fields[.retryAfter] = String(seconds)
+        return error
+    }
+
     /// Whatever was thrown, as an answer. Where it has values, their references are named by the
     /// entities that the model lets them lead to.
     ///

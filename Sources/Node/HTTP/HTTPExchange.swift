@@ -77,6 +77,7 @@ struct HTTPAnswer: Sendable {
 
     enum Body: Sendable {
         case whole([UInt8])
+        case budgeted(BudgetedAnswer)
         case stream(@Sendable (Write) async throws -> Void)
     }
 

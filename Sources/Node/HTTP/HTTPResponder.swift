@@ -10,6 +10,8 @@ struct HTTPResponder: Sendable {
     let router: HTTPRouter
     /// Which pages it answers, and under which names.
     let policy: OriginPolicy
+    /// Who is at the other end of each connection.
+    let clients: ConnectedClients
     /// The tokens of now; they may be others at the next request.
     private let access: @Sendable () -> HTTPAccess
 
@@ -22,23 +24,18 @@ struct HTTPResponder: Sendable {
         static let target = 64 << 10
     }
 
-    /// Answers longer than this are written in parts of it, each once the client has taken most of
-    /// what was before: so that a slow one is not taken for idle, and a stalled one is known.
-    private static let part = 64 << 10
-    /// How long a client may take to make room for a part before it is cut off: what it was to be
-    /// told is kept meanwhile, and with it the generation that it reads.
-    private static let patience = TimeAmount.seconds(120)
-
     /// The connection must end, for its next bytes are still those of this request.
     private struct BodyNotRead: Error {}
 
     private static let lastEventID: HTTPField.Name? = HTTPField.Name("Last-Event-ID")
 
     init(
-        router: HTTPRouter, policy: OriginPolicy, access: @escaping @Sendable () -> HTTPAccess
+        router: HTTPRouter, policy: OriginPolicy, clients: ConnectedClients,
+        access: @escaping @Sendable () -> HTTPAccess
     ) {
         self.router = router
         self.policy = policy
+        self.clients = clients
         self.access = access
     }
 
@@ -46,16 +43,20 @@ struct HTTPResponder: Sendable {
         to request: Request, _ writer: consuming ResponseWriter, over channel: any Channel
     ) async throws {
         var isBodyRead = true
-        let answer: HTTPAnswer
+        var answer: HTTPAnswer
         var headers = HTTPFields()
+        var origin = ReadOrigin(
+            client: clients.client(of: channel), text: Self.text(of: request))
         do {
-            let origin = try checkSource(of: request)
-            policy.addFields(to: &headers, allowing: origin)
-            if origin != nil, request.method == .options {
+            let page = try checkSource(of: request)
+            policy.addFields(to: &headers, allowing: page)
+            if page != nil, request.method == .options {
                 answer = Self.preflight(&headers)
             } else {
-                answer = try await self.answer(request, writer, isBodyRead: &isBodyRead)
+                answer = try await self.answer(request, writer, &origin, isBodyRead: &isBodyRead)
             }
+        } catch let error as ClientGone {
+            throw error
         } catch {
             let failure = await router.services.answer(to: error)
             for field in failure.fields { headers[field.name] = field.value }
@@ -64,36 +65,64 @@ struct HTTPResponder: Sendable {
                 error, answered: failure, method: request.method.rawValue,
                 target: request.head.path ?? "")
         }
+        try budget(&answer, isOptional: false)
         if answer.status != 204 { headers[.contentType] = answer.contentType }
         headers[.cacheControl] = "no-store"
         router.services.backend.countRequest(status: answer.status)
         if answer.status == 401 { headers[.wwwAuthenticate] = "Bearer" }
         if !isBodyRead { headers[.connection] = "close" }
+        try await write(
+            answer, headers, writer, channel, origin, method: request.method.rawValue,
+            target: request.head.path ?? "")
+        if !isBodyRead { throw BodyNotRead() }
+    }
+
+    /// What status shows of a request that reads.
+    private static func text(of request: Request) -> String {
+        "\(request.method.rawValue) \((request.head.path ?? "").prefix { $0 != "?" }.prefix(200))"
+    }
+
+    private func write(
+        _ answer: HTTPAnswer, _ fields: HTTPFields, _ writer: consuming ResponseWriter,
+        _ channel: any Channel, _ origin: ReadOrigin, method: String, target: String
+    ) async throws {
+        var fields = fields
         let status = HTTPResponse.Status(code: answer.status)
         switch answer.body {
         case .whole(let bytes):
-            headers[.contentLength] = String(bytes.count)
-            let head = HTTPResponse(status: status, headerFields: headers)
-            guard bytes.count > Self.part else {
-                try await writer.write(
-                    response: head, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
-                break
+            fields[.contentLength] = String(bytes.count)
+            let write = begin(writingTo: channel)
+            defer { router.services.writes.end(write) }
+            try await writer.write(
+                response: HTTPResponse(status: status, headerFields: fields),
+                body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+        case .budgeted(let bytes):
+            fields[.contentLength] = String(bytes.count)
+            let body = try await writeHead(
+                HTTPResponse(status: status, headerFields: fields), writer, channel)
+            try await send({ try await bytes.send($0) }, body, channel, isLarge: true)
+        case .stream(let stream):
+            let body = try await writeHead(
+                HTTPResponse(status: status, headerFields: fields), writer, channel)
+            let noted = noted(stream, method: method, target: target)
+            try await ReadOrigin.$current.withValue(origin) {
+                try await send(noted, body, channel, isLarge: false)
             }
-            let send: @Sendable (HTTPAnswer.Write) async throws -> Void = { write in
-                for first in stride(from: 0, to: bytes.count, by: Self.part) {
-                    let part = bytes[first..<min(first + Self.part, bytes.count)]
-                    try await write(ByteBuffer(bytes: part))
-                }
-            }
-            try await Self.send(send, try await writer.writeHead(head), channel)
-        case .stream(let send):
-            let body = try await writer.writeHead(
-                HTTPResponse(status: status, headerFields: headers))
-            try await Self.send(
-                noted(send, method: request.method.rawValue, target: request.head.path ?? ""), body,
-                channel)
         }
-        if !isBodyRead { throw BodyNotRead() }
+    }
+
+    private func writeHead(
+        _ head: HTTPResponse, _ writer: consuming ResponseWriter, _ channel: any Channel
+    ) async throws -> some ResponseBodyWriter {
+        let write = begin(writingTo: channel)
+        defer { router.services.writes.end(write) }
+        return try await writer.writeHead(head)
+    }
+
+    /// A client that takes nothing for too long is cut off: what it was to be told is kept meanwhile,
+    /// and with it the generation that it reads.
+    private func begin(writingTo channel: any Channel, isLarge: Bool = false) -> Int {
+        router.services.writes.begin(isOfLargeAnswer: isLarge) { channel.close(promise: nil) }
     }
 
     /// A stream of whose failures the node is told, where they are its own: its answer has begun,
@@ -115,16 +144,15 @@ struct HTTPResponder: Sendable {
         }
     }
 
-    private static func send(
+    private func send(
         _ send: @Sendable (HTTPAnswer.Write) async throws -> Void,
-        _ body: consuming some ResponseBodyWriter, _ channel: any Channel
+        _ body: some ResponseBodyWriter, _ channel: any Channel, isLarge: Bool
     ) async throws {
         var writer = body
+        let writes = router.services.writes
         try await send { part in
-            let cutOff = channel.eventLoop.scheduleTask(in: patience) {
-                channel.close(promise: nil)
-            }
-            defer { cutOff.cancel() }
+            let write = begin(writingTo: channel, isLarge: isLarge)
+            defer { writes.end(write) }
             try await writer.write(part)
         }
         try await writer.finish(nil)
@@ -147,7 +175,8 @@ struct HTTPResponder: Sendable {
     }
 
     private func answer(
-        _ request: Request, _ writer: borrowing ResponseWriter, isBodyRead: inout Bool
+        _ request: Request, _ writer: borrowing ResponseWriter, _ origin: inout ReadOrigin,
+        isBodyRead: inout Bool
     ) async throws -> HTTPAnswer {
         let limit = router.services.maximumBodyBytes
         let announced = request.headers[.contentLength].flatMap { Int($0) } ?? 0
@@ -192,7 +221,20 @@ struct HTTPResponder: Sendable {
                 || (try? access().check(field: field, needs: endpoint.scope)) != nil
         }
         parts.lastEventID = Self.lastEventID.flatMap { request.headers[$0] }
-        return try await endpoint.handler(parts)
+        origin.isBrief = endpoint.isBrief
+        var answer = try await ReadOrigin.$current.withValue(origin) {
+            try await endpoint.handler(parts)
+        }
+        try budget(&answer, isOptional: !endpoint.isBrief)
+        return answer
+    }
+
+    /// Sees that a long answer is in the budget of all.
+    private func budget(_ answer: inout HTTPAnswer, isOptional: Bool) throws(HTTPError) {
+        guard case .whole(let bytes) = answer.body, bytes.count > AnswerWriter.small else { return }
+        let budgeted = BudgetedAnswer(router.services.answers)
+        try budgeted.append(bytes, isOptional: isOptional)
+        answer.body = .budgeted(budgeted)
     }
 
     /// The whole body; never keeps more than the limit.

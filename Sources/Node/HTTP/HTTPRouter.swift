@@ -17,6 +17,9 @@ struct HTTPRouter: Sendable {
         let scope: HTTPScope?
         /// The parameters that it takes; nil where it does not mind others.
         var parameters: [String]? = []
+        /// Whether what it reads is short by its nature, so that it waits for no other read, and its
+        /// answer is never refused for its length. What writes is so: it may have been done.
+        var isBrief = false
         let handler: Handler
     }
 
@@ -94,7 +97,8 @@ struct HTTPRouter: Sendable {
             // Supervisors and scrapers may be set up to add parameters of their own.
             case "healthz": return [Endpoint(open: "GET", nil) { _ in health.health() }]
             case "readyz": return [Endpoint(open: "GET", nil) { _ in try health.readiness() }]
-            case "metrics": return [Endpoint("GET", .read, nil) { _ in try await health.metrics() }]
+            case "metrics":
+                return [Endpoint(brief: "GET", nil) { _ in try await health.metrics() }]
             default: return []
             }
         case 2 where segments[0] == "v1": return collection(segments[1])
@@ -122,9 +126,9 @@ struct HTTPRouter: Sendable {
         switch name {
         case "save": return [Endpoint("POST", .write) { try await saves.post($0) }]
         case "fetch": return [Endpoint("POST", .read) { try await fetches.post($0) }]
-        case "status": return [Endpoint("GET", .read) { _ in try await status.get() }]
+        case "status": return [Endpoint(brief: "GET") { _ in try await status.get() }]
         case "model": return [Endpoint("GET", .read) { _ in model.get() }]
-        case "generations": return [Endpoint("POST", .read) { try await generations.post($0) }]
+        case "generations": return [Endpoint(brief: "POST") { try await generations.post($0) }]
         case "history":
             return [
                 Endpoint("GET", .read, ["after", "limit"]) { try await history.get($0) },
@@ -154,7 +158,7 @@ struct HTTPRouter: Sendable {
 
     private func member(_ name: String, _ key: String) -> [Endpoint] {
         switch name {
-        case "saves": return [Endpoint("GET", .read) { _ in try await saves.get(key) }]
+        case "saves": return [Endpoint(brief: "GET") { _ in try await saves.get(key) }]
         case "generations":
             return [Endpoint("DELETE", .read) { _ in try generations.delete(key) }]
         case "conflicts": return [Endpoint("GET", .read) { _ in try await conflicts.get(key) }]
@@ -180,7 +184,18 @@ extension HTTPRouter.Endpoint {
         _ method: String, _ scope: HTTPScope, _ parameters: [String]? = [],
         _ handler: @escaping HTTPRouter.Handler
     ) {
-        self.init(method: method, scope: scope, parameters: parameters, handler: handler)
+        self.init(
+            method: method, scope: scope, parameters: parameters, isBrief: scope != .read,
+            handler: handler)
+    }
+
+    /// An endpoint for which a token for reading is enough, and which reads little.
+    init(
+        brief method: String, _ parameters: [String]? = [],
+        _ handler: @escaping HTTPRouter.Handler
+    ) {
+        self.init(
+            method: method, scope: .read, parameters: parameters, isBrief: true, handler: handler)
     }
 
     /// An endpoint for anybody.
@@ -188,6 +203,7 @@ extension HTTPRouter.Endpoint {
         open method: String, _ parameters: [String]? = [],
         _ handler: @escaping HTTPRouter.Handler
     ) {
-        self.init(method: method, scope: nil, parameters: parameters, handler: handler)
+        self.init(
+            method: method, scope: nil, parameters: parameters, isBrief: true, handler: handler)
     }
 }

@@ -34,9 +34,22 @@ public final class HTTPServer: Sendable {
         /// The greatest body of a request in bytes; by default 16 MiB.
         public var maximumBodyBytes = 16 << 20
         /// The longest answer to a fetch that is made in memory, in bytes; by default 64 MiB. One that
-        /// comes to more is refused. It is kept until the client has taken it, so that a connection
-        /// may take as much.
+        /// comes to more is refused.
         public var maximumAnswerBytes = 64 << 20
+        /// How many bytes all answers may have that are being made or sent, but for those of at most
+        /// 64 KiB; by default 128 MiB, and at least ``maximumAnswerBytes``. What comes to more is
+        /// refused (503), to be asked for again.
+        public var maximumAnswersBytes = 128 << 20
+        /// For how long a client may take nothing of its answer before it is cut off; by default
+        /// 30 seconds.
+        public var slowClientTimeout: Duration = .seconds(30)
+        /// How many reads may wait; more are refused (503).
+        public var maximumWaitingReads = 512
+        /// How many long reads may wait, beside those.
+        public var maximumWaitingLongReads = 256
+        /// For how long a read is taken for short; by default 250 milliseconds. Long ones hold half of
+        /// the threads at the most while others wait.
+        public var shortRead: Duration = .milliseconds(250)
         /// For how long a request may keep one of the threads that read; by default 60 seconds.
         public var readTimeout: Duration = .seconds(60)
         /// Names and addresses under which a node without tokens answers, beside those of loopback
@@ -47,7 +60,8 @@ public final class HTTPServer: Sendable {
         public var origins: [String] = []
         /// How many connections may be open; more wait in the backlog.
         public var maximumConnections = 1_024
-        /// Threads for reading at once, 1...64; as many as the coordinator has connections.
+        /// Threads for reading at once, 1...64; half of them are for long reads, one of each kind at
+        /// least.
         public var readingThreads = 4
         /// How long requests under way may go on when the server stops.
         public var stopGrace: Duration = .seconds(5)
@@ -84,6 +98,8 @@ public final class HTTPServer: Sendable {
 
     /// How often leases are looked at, and followers of the change feed woken.
     private static let tick = Duration.seconds(5)
+    /// How often writes are looked at.
+    private static let writeTick = Duration.milliseconds(250)
     /// How long a connection may be idle before it is closed.
     private static let idleTimeout = TimeAmount.seconds(120)
 
@@ -96,13 +112,16 @@ public final class HTTPServer: Sendable {
         let services = HTTPServices(
             backend: backend, maximumBodyBytes: options.maximumBodyBytes,
             maximumAnswerBytes: options.maximumAnswerBytes, readTimeout: options.readTimeout,
-            readingThreads: min(max(options.readingThreads, 1), 64))
+            readingThreads: min(max(options.readingThreads, 1), 64), bounds: HTTPBounds(options))
         let security = Security(options)
         let policy = OriginPolicy(
             listen: options.listen, hosts: options.hosts,
             origins: options.origins.compactMap(RequestOrigin.init),
             isSecure: options.identity != nil)
-        let responder = HTTPResponder(router: HTTPRouter(services: services), policy: policy) {
+        let clients = ConnectedClients()
+        let responder = HTTPResponder(
+            router: HTTPRouter(services: services), policy: policy, clients: clients
+        ) {
             security.access.withLock { $0 }
         }
         let bound = AsyncStream.makeStream(of: Int.self)
@@ -111,7 +130,10 @@ public final class HTTPServer: Sendable {
                 base: HTTP1Channel(
                     responder: { request, writer, channel in
                         try await responder.respond(to: request, writer, over: channel)
-                    }, configuration: .init(idleTimeout: idleTimeout)),
+                    },
+                    configuration: .init(
+                        additionalChannelHandlers: [ClientWatch(clients)],
+                        idleTimeout: idleTimeout)),
                 identity: { security.identity.withLock { $0 } }),
             configuration: ServerConfiguration(
                 address: .hostname(
@@ -162,10 +184,21 @@ public final class HTTPServer: Sendable {
         self.running = running
         self.grace = grace
         ticking = Task {
-            while true {
-                try await Task.sleep(for: Self.tick)
-                services.leases.sweep()
-                services.feed.wake()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    while true {
+                        try await Task.sleep(for: Self.tick)
+                        services.leases.sweep()
+                        services.feed.wake()
+                    }
+                }
+                group.addTask {
+                    while true {
+                        try await Task.sleep(for: Self.writeTick)
+                        services.writes.sweep()
+                    }
+                }
+                try await group.waitForAll()
             }
         }
     }

@@ -15,7 +15,17 @@ final class HTTPServices: Sendable {
     private let readMilliseconds: UInt64
     let leases: GenerationLeases
     let feed: ChangeFeed
+    /// Which reads run on the threads for reading, which wait and which give way.
+    let lanes: ReadLanes
     private let threads: NIOThreadPool
+    /// Where what is short by its nature is done: it waits for no long read.
+    private let briefThreads = NIOThreadPool(numberOfThreads: 2)
+    /// Where the store is verified.
+    private let verifyingThread = NIOThreadPool(numberOfThreads: 1)
+    /// The bytes of answers under way.
+    let answers: AnswerBudget
+    /// The writes that wait for clients.
+    let writes: PendingWrites
     /// Where the store is copied, one copy after the other.
     private let copyingThread = NIOThreadPool(numberOfThreads: 1)
     let pinTurns = PinTurns()
@@ -25,11 +35,23 @@ final class HTTPServices: Sendable {
     /// by itself what it leads to.
     private let hasHeirs: Bool
 
-    /// Begins the threads: as many as the coordinator has connections for reading by default.
+    /// Begins the threads. With those for what is brief they are fewer than the connections for reading
+    /// that the coordinator has by default, so that metrics and peers find one.
+    ///
+    /// - Parameter readingThreads: half of them, at least one, are for long reads.
     init(
         backend: any NodeBackend, maximumBodyBytes: Int, maximumAnswerBytes: Int,
-        readTimeout: Duration, readingThreads: Int
+        readTimeout: Duration, readingThreads: Int, bounds: HTTPBounds = HTTPBounds()
     ) {
+        var limits = bounds.reads
+        limits.long = max(1, readingThreads / 2)
+        limits.short = max(1, readingThreads - limits.long)
+        lanes = ReadLanes(limits)
+        let writes = PendingWrites(milliseconds: bounds.slowClientMilliseconds)
+        self.writes = writes
+        answers = AnswerBudget(limit: max(bounds.answerBytes, maximumAnswerBytes)) {
+            writes.cutOffStalest()
+        }
         self.backend = backend
         coordinator = backend.coordinator
         renderer = ValueRenderer(model: coordinator.model, cluster: coordinator.cluster)
@@ -39,8 +61,10 @@ final class HTTPServices: Sendable {
         readMilliseconds = UInt64(max(0, readTimeout / .milliseconds(1)))
         leases = GenerationLeases()
         feed = ChangeFeed(coordinator)
-        threads = NIOThreadPool(numberOfThreads: readingThreads)
+        threads = NIOThreadPool(numberOfThreads: limits.short + limits.long)
         threads.start()
+        briefThreads.start()
+        verifyingThread.start()
         copyingThread.start()
         stopReason = Mutex(nil)
         coordinator.onStop { [weak self] error in
@@ -59,11 +83,11 @@ final class HTTPServices: Sendable {
     /// Why the store's writer has stopped for good; nil while it works.
     var writerStopped: CoordinatorError? { stopReason.withLock { $0 } }
 
-    /// Runs what blocks on a thread that may.
+    /// Runs what blocks for a moment on a thread that may.
     func blocking<Result: Sendable>(
         _ body: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        try await threads.runIfActive(body)
+        try await briefThreads.runIfActive(body)
     }
 
     /// Runs what copies all of the store, one after the other and on none of the threads for reading.
@@ -73,7 +97,7 @@ final class HTTPServices: Sendable {
         try await copyingThread.runIfActive(body)
     }
 
-    /// Verifies the store, one at a time: each reads all of it on one of a few threads.
+    /// Verifies the store, one at a time: each reads all of it, on a thread of its own.
     ///
     /// - Throws: ``CoordinatorError``, `limitExceeded` where it is being verified already.
     func verify() async throws -> VerificationReport {
@@ -87,20 +111,36 @@ final class HTTPServices: Sendable {
         }
         defer { isVerifying.withLock { $0 = false } }
         let coordinator = coordinator
-        return try await blocking { try coordinator.verify() }
+        return try await verifyingThread.runIfActive { try coordinator.verify() }
     }
 
     /// Reads a consistent state, the newest or a pinned one, on a thread that may block.
     ///
-    /// - Throws: what the body does, and ``CoordinatorError``: `readTimeout` where SQLite goes on for
-    ///   too long, so that a few such requests do not take all threads from the others.
+    /// It ends with the client of the request that is being answered. One that is long gives way to
+    /// others, and then begins anew: see ``ReadLanes``.
+    ///
+    /// - Parameters:
+    ///   - pin: the state; nil for the newest.
+    ///   - text: what status shows of it, where that is more than the request's address.
+    ///   - body: may be called more than once.
+    /// - Throws: what the body does, ``CoordinatorError``: `readTimeout` where SQLite goes on for
+    ///   too long, ``ClientGone``, and ``HTTPError`` (503 `busy`).
     func read<Result: Sendable>(
-        _ pin: GenerationPin? = nil, _ body: @escaping @Sendable (StoreReader) throws -> Result
+        _ pin: GenerationPin? = nil, as text: String? = nil,
+        _ body: @escaping @Sendable (StoreReader) throws -> Result
     ) async throws -> Result {
         let (coordinator, milliseconds) = (coordinator, readMilliseconds)
+        let origin = ReadOrigin.current
         func onThread() async throws -> Result {
-            try await threads.runIfActive {
-                try coordinator.read(pin, milliseconds: milliseconds, body)
+            if origin.isBrief {
+                return try await briefThreads.runIfActive {
+                    try coordinator.read(pin, milliseconds: milliseconds, body)
+                }
+            }
+            return try await lanes.run(for: origin, text: text ?? origin.text) { mayGoOn in
+                try await threads.runIfActive {
+                    try coordinator.read(pin, milliseconds: milliseconds, while: mayGoOn, body)
+                }
             }
         }
         guard let pin else { return try await onThread() }
@@ -179,8 +219,10 @@ final class HTTPServices: Sendable {
     func stop() async {
         feed.stop()
         leases.releaseAll()
-        async let stopped: Void? = try? copyingThread.shutdownGracefully()
-        try? await threads.shutdownGracefully()
-        _ = await stopped
+        await withTaskGroup(of: Void.self) { group in
+            for pool in [threads, briefThreads, verifyingThread, copyingThread] {
+                group.addTask { try? await pool.shutdownGracefully() }
+            }
+        }
     }
 }

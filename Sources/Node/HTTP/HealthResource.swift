@@ -22,6 +22,7 @@ struct HealthResource: Sendable {
     func metrics() async throws -> HTTPAnswer {
         HTTPAnswer(
             contentType: "text/plain; version=0.0.4; charset=utf-8",
-            body: .whole(Array(try await services.backend.metricsText().utf8)))
+            body: .whole(
+                Array((try await services.backend.metricsText() + services.metricsText).utf8)))
     }
 }

@@ -16,6 +16,11 @@ struct StatusResource: Sendable {
         let (past, refusal) = try await services.blocking {
             (try coordinator.historyStatus(), try coordinator.savingRefusal)
         }
+        let reads = Self.reads(services.lanes, now: now)
+        let answers: JSONValue = [
+            "bytes": .integer(Int64(services.answers.bytes)),
+            "maximumBytes": .integer(Int64(services.answers.limit)),
+        ]
         return .json(
             try await services.read { reader in
                 let token = try reader.token
@@ -63,6 +68,8 @@ struct StatusResource: Sendable {
                         status.stability, uncollected: try reader.uncollectedCount,
                         tombstones: coordinator.tombstoneCount, now: now),
                     "history": Self.history(past, status, now: wall),
+                    "reads": reads,
+                    "answers": answers,
                 ])
             })
     }
@@ -108,6 +115,23 @@ struct StatusResource: Sendable {
             "oldestGeneration": pins.oldestGeneration.map(ValueRenderer.count) ?? .null,
             "oldestAgeMilliseconds": ValueRenderer.count(pins.oldestAgeMilliseconds),
             "leases": .integer(Int64(leases)),
+        ]
+    }
+
+    /// The reads of clients, the eldest first.
+    private static func reads(_ lanes: ReadLanes, now: UInt64) -> JSONValue {
+        let gauges = lanes.gauges
+        return [
+            "underWay": .array(
+                lanes.shown.map { read in
+                    [
+                        "text": .string(read.text),
+                        "milliseconds": ValueRenderer.count(max(now, read.begunAt) - read.begunAt),
+                        "isLong": .boolean(read.isLong),
+                    ]
+                }),
+            "waiting": .integer(Int64(gauges.waiting)),
+            "waitingLong": .integer(Int64(gauges.waitingLong)),
         ]
     }
 

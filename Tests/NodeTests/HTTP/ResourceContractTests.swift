@@ -14,7 +14,7 @@ struct ResourceContractTests {
             node.backend.ready.withLock { $0 = false }
             let early = try await node.ask("GET", "/readyz")
             #expect(early.status == 503 && early.code == "notReady")
-            #expect(try await node.ask("GET", "/metrics").text == "tributary_up 1\n")
+            #expect(try await node.ask("GET", "/metrics").text.hasPrefix("tributary_up 1\n"))
             let model = try await node.ask("GET", "/v1/model")
             let again = try ManagedObjectModel(json: model.json)
             #expect(again.versionHash == node.coordinator.model.versionHash)
@@ -31,6 +31,7 @@ struct ResourceContractTests {
                     "node", "actor", "cluster", "vector", "generation", "token", "digest",
                     "modelHash", "parked", "members", "peers", "conflicts", "pins", "store", "held",
                     "transfer", "savesRefused", "alarms", "keys", "stability", "history",
+                    "reads", "answers",
                 ])
             #expect(status["node"] == .integer(1))
             #expect(status["held"] == .array([]))
