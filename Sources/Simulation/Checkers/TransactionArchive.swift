@@ -42,7 +42,7 @@ final class TransactionArchive {
     /// all is read.
     private var former: [[UInt8]: ManagedObjectModel] {
         guard edition == 1, let succession else { return [:] }
-        return [succession.first.versionHash: succession.translated]
+        return [succession.first.modelHash: succession.translated]
     }
 
     /// Whether the models that are known to the node that is observed settle an entity's rows by
@@ -112,7 +112,7 @@ final class TransactionArchive {
     func values(of row: RowID, in transaction: Transaction) -> [String: PropertyValue] {
         var result = transaction.values(of: row)
         guard edition == 1, let succession, let place = places[transaction.dot],
-            transaction.modelHash == succession.first.versionHash
+            transaction.modelHash == succession.first.modelHash
         else { return result }
         result.merge(written[place].values(of: row)) { first, _ in first }
         for change in transaction.changes where change.row == row && change.target == nil {

@@ -68,7 +68,7 @@ extension SimulationModel {
 
         /// A transaction of the first model as one who reads by the next has it.
         func translate(_ transaction: Transaction) -> Transaction {
-            guard transaction.modelHash == first.versionHash else { return transaction }
+            guard transaction.modelHash == first.modelHash else { return transaction }
             var result = transaction
             for place in result.shapes.indices {
                 guard let names = SimulationModel.renamed[result.shapes[place].entity] else {

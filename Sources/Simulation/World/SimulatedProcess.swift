@@ -116,7 +116,7 @@ final class SimulatedProcess {
         replicator = Replicator(
             configuration: .init(
                 cluster: World.cluster, actor: actor,
-                modelHash: coordinator.model.versionHash,
+                modelHash: coordinator.model.modelHash,
                 recovery: Self.recovery(coordinator.recovery),
                 isFounder: coordinator.recovery == .founder,
                 formerIncarnations: try coordinator.formerIncarnations,
@@ -729,12 +729,12 @@ extension PersistentStoreCoordinator {
 extension ModelText {
     fileprivate init(_ model: ManagedObjectModel) {
         self.init(
-            hash: model.versionHash, text: Array(JSONWriter.text(of: model.jsonValue()).utf8))
+            hash: model.modelHash, text: Array(JSONWriter.text(of: model.jsonValue()).utf8))
     }
 
     /// The model; nil where the text is none, or is that of another hash.
     fileprivate var model: ManagedObjectModel? {
-        guard let model = try? ManagedObjectModel(json: text), model.versionHash == hash else {
+        guard let model = try? ManagedObjectModel(json: text), model.modelHash == hash else {
             return nil
         }
         return model
