@@ -20,9 +20,11 @@ struct CommandLineTests {
 
     @Test("A directory in a store's place is told as such")
     func directory() async throws {
-        let outcome = try await program.run(["status", "--store", "/tmp"])
-        #expect(outcome.exitCode == 1)
-        #expect(outcome.errors.contains("/tmp is a directory; name the store's file in it."))
+        for command in [["status", "--store", "/tmp"], ["sql", "--store", "/tmp", "SELECT 1"]] {
+            let outcome = try await program.run(command)
+            #expect(outcome.exitCode == 1)
+            #expect(outcome.errors.contains("/tmp is a directory; name the store's file in it."))
+        }
     }
 
     @Test("Who resolves and who undoes is told to the node")

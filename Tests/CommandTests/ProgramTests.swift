@@ -20,7 +20,6 @@ struct ProgramTests {
             (["help", "nope"], "tributary has no command nope"),
             (["help", "conflicts", "lsit"], "Did you mean `tributary conflicts list`?"),
             (["conflicts", "resolv"], "Did you mean `tributary conflicts resolve`?"),
-            (["sql", "--store", "/tmp", "SELECT 1"], "/tmp is a directory"),
             (["import", "/tmp", "--entity", "A", "--format", "csv"], "/tmp is a directory"),
             (["import", "x.jsonl", "--entity", "A", "--delimiter", ";"], "--delimiter is for CSV"),
             (["fetch", "Person", "--limit", "0"], "--limit is at least 1"),
