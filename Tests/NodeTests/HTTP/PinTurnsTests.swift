@@ -73,7 +73,7 @@ struct PinTurnsTests {
         let pin = try coordinator.pinCurrentGeneration()
         let services = HTTPServices(
             backend: FakeBackend(coordinator), maximumBodyBytes: 1 << 20,
-            maximumAnswerBytes: 1 << 20, readTimeout: .seconds(60), readingThreads: 2)
+            maximumAnswerBytes: 1 << 20, readTimeout: .seconds(60), readingThreads: 4)
         let mayEnd = DispatchSemaphore(value: 0)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
@@ -86,7 +86,7 @@ struct PinTurnsTests {
             let request = HTTPRequestParts(segments: [], query: [], body: [])
             _ = try await GenerationsResource(services: services).post(request)
             #expect(services.pinTurns.waitingCount == 3)
-            // Both threads were taken, and this waited for ever.
+            // Half of the threads are for short reads: both were taken, and this waited for ever.
             let generation = try await services.read { try $0.token.generation }
             #expect(generation == pin.token.generation)
             for _ in 0..<4 { mayEnd.signal() }

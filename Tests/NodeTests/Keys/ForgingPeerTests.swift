@@ -67,7 +67,7 @@ import Testing
                     publish: "\(peer.publish)", exchange: "\(peer.exchange)",
                     publicKeys: index == 2 ? [] : [keys.publicKey.text]))
         }
-        _ = try await node.coordinator.changeMembership(joins) as SaveResult
+        _ = try await node.saveOnceVouched { try await $0.changeMembership(joins) as SaveResult }
         try await eventually("all are members") { await node.status().members.count == 3 }
         node.shared.handover.give(.rekeyed(MeshChange(keys: later, peers: [peers[1]])))
         try await eventually("the node goes on with its new key") {
