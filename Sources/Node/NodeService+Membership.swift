@@ -160,7 +160,6 @@ extension NodeService {
                 + places.peers.map { ($0.node, Self.address(of: $0)) }
             all = known.filter { !changed.contains($0.0) }.map { .join($0.0, $0.1) }
         }
-        let told = all + changes
-        return try await saveOnceVouched { try await $0.changeMembership(told, author: author) }
+        return try await coordinator.changeMembership(all + changes, author: author)
     }
 }

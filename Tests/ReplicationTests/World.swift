@@ -17,7 +17,6 @@ struct FakeNode {
     var quarantined: [NodeID] = []
     var batches: [Int] = []
     var isSaving = true
-    var isRefused = false
     /// What was declared stable in this run, in order.
     var stable: [VersionVector] = []
     var effects: [Effect] = []
@@ -100,14 +99,13 @@ final class World {
 
     func makeReplicator(
         _ actor: ActorID, cluster: String, model: [UInt8], recovery: Recovery = .none,
-        of store: FakeStore = FakeStore(), predecessor: ActorID? = nil, hearsFirst: Bool = false
+        of store: FakeStore = FakeStore()
     ) -> Replicator {
         Replicator(
             configuration: .init(
                 cluster: cluster, actor: actor, modelHash: model, recovery: recovery,
                 isFounder: store.isFounder, formerIncarnations: store.lives,
                 founders: store.founders, incarnations: store.incarnations,
-                predecessor: predecessor, hearsFirst: hearsFirst,
                 transfer: store.incoming.flatMap { incoming in
                     copies[incoming.copy.number].map {
                         .init(
@@ -150,10 +148,7 @@ final class World {
     }
 
     /// Starts a stopped node with its store as it was and a new incarnation.
-    ///
-    /// - Parameter isCertain: whether the store knows that the process before has ended.
-    func restart(_ index: Int, incarnation: UInt64? = nil, isCertain: Bool = true) {
-        let predecessor = isCertain ? nodes[index].actor : nil
+    func restart(_ index: Int, incarnation: UInt64? = nil) {
         let actor = ActorID(
             node: nodes[index].actor.node,
             incarnation: incarnation ?? nodes[index].actor.incarnation + 1)
@@ -165,7 +160,7 @@ final class World {
         nodes[index].effects = []
         nodes[index].replicator = makeReplicator(
             actor, cluster: "test", model: model, recovery: nodes[index].store.recovery,
-            of: nodes[index].store, predecessor: predecessor, hearsFirst: !isCertain)
+            of: nodes[index].store)
         nodes[index].store.lives.append(actor)
         start(index)
     }
@@ -287,7 +282,6 @@ final class World {
             nodes[index].store.declared.join(vector)
             nodes[index].stable.append(vector)
         case .setClockOff: break
-        case .refused: nodes[index].isRefused = true
         case .connect(let peers): nodes[index].peers = peers
         case .setSaving(let isAllowed): nodes[index].isSaving = isAllowed
         case .outgrown: nodes[index].store.outgrow()

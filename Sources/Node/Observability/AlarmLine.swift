@@ -82,16 +82,11 @@ extension Alarm {
                 .critical, "A peer has transactions in our name that we never wrote",
                 [LogKeys.peer: "\(peer)", LogKeys.transaction: "\(dot)"]
             )
-        case .twoNodesWithOneID(let node, let incarnation):
+        case .twoNodesWithOneID(let node, _):
             AlarmLine(
                 "twoNodesWithOneID",
                 .critical, "Another live process uses this number of a node",
-                incarnation.map {
-                    [
-                        LogKeys.peer: "\(node)",
-                        LogKeys.reason: "incarnation \(String($0, radix: 16))",
-                    ]
-                } ?? [LogKeys.peer: "\(node)"]
+                [LogKeys.peer: "\(node)"]
             )
         case .incarnationOutdated(let node, let incarnation, let newest):
             AlarmLine(

@@ -1,5 +1,4 @@
 import Foundation
-import Merge
 import Replication
 
 /// The disk of a simulated machine, in memory: SQLite's files and the coordinator's, with what a
@@ -47,8 +46,6 @@ package final class SimulatedDisk: @unchecked Sendable {
     var life: UInt64 = 0
     var lastHandle: UInt64 = 0
     var lockedStores: [String] = []
-    /// Who had the lock of a store last, which no image has.
-    var lastHolder: ActorID?
     var isFull = false
     var counters = Counters()
     var bound: UInt64?
@@ -138,7 +135,6 @@ package final class SimulatedDisk: @unchecked Sendable {
                 entry.file.losePower(extent, &generator)
             }
             outage = nil
-            lastHolder = nil
         }
     }
 
@@ -261,10 +257,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     }
 
     /// Removes all files. What is open is dead.
-    package func wipe() {
-        restore(DiskImage())
-        guarded { lastHolder = nil }
-    }
+    package func wipe() { restore(DiskImage()) }
 
     /// Flips a bit of a file, as a disk that rots.
     ///

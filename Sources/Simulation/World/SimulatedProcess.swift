@@ -123,7 +123,6 @@ final class SimulatedProcess {
                 founders: try coordinator.founders,
                 incarnations: try coordinator.rememberedIncarnations,
                 models: world.plan.succession == nil ? [] : try coordinator.modelTexts,
-                predecessor: coordinator.predecessor, hearsFirst: coordinator.mayBeUnknown,
                 transfer: incoming.begun().map {
                     .init(
                         donor: $0.offer.donor, copy: TransferCopy($0.offer), offset: $0.offset)
@@ -292,9 +291,6 @@ final class SimulatedProcess {
         case .connect(let nodes): connect(to: nodes)
         case .remember(let actor): later(handover()) { $0.remember(actor) }
         case .reopen(let incarnation): double.note(later: incarnation, now: world.milliseconds)
-        case .refused:
-            met(.doubleMet)
-            double.noteRefusal()
         case .readTransfer(let id, let number, let offset, let byteLimit, let node, let vector):
             later(handover()) {
                 $0.readTransfer(
@@ -370,7 +366,7 @@ final class SimulatedProcess {
             met(.departedTold)
             isToldDeparted = true
             coordinator.setDeparted()
-        case .twoNodesWithOneID(machine.node, incarnation: nil):
+        case .twoNodesWithOneID(machine.node, _):
             met(.doubleMet)
             double.noteMeeting(now: world.milliseconds)
         default: break
