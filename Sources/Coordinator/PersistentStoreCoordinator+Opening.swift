@@ -94,7 +94,6 @@ extension PersistentStoreCoordinator {
         return try pool.writeWithoutTransaction { database in
             LogCheckpoint.follow(commitsOf: database, pages: options.checkpointPages)
             do {
-                try LogCheckpoint.limitFile(of: database, pages: options.checkpointPages)
                 return try StoreEngine.open(
                     database, path: pool.path, model: model, cluster: cluster, node: node,
                     environment: environment,

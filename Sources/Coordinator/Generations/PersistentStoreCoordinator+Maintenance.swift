@@ -2,7 +2,7 @@
 public struct StoreSizes: Hashable, Sendable {
     /// The database file, in bytes.
     public var storeBytes: UInt64
-    /// The write-ahead log's file, in bytes. It shrinks when the log begins anew.
+    /// The write-ahead log's file, in bytes. It does not shrink while the store is open.
     public var walFileBytes: UInt64
     /// The part of it in use: what was written since it last began anew.
     public var walBytes: UInt64
@@ -78,7 +78,7 @@ extension PersistentStoreCoordinator {
             walBytes: min(file, walBytesInUse() ?? file))
     }
 
-    /// The log's file keeps much of its length when SQLite begins it anew, so that says little. But
+    /// The log's file keeps its length when SQLite begins it anew, so the length says little. But
     /// every beginning draws a new salt, which the header and each frame since then carry; so the
     /// frames in use are the first ones with the header's salt (SQLite's "WAL format").
     ///

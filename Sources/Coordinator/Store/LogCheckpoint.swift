@@ -34,20 +34,6 @@ enum LogCheckpoint {
             }, length)
     }
 
-    /// Has the log's file shrink to so many pages whenever the log begins anew: SQLite truncates it
-    /// with the first commit of the new log. Without it the file keeps the greatest length it had.
-    ///
-    /// - Parameter pages: how long the log is to become; 0 for no limit.
-    static func limitFile(of database: Database, pages: Int) throws {
-        let bytes = pages > 0 ? Int64(pages) * fileSlack * pageBytes : -1
-        try database.execute(sql: "PRAGMA journal_size_limit = \(bytes)")
-    }
-
-    /// How much longer the file may stay than the log is to become: commits that come while a checkpoint
-    /// runs make it so, and a file that shrinks and grows all the time costs the disk.
-    private static let fileSlack: Int64 = 2
-    private static let pageBytes: Int64 = 4_096
-
     /// Writes the log back to its end, and has it begin anew with the next commit.
     ///
     /// A checkpoint after a commit gets no further than the oldest reader that there is. Where readers

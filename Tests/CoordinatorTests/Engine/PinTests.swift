@@ -178,25 +178,6 @@ import Testing
         #expect(node.coordinator.storeSizes().walBytes < held)
     }
 
-    @Test("The log's file shrinks again once no pin holds it, with the saves that follow")
-    func shrunk() throws {
-        node.close()
-        node.configure = { $0.checkpointPages = 100 }
-        try node.open()
-        let id = try node.insert("Tag")
-        let text = String(repeating: "x", count: 100_000)
-        var pin: GenerationPin? = try node.coordinator.pinCurrentGeneration()
-        for number in 0..<50 { try node.update(id, ["name": .string("\(number)" + text)]) }
-        #expect(try names(pin) == [.null])
-        let limit: UInt64 = 2 * 100 * 4_096
-        #expect(node.coordinator.storeSizes().walFileBytes > 5 * limit)
-        pin = nil
-        // One writes the log back to its end, the next begins it anew.
-        for name in ["a", "b"] { try node.update(id, ["name": .string(name)]) }
-        #expect(node.coordinator.storeSizes().walFileBytes <= limit)
-        #expect(try names(nil) == [.string("b")])
-    }
-
     /// A checkpoint after a commit gets no further than the oldest reader, and there always is one.
     @Test("The log's space is used again though readers overlap without a pause")
     func reclaimedBesideReaders() throws {
