@@ -149,7 +149,8 @@ extension NodeConfiguration {
     ) throws(NodeError) {
         let keys = [
             "http.listen", "http.tokenFile", "http.tokens", "http.insecure", "http.maxBodyBytes",
-            "http.maxConnections", "http.hosts", "http.origins", "http.tls.certificateFile",
+            "http.maxConnections", "http.hosts", "http.origins", "http.headerTimeoutSeconds",
+            "http.bodyTimeoutSeconds", "http.tls.certificateFile",
             "http.tls.keyFile",
             "http.tls.certificate", "http.tls.key",
             "mesh.publish", "mesh.exchange", "mesh.source", "mesh.secretKeyFile", "mesh.insecure",

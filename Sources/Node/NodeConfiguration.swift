@@ -59,6 +59,10 @@ public struct NodeConfiguration: Hashable, Sendable {
         public var origins: [String] = []
         /// How many connections may be open, 1...100,000; by default 1,024.
         public var maxConnections = 1024
+        /// How long a request's header may take, 1...3,600; by default 10.
+        public var headerTimeoutSeconds = 10
+        /// How long a request's body may take, beside a second for each 16 KiB, 1...3,600; by default 60.
+        public var bodyTimeoutSeconds = 60
 
         /// The defaults.
         public init() {}

@@ -53,6 +53,8 @@ struct HTTPResponder: Sendable {
             policy.addFields(to: &headers, allowing: origin)
             if origin != nil, request.method == .options {
                 answer = Self.preflight(&headers)
+            } else if request.method == .options {
+                answer = try options(request, &headers)
             } else {
                 answer = try await self.answer(request, writer, isBodyRead: &isBodyRead)
             }
@@ -86,7 +88,12 @@ struct HTTPResponder: Sendable {
                 }
             }
             try await Self.send(send, try await writer.writeHead(head), channel)
-        case .stream(let send):
+        case .stream(let stream):
+            // The connection lets no body through after HEAD; this one need not be made either.
+            let isHead = request.method == .head
+            let send: @Sendable (HTTPAnswer.Write) async throws -> Void = { write in
+                if !isHead { try await stream(write) }
+            }
             let body = try await writer.writeHead(
                 HTTPResponse(status: status, headerFields: headers))
             try await Self.send(
@@ -146,6 +153,19 @@ struct HTTPResponder: Sendable {
         return HTTPAnswer(status: 204, body: .whole([]))
     }
 
+    /// The answer to `OPTIONS`: what is possible at an address, as a 405 there says; `*` is this node.
+    private func options(_ request: Request, _ headers: inout HTTPFields) throws -> HTTPAnswer {
+        let target = request.head.path ?? ""
+        let isNode = target == "*"
+        headers[.allow] =
+            isNode
+            ? HTTPRouter.everything
+            : try router.allowed(
+                RequestTarget.parse(target).segments, access: access(),
+                field: request.headers[.authorization])
+        return HTTPAnswer(status: 204, body: .whole([]))
+    }
+
     private func answer(
         _ request: Request, _ writer: borrowing ResponseWriter, isBodyRead: inout Bool
     ) async throws -> HTTPAnswer {
@@ -159,7 +179,7 @@ struct HTTPResponder: Sendable {
         }
         let target = request.head.path ?? ""
         guard target.utf8.count <= Limits.target else {
-            throw HTTPError(414, "addressTooLong", "The address has more than 64 KiB.")
+            throw HTTPError.addressTooLong
         }
         let (segments, query) = try RequestTarget.parse(target)
         let endpoint = try router.endpoint(
