@@ -24,6 +24,7 @@ extension StoreEngine {
     ///   - stable: dots with which nothing that is still to arrive can be concurrent.
     ///   - limit: how many candidates to look at, at least 1.
     func collect(stable: VersionVector, limit: Int) throws -> CollectionResult {
+        lastStable = stable
         var result = CollectionResult()
         var left = min(max(limit, 1), Self.collectionLimit)
         var floor: Int64 = 0

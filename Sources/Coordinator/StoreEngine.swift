@@ -103,6 +103,18 @@ final class StoreEngine {
     /// its rows are written; nil where entries are written at once.
     var heldClaims: HeldClaims?
 
+    /// Dead rows as the transaction that is being applied leaves them; their tombstones may come later.
+    var dying: [RowID: RowState] = [:]
+
+    /// What was stable when stability was last told since the opening.
+    var lastStable = VersionVector()
+
+    /// References that the journal listed before a migration, which is writing it anew.
+    var formerlyListed = Set<ListedReference>()
+
+    /// What either of two stores that are being joined has applied.
+    var joinedVectors: [VersionVector] = []
+
     /// Whether the store is being held to other constraints than before.
     var isAdopting = false
 

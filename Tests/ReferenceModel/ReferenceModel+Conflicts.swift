@@ -44,7 +44,7 @@ extension ReferenceModel {
                     result.append(open("\(place).\(name)", register.policy, register.siblings))
                 }
                 let isDemanded = leads(row.entity, name) && demands(row.entity, name)
-                if row.isVisible, register.shown.isNull, !register.raw.isNull || isDemanded {
+                if row.isVisible, register.shown.isNull, isDemanded || isLostUnseen(register) {
                     result.append(
                         OpenConflict(
                             id: "\(place).\(name).target", isUnresolved: false,
@@ -61,6 +61,14 @@ extension ReferenceModel {
             result.append(open(name, link.policy, link.siblings))
         }
         return result.sorted { $0.id < $1.id }
+    }
+
+    /// Whether a reference leads nowhere, and no delete of its target had seen it (DESIGN 5.4): else it
+    /// was nullified knowingly. What is alive was lost to another claim, or to a misfit.
+    func isLostUnseen(_ register: ReferenceRegister) -> Bool {
+        guard case .reference(let target) = register.raw else { return false }
+        guard let found = rows[target], !found.isAlive else { return true }
+        return !found.existence.contains { $0.isDeath && $0.saw(register.winner) }
     }
 
     /// Relationships kept at the other side that lead to fewer objects than the model asks for, or to

@@ -81,6 +81,7 @@ extension StoreEngine {
         let roots = Set(
             plan.tables.filter { !$0.removedEntities.isEmpty }.map(\.new.name))
         if roots.isEmpty { return }
+        defer { formerlyListed = [] }
         for table in tables.values.sorted(by: { $0.entity.name < $1.entity.name }) {
             for (position, root) in table.references where roots.contains(root) {
                 let name = EntityTable.quote(table.entity.root)
@@ -96,6 +97,10 @@ extension StoreEngine {
                     guard let loaded = try load(table, row),
                         let stamp = loaded.state.existence.siblings.last?.stamp
                     else { continue }
+                    // No delete took the row away, so none had seen the reference.
+                    if let write = loaded.shown(position)?.dot {
+                        formerlyListed.insert(ListedReference(row: row, write: write))
+                    }
                     try write(loaded.table, row: row, old: loaded, state: loaded.state, by: stamp)
                 }
             }
@@ -154,6 +159,13 @@ extension StoreEngine {
         let entries = try ids.sorted { $0.description < $1.description }.compactMap {
             try openEntry($0)
         }
+        formerlyListed = Set(
+            entries.filter { $0.kind == .dangling }.flatMap { entry in
+                entry.sides.compactMap(\.dot).map {
+                    ListedReference(row: entry.id.row, write: $0)
+                }
+            })
+        defer { formerlyListed = [] }
         try database.execute(sql: "DELETE FROM _conflict WHERE \(own)")
         let opened = Dictionary(
             entries.map { (renamed($0.id, plan), $0.openedAt) },

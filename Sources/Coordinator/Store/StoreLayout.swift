@@ -36,6 +36,7 @@ enum StoreLayout {
                 \(founderTable)
                 \(orphanTable)
                 \(beginningTable)
+                \(derivedTable)
                 \(version < 8 ? vouching : "")
                 """)
         return true
@@ -115,6 +116,15 @@ enum StoreLayout {
             place INTEGER PRIMARY KEY, actor INTEGER NOT NULL UNIQUE, frontier BLOB NOT NULL) STRICT;
         """
 
+    /// References that lead elsewhere since a transaction of the log that did not write them; they go
+    /// with it.
+    private static let derivedTable = """
+        CREATE TABLE IF NOT EXISTS _derived (
+            id INTEGER PRIMARY KEY, position INTEGER NOT NULL, entity INTEGER NOT NULL,
+            row INTEGER NOT NULL, property TEXT NOT NULL, target INTEGER,
+            UNIQUE (position, row, property)) STRICT;
+        """
+
     /// The position of the newest transaction; 0 where there was none yet. Where all that a store has had
     /// came by rows its log is empty: then it is 1, so that whoever has read nothing is told that he
     /// has missed something.
@@ -169,6 +179,7 @@ enum StoreLayout {
         \(founderTable)
         \(orphanTable)
         \(beginningTable)
+        \(derivedTable)
         """
 
     /// Makes or extends the tables of a model's entities.

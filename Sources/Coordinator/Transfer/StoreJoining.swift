@@ -68,6 +68,8 @@ struct StoreJoining {
         engine.group.actors.formUnion(formerSeen.entries.map(\.actor))
         let later = engine.journalLater ?? JournalLater()
         engine.journalLater = nil
+        engine.joinedVectors = [seen, formerSeen]
+        defer { engine.joinedVectors = [] }
         try joinJournals(later)
         forgetGroup()
         engine.state.log = try StoreLayout.readLogStanding(in: engine.database)
@@ -268,6 +270,7 @@ struct StoreJoining {
                         SELECT max(position) FROM _transaction
                         WHERE dot >> \(ActorTable.sequenceBits) IN (\(list)));
                     DELETE FROM _parked WHERE position NOT IN (SELECT position FROM _transaction);
+                    DELETE FROM _derived WHERE position NOT IN (SELECT position FROM _transaction);
                     """)
         }
         var position: UInt64 = 0

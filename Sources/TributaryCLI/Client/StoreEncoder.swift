@@ -104,21 +104,15 @@ struct StoreEncoder {
     private func versions(
         _ row: RowSnapshot, _ entity: ManagedObjectModel.Entity
     ) throws -> JSONValue {
-        guard let state = try reader.registers(entity, row.objectID.row) else { return .null }
+        guard let registers = try reader.shownRegisters(entity, row.objectID.row) else {
+            return .null
+        }
         var result = JSONObject()
         for (position, property) in entity.properties.enumerated() {
             if let properties, !properties.contains(property.name) { continue }
-            guard let visible = state.visible(position, entity.policies) else { continue }
-            var siblings: [(Stamp, PropertyValue)] = []
-            if entity.policies.isRowGrained {
-                for sibling in state.existence.siblings {
-                    guard case .whole(let values) = sibling.value, position < values.count
-                    else { continue }
-                    siblings.append((sibling.stamp, values[position]))
-                }
-            } else {
-                siblings = state.properties[position].siblings.map { ($0.stamp, $0.value) }
-            }
+            guard let register = registers[position] else { continue }
+            let visible = register.visible
+            let siblings = register.siblings.map { ($0.stamp, $0.value) }
             result[property.name] = [
                 "dot": .string(visible.dot.description),
                 "timestamp": Self.timestamp(visible.stamp.timestamp),
@@ -137,7 +131,9 @@ struct StoreEncoder {
 
     // MARK: Transactions
 
-    func transaction(_ transaction: Transaction) -> JSONObject {
+    func transaction(
+        _ transaction: Transaction, derived: [DerivedChange] = []
+    ) -> JSONObject {
         [
             "dot": .string(transaction.dot.description),
             "timestamp": Self.timestamp(transaction.timestamp),
@@ -145,7 +141,20 @@ struct StoreEncoder {
             "context": Self.text(transaction.contextName),
             "saveID": Self.text(transaction.saveID),
             "changes": .array(
-                transaction.changes.map { .object(change($0, transaction.shapes[$0.shape])) }),
+                transaction.changes.map { .object(change($0, transaction.shapes[$0.shape])) }
+                    + derived.map { .object(change($0)) }),
+        ]
+    }
+
+    /// A reference that leads elsewhere since, told as an update of the object that has it.
+    private func change(_ change: DerivedChange) -> JSONObject {
+        var values = JSONObject()
+        values[change.property] = value(
+            change.target.map { .reference($0) } ?? .null, entity: change.object.entityName,
+            property: change.property)
+        return [
+            "object": .string(uri(change.object)), "kind": .string("update"),
+            "values": .object(values), "derived": .boolean(true),
         ]
     }
 
@@ -210,6 +219,15 @@ struct StoreEncoder {
             ],
             "violation": Self.text(conflict.violation?.rawValue),
             "closedBy": Self.text(conflict.closedBy?.description),
+            "decision": conflict.decision.map { decision in
+                [
+                    "by": .integer(Int64(decision.dot.actor.node.rawValue)),
+                    "author": Self.text(decision.author),
+                    "context": Self.text(decision.contextName), "note": .null,
+                    "timestamp": Self.timestamp(decision.timestamp),
+                    "dot": .string(decision.dot.description),
+                ]
+            } ?? .null,
         ]
     }
 

@@ -1,0 +1,56 @@
+import Merge
+
+extension SaveRequest {
+    /// What tells the operations of a save from those of another under the same ID: a hash of what they
+    /// ask for, whatever the order in which a client writes an object's properties.
+    ///
+    /// Versions and snapshots are left out: who repeats a save may have read the objects anew.
+    var fingerprint: [UInt8] {
+        var hasher = StableHasher(seed: 0x5A7E)
+        for operation in operations { hasher.combine(operation.canonicalBytes) }
+        let (high, low) = hasher.finalize()
+        return [high, low].flatMap { word in
+            (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) }
+        }
+    }
+}
+
+extension SaveOperation {
+    fileprivate var canonicalBytes: [UInt8] {
+        func isBefore(_ left: String, _ right: String) -> Bool {
+            left.utf8.lexicographicallyPrecedes(right.utf8)
+        }
+        var writer = CBORWriter(capacity: 256)
+        let kindName =
+            switch kind {
+            case .insert: "insert"
+            case .update: "update"
+            case .delete: "delete"
+            case .check: "check"
+            }
+        writer.write(kindName)
+        writer.write(entity.name)
+        writer.write(row.rawValue)
+        writer.write(resolves)
+        let named = values.map { (entity.properties[$0.position].name, $0.value) }
+            .sorted { isBefore($0.0, $1.0) }
+        writer.beginArray(named.count)
+        for (name, value) in named {
+            writer.write(name)
+            writer.write(value)
+        }
+        let changes = relationships.sorted { left, right in
+            left.name == right.name
+                ? isBefore(left.kind.rawValue, right.kind.rawValue)
+                : isBefore(left.name, right.name)
+        }
+        writer.beginArray(changes.count)
+        for change in changes {
+            writer.write(change.name)
+            writer.write(change.kind.rawValue)
+            writer.beginArray(change.members.count)
+            for member in Set(change.members).sorted() { writer.write(member.rawValue) }
+        }
+        return writer.bytes
+    }
+}
