@@ -8,7 +8,7 @@ import Testing
 @Suite("Clients that take their time", .serialized)
 struct SlowClientTests {
     /// More than the system takes for a client that does not read.
-    private static let notes = 16
+    private static let notes = 8
     private static let noteBytes = 1_000_000
     private static let all = #"{"entity": "Note"}"#
 
@@ -22,9 +22,40 @@ struct SlowClientTests {
 
     private static func options() -> HTTPServer.Options {
         var options = HTTPServer.Options()
-        options.maximumAnswerBytes = 20 << 20
-        options.maximumAnswersBytes = 20 << 20
+        options.maximumAnswerBytes = 10 << 20
+        options.maximumAnswersBytes = 10 << 20
+        options.busyClientTimeout = .seconds(3_600)
+        options.slowClientTimeout = .seconds(3_600)
         return options
+    }
+
+    @Test("Answers that nobody reads stay within one budget, and others are answered meanwhile")
+    func budget() async throws {
+        try await HTTPTestNode.run(options: Self.options()) { node in
+            try await fill(node)
+            let answers = node.server.services.answers
+            let silent = try (0..<4).map { _ in try SilentClient(port: node.server.port) }
+            let writes = node.server.services.writes
+            silent[0].send("POST", "/v1/fetch", Self.all)
+            try await eventually("one is answered") { writes.count == 1 }
+            for client in silent.dropFirst() { client.send("POST", "/v1/fetch", Self.all) }
+            try await eventually("there is no room for the others") { answers.refused == 3 }
+            #expect(answers.bytes > 0 && answers.bytes <= answers.limit)
+            let refused = try await node.fetch(Self.all)
+            #expect(refused.status == 503 && refused.code == "busy", "\(refused.status)")
+            #expect(refused.headers.contains { $0.0.lowercased() == "retry-after" })
+            let count = try await node.fetch(#"{"entity": "Note", "resultType": "count"}"#)
+            #expect(count["count"] == .integer(Int64(Self.notes)))
+            let status = try await node.ask("GET", "/v1/status")
+            #expect(status["answers.maximumBytes"] == .integer(10 << 20))
+            #expect((status["answers.bytes"]?.integer ?? 0) > 0)
+            for client in silent { client.hangUp() }
+            try await eventually("what was held for them is free") { answers.bytes == 0 }
+            let whole = try await node.fetch(Self.all)
+            #expect(whole.status == 200)
+            #expect(whole["objects"]?.array?.count == Self.notes)
+            #expect(answers.bytes == 0)
+        }
     }
 
     @Test(
@@ -55,7 +86,7 @@ struct SlowClientTests {
     func makesRoom() async throws {
         let now = Mutex<UInt64>(10_000)
         let cut = Mutex<[Int]>([])
-        let writes = PendingWrites(milliseconds: 30_000) {
+        let writes = PendingWrites(milliseconds: 30_000, busyMilliseconds: 2_000) {
             now.withLock { $0 }
         }
         let budget = AnswerBudget(limit: 100) { writes.cutOffStalest() }
