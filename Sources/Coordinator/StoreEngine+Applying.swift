@@ -115,7 +115,7 @@ extension StoreEngine {
     func asOwn(
         _ transaction: Transaction
     ) throws -> (transaction: Transaction, parked: [ParkedValues]) {
-        if transaction.modelHash == model.versionHash { return (transaction, []) }
+        if transaction.modelHash == model.modelHash { return (transaction, []) }
         guard let mapping = history.mapping(transaction.modelHash) else {
             throw ApplyRejection(dot: transaction.dot, reason: "Its model is not known here.")
         }

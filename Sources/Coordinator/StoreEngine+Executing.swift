@@ -126,7 +126,7 @@ extension StoreEngine {
             dot: Dot(actor: actor, sequence: seen[actor] + 1),
             timestamp: state.clock.now(wallMilliseconds: environment.wallMilliseconds()),
             seen: seen, author: request.author, contextName: request.contextName,
-            saveID: request.saveID, modelHash: model.versionHash, shapes: shapes,
+            saveID: request.saveID, modelHash: model.modelHash, shapes: shapes,
             changes: changes)
     }
 

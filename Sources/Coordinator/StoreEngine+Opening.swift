@@ -153,7 +153,8 @@ extension StoreEngine {
 
     /// Makes the model the store's, or refuses one that it cannot be migrated to.
     ///
-    /// Indexes, defaults and validation may differ: they are no part of the hash.
+    /// Indexes and validation may differ: they are no part of the hash. Where defaults alone do
+    /// there is nothing to migrate, but what stands for missing values must stay.
     ///
     /// - Returns: the migration whose tables are done, where there was one.
     private static func adopt(
@@ -162,25 +163,25 @@ extension StoreEngine {
     ) throws -> StoreMigration.Remainder? {
         try database.execute(sql: StoreModels.tables)
         let kept = try StoreModels.all(in: database, path: path)
-        guard let current = kept.first(where: \.isCurrent), current.hash != model.versionHash
+        guard let current = kept.first(where: \.isCurrent), current.hash != model.modelHash
         else {
-            try StoreModels.checkIdentities(of: model, by: kept)
             try StoreModels.keep(model, isCurrent: true, in: database)
             try StoreLayout.createEntityTables(model, in: database)
             return nil
         }
-        guard migration != .none else {
-            let differences = ModelDifference.between(try current.model(), model)
+        let differences = ModelDifference.between(try current.model(), model)
+        guard migration != .none || differences.isEmpty else {
             throw CoordinatorError(
                 .modelMismatch,
                 "The store was written with another model, and is not to be migrated. The store's "
                     + "model and this one differ: \(ModelDifference.summary(differences)).")
         }
         let plan = try StoreModels.plan(to: model, from: current, of: kept, in: database)
-        let work = StoreMigration(database: database, plan: plan)
+        let work = StoreMigration(
+            database: database, plan: plan, formerHash: current.hash)
         let remainder = try work.run()
         let newNames = try StoreLayout.nameTable(model, in: database)
-        for former in kept where former.hash != model.versionHash {
+        for former in kept where former.hash != model.modelHash {
             try StoreModels.settle(
                 ModelMapping(from: try former.model(), to: model) { _, _ in nil }, in: database,
                 names: newNames)

@@ -136,7 +136,7 @@ final class NodeLoop {
         self.beganAt = beganAt
         stabilityWatch = StabilityWatch(startedAt: self.startedAt)
         digestBook = DigestBook(
-            cluster: coordinator.cluster, modelHash: coordinator.model.versionHash, limits: limits)
+            cluster: coordinator.cluster, modelHash: coordinator.model.modelHash, limits: limits)
         transfers = StoreTransfers(
             coordinator: coordinator, handover: shared.handover, logger: logger)
         var configuration = configuration

@@ -17,7 +17,7 @@ extension ModelText {
     /// A model as the protocol carries it.
     init(_ model: ManagedObjectModel) {
         self.init(
-            hash: model.versionHash, text: Array(JSONWriter.text(of: model.jsonValue()).utf8))
+            hash: model.modelHash, text: Array(JSONWriter.text(of: model.jsonValue()).utf8))
     }
 
     /// How many entities a peer's model may have to be looked at: to resolve more takes seconds.
@@ -27,7 +27,7 @@ extension ModelText {
     var model: ManagedObjectModel? {
         let entities = (try? JSONParser.parse(text))?.object?["entities"]?.array
         guard (entities?.count ?? 0) <= Self.mostEntities else { return nil }
-        guard let model = try? ManagedObjectModel(json: text), model.versionHash == hash else {
+        guard let model = try? ManagedObjectModel(json: text), model.modelHash == hash else {
             return nil
         }
         return model
@@ -68,7 +68,7 @@ extension EffectInterpreter {
                 text.model.map { model in
                     "here / there: "
                         + ModelDifference.summary(
-                            ModelDifference.between(coordinator.model, model))
+                            ModelDifference.betweenPeers(coordinator.model, model))
                 } ?? "the model that it tells of is not that of its hash"
             handover.give(.compared(node, hash: text.hash, difference: difference))
         }

@@ -102,7 +102,7 @@ extension NodeService {
         let now = MonotonicClock.milliseconds
         return NodeOverview(
             node: coordinator.node, actor: actor, cluster: coordinator.cluster, token: token,
-            digest: digest, durable: durable, modelHash: coordinator.model.versionHashText,
+            digest: digest, durable: durable, modelHash: coordinator.model.modelHashText,
             members: members, peers: report.replicator?.peers ?? [],
             held: report.replicator?.held ?? [], orphans: try coordinator.orphanedDots.count,
             transfer: report.replicator?.transfer, gauges: report.replicator?.gauges,

@@ -12,7 +12,7 @@ extension Replicator.Configuration {
     ) throws {
         self.init(
             cluster: coordinator.cluster, actor: actor,
-            modelHash: coordinator.model.versionHash,
+            modelHash: coordinator.model.modelHash,
             recovery: coordinator.recovery.protocolValue,
             isFounder: coordinator.recovery == .founder,
             formerIncarnations: try coordinator.formerIncarnations,

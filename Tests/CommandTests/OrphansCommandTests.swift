@@ -33,7 +33,7 @@ struct OrphansCommandTests {
         var transaction = Transaction(
             dot: dot,
             timestamp: try #require(HybridTimestamp(milliseconds: 1_800_000_000_000, counter: 0)),
-            seen: seen, modelHash: model.versionHash,
+            seen: seen, modelHash: model.modelHash,
             shapes: [ChangeShape(entity: "Person", assigned: ["age", "name"])],
             changes: [
                 Change(

@@ -252,6 +252,37 @@ extension EndToEnd.UpgradeTests {
         }
     }
 
+    @Test(
+        "A node whose model has another default or identity is refused, and both sides say what differs",
+        arguments: [
+            (#""default": 1"#, #""default": 2"#, "Person.note default"),
+            (
+                #""renamingIdentifier": "x""#, #""renamingIdentifier": "note""#,
+                "Person.note identity"
+            ),
+        ])
+    func refusesOtherParticulars(_ ours: String, _ theirs: String, _ said: String) async throws {
+        func model(_ more: String) -> String {
+            Self.first.replacing(
+                "}]}]}", with: "}, {\"name\": \"note\", \"type\": \"integer64\", \(more)}]}]}")
+        }
+        try await TestCluster.with(nodes: 2, starting: [1], model: model(ours)) { cluster in
+            let (one, two) = (cluster.node(1), cluster.node(2))
+            try setModel(model(theirs), of: two)
+            try await two.start()
+            try await one.save([["insert": "Person", "values": ["name": "one"]]])
+            try await two.save([["insert": "Person", "values": ["name": "two"]]])
+            for (node, peer) in [(one, 2), (two, 1)] {
+                try await waitUntil {
+                    "node \(node.number) named the difference"
+                } _: {
+                    try await refusal(node, of: peer).contains(said)
+                }
+                #expect(try await node.count("Person") == 1)
+            }
+        }
+    }
+
     @Test("A model that cannot be reached is refused at the start, with the store as it was")
     func refusesToMigrate() async throws {
         try await TestCluster.with(nodes: 1, model: Self.first) { cluster in

@@ -32,7 +32,7 @@ public struct ReferenceModel: Sendable {
     ) {
         self.model = model
         models = Dictionary(
-            (olderModels + [model]).map { ($0.versionHash, $0) }, uniquingKeysWith: { $1 }
+            (olderModels + [model]).map { ($0.modelHash, $0) }, uniquingKeysWith: { $1 }
         ).merging(former) { $1 }
         let history = History(transactions, at: vector)
         for (row, writes) in history.rows {

@@ -92,7 +92,7 @@ struct MigrationPlan {
                 guard let between = old.entity(identity: identity) else {
                     result.append(
                         "\(again.name): it was taken away before, and cannot come back; give it "
-                            + "another renamingIdentifier")
+                            + "another name")
                     continue
                 }
                 let stored = again.storedIdentities.sorted { $0.key < $1.key }
@@ -101,7 +101,7 @@ struct MigrationPlan {
                 for (name, identity) in stored where gone.contains(identity) {
                     result.append(
                         "\(again.name).\(name): it was taken away before, and cannot come back; "
-                            + "give it another renamingIdentifier")
+                            + "give it another name")
                 }
                 let nullable = entity.optionalIdentities
                     .subtracting(between.optionalIdentities)
@@ -130,7 +130,7 @@ struct MigrationPlan {
                 let name = direct[link.name] ?? nil, (between[link.name] ?? nil) == nil
             else { return nil }
             return "\(name): objects of \(link.name) were taken away before, and cannot come back; "
-                + "give it another renamingIdentifier"
+                + "give it another name"
         }
     }
 
@@ -243,11 +243,14 @@ struct MigrationPlan {
                     }
                     if other == value { continue }
                     result.append(
-                        "\(entity.target.name).\(property.name): its default stands for values "
-                            + "that former models did not have, and must be the one "
+                        "\(entity.target.name).\(property.name): its default "
+                            + "\(AttributeDescription.text(of: value)) stands for values that "
+                            + "former models did not have, and must be "
+                            + "\(AttributeDescription.text(of: other)), the one "
                             + (isFirst.contains(column)
                                 ? "of the others that share a table with it"
-                                : "that was settled then"))
+                                : "that was settled then; to change what new objects get, give it "
+                                    + "that as formerDefault"))
                 }
             }
         }

@@ -14,6 +14,7 @@ struct ModelComparison {
     mutating func compare() {
         checkIdentities(first)
         checkIdentities(second)
+        compareNames()
         for old in first.descriptions {
             guard let new = second.descriptions.first(where: { $0.identity == old.identity })
             else {
@@ -30,7 +31,31 @@ struct ModelComparison {
                     new.renamingIdentifier,
                     first.descriptions.map { ($0.name, $0.identity) }))
         }
+        sort()
+    }
+
+    private mutating func sort() {
         found.sort { ($0.place, $0.part.rawValue) < ($1.place, $1.part.rawValue) }
+    }
+
+    /// Compares what is no part of the version hash, but stands for values that other models lack.
+    mutating func compareDefaults() {
+        for old in first.descriptions {
+            guard let new = second.descriptions.first(where: { $0.identity == old.identity })
+            else { continue }
+            for attribute in old.attributes where !attribute.isTransient {
+                guard
+                    let other = new.attributes.first(where: {
+                        $0.identity == attribute.identity && !$0.isTransient
+                    }), other.standIn != attribute.standIn
+                else { continue }
+                note(
+                    "\(new.name).\(other.name)", .defaultValue,
+                    AttributeDescription.text(of: attribute.standIn),
+                    AttributeDescription.text(of: other.standIn))
+            }
+        }
+        sort()
     }
 
     private mutating func note(
@@ -53,10 +78,38 @@ struct ModelComparison {
             for (one, next) in zip(sorted, sorted.dropFirst()) where one == next {
                 note(
                     place + one, .identity, "twice", "once",
-                    obstacle: "two have the identity \"\(one)\": what is new under the former "
-                        + "name of another needs a renamingIdentifier of its own")
+                    obstacle: "two have the identity \"\(one)\": what is new needs another name "
+                        + "than what was renamed had")
             }
         }
+    }
+
+    /// Names that both have must have one identity. Otherwise what one of them calls so would be
+    /// gone in the other without a word, and what has its name would be taken for it.
+    private mutating func compareNames() {
+        for old in first.descriptions {
+            if let new = second.descriptions.first(where: { $0.name == old.name }) {
+                compareIdentity(new.name, old.identity, new.identity)
+            }
+            guard let new = second.descriptions.first(where: { $0.identity == old.identity }),
+                let before = first.entity(named: old.name)?.storedIdentities,
+                let after = second.entity(named: new.name)?.storedIdentities
+            else { continue }
+            // What both inherit is compared with those that declare it.
+            for name in old.propertyNames.union(new.propertyNames) {
+                guard let one = before[name], let other = after[name] else { continue }
+                compareIdentity("\(new.name).\(name)", one.identity, other.identity)
+            }
+        }
+    }
+
+    private mutating func compareIdentity(_ place: String, _ old: String, _ new: String) {
+        guard old != new else { return }
+        note(
+            place, .identity, old, new,
+            obstacle: "its renamingIdentifier, or else its name, was \"\(old)\" and cannot be "
+                + "\"\(new)\": what keeps its name keeps its renamingIdentifier too, and what is new "
+                + "needs another name")
     }
 
     /// Why a renaming identifier leads nowhere: it names what was renamed before.
@@ -149,7 +202,7 @@ struct ModelComparison {
         for attribute in after
         where !before.contains(where: { $0.identity == attribute.identity }) {
             var obstacle = chained(attribute.renamingIdentifier, formerNames)
-            if !attribute.isOptional, attribute.defaultValue.isNull {
+            if !attribute.isOptional, attribute.standIn.isNull {
                 obstacle = "it is mandatory and has no default for the objects there are"
             }
             note(
@@ -170,7 +223,7 @@ struct ModelComparison {
         }
         compareOptionality(
             place, old.isOptional, new.isOptional,
-            obstacle: new.defaultValue.isNull
+            obstacle: new.standIn.isNull
                 ? "it becomes mandatory and has no default for the objects that have none" : nil)
         comparePolicy(place, .init(old.mergePolicy), .init(new.mergePolicy))
         compareModifier(place, old.hashModifier, new.hashModifier)
@@ -255,8 +308,7 @@ struct ModelComparison {
         guard case .column = relationship.storage else { return }
         note(
             place, .type, old, new,
-            obstacle: "what is new under the former name of another needs a renamingIdentifier of "
-                + "its own")
+            obstacle: "what is new needs another name than what was there")
     }
 
     /// Links of a relationship that is pushed down may be of objects that do not have it any more.
@@ -270,7 +322,7 @@ struct ModelComparison {
         note(
             "\(entity.name).\(new.name)", .relationship, "is inherited", "is its own",
             obstacle: "a many-to-many cannot go from an entity to those that inherit from it; what "
-                + "is new there needs a renamingIdentifier of its own")
+                + "is new there needs another name")
     }
 
     private mutating func compare(

@@ -1,3 +1,5 @@
+import Merge
+
 /// One part that two models have otherwise.
 ///
 /// Entities and properties of two models are the same where their *identities* are: the renaming
@@ -25,8 +27,10 @@ public struct ModelDifference: Hashable, Sendable, CustomStringConvertible {
         case constraint
         /// A hash modifier.
         case hashModifier
-        /// An identity that cannot be told.
+        /// An identity: of a name that both have, or one that cannot be told.
         case identity
+        /// An attribute's default, as far as it stands for missing values.
+        case defaultValue = "default"
     }
 
     /// Which entity, with the property after a point.
@@ -57,6 +61,16 @@ public struct ModelDifference: Hashable, Sendable, CustomStringConvertible {
         return comparison.found
     }
 
+    /// The same with what stands for missing values of attributes: why nodes take the two for two models.
+    package static func betweenPeers(
+        _ first: ManagedObjectModel, _ second: ManagedObjectModel
+    ) -> [ModelDifference] {
+        var comparison = ModelComparison(first, second)
+        comparison.compare()
+        comparison.compareDefaults()
+        return comparison.found
+    }
+
     /// The first few differences as one line, for people.
     public static func summary(_ differences: [ModelDifference], limit: Int = 5) -> String {
         let shown = differences.prefix(limit).map(\.description).joined(separator: "; ")
@@ -76,6 +90,16 @@ extension EntityDescription {
 extension AttributeDescription {
     /// What it is the same by in other models.
     var identity: String { renamingIdentifier ?? name }
+
+    /// What stands for a value that another model does not have.
+    var standIn: PropertyValue { formerDefault ?? defaultValue }
+
+    /// A value as a model file has it, for people; the beginning of a long one.
+    static func text(of value: PropertyValue) -> String {
+        if value.isNull { return "none" }
+        let text = JSONWriter.text(of: value.jsonValue(cluster: "", destination: ""))
+        return text.count > 60 ? text.prefix(60) + "…" : text
+    }
 }
 
 extension RelationshipDescription {

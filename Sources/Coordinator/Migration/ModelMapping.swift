@@ -81,7 +81,7 @@ struct ModelMapping: Sendable {
         var substitutes: [Int: PropertyValue] = [:]
         var policies: [MergePolicy] = []
         for (position, property) in target.properties.enumerated() {
-            let standIn = fill(target.root, property.name) ?? property.defaultValue
+            let standIn = fill(target.root, property.name) ?? property.standIn
             let identity = targetIdentities[property.name] ?? property.name
             // What was an attribute and is a to-one is another property: a row's number would be
             // read where a value was written.

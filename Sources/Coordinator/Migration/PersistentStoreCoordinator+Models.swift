@@ -42,11 +42,8 @@ extension PersistentStoreCoordinator {
                 guard try StoreModels.hasTables(database) else { return [] }
                 let kept = try StoreModels.all(in: database, path: path)
                 guard let current = kept.first(where: \.isCurrent),
-                    current.hash != model.versionHash
-                else {
-                    try StoreModels.checkIdentities(of: model, by: kept)
-                    return []
-                }
+                    current.hash != model.modelHash
+                else { return [] }
                 return try StoreModels.plan(to: model, from: current, of: kept, in: database)
                     .differences
             }
@@ -61,7 +58,7 @@ extension PersistentStoreCoordinator {
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
     public func learn(_ models: [ManagedObjectModel]) throws -> [[UInt8]] {
         let known = try maintainBlocking { engine in
-            try models.filter { try engine.learn($0) }.map(\.versionHash)
+            try models.filter { try engine.learn($0) }.map(\.modelHash)
         }
         try makeDurable()
         return known

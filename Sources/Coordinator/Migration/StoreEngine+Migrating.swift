@@ -264,15 +264,15 @@ extension StoreEngine {
     ///
     /// - Returns: whether it is known now; false where transactions of it could not be applied.
     func learn(_ other: ManagedObjectModel) throws -> Bool {
-        if other.versionHash == model.versionHash { return true }
-        if try StoreModels.isKept(other.versionHash, in: database) { return true }
+        if other.modelHash == model.modelHash { return true }
+        if try StoreModels.isKept(other.modelHash, in: database) { return true }
         guard MigrationPlan.obstacles(from: other, to: model).isEmpty else { return false }
         let names = try StoreLayout.readNames(in: database)
         let standIns = try StoreModels.standIns(in: database, names: names)
         let known = StoreModels.known(other, model, standIns)
         try StoreModels.settle(known.mapping, in: database, names: names)
         try StoreModels.keep(other, isCurrent: false, in: database)
-        history.add(other.versionHash, known)
+        history.add(other.modelHash, known)
         group.wroteApart = true
         return true
     }
@@ -281,7 +281,7 @@ extension StoreEngine {
     ///
     /// The file is told each time: what the history knows may be of a group that was given up.
     func noteModel(_ hash: [UInt8], of actor: ActorID) throws {
-        guard hash != model.versionHash, let code = state.actors.code(of: actor) else { return }
+        guard hash != model.modelHash, let code = state.actors.code(of: actor) else { return }
         history.note(actor, hash)
         let statement = try database.prepared(
             "INSERT OR IGNORE INTO _actorModel (actor, hash) VALUES (?1, ?2)")

@@ -11,6 +11,8 @@ import Merge
 struct StoreMigration {
     let database: Database
     let plan: MigrationPlan
+    /// The hash under which the store has kept the model that was.
+    let formerHash: [UInt8]
 
     /// What a migration of the tables leaves to be done with the rows' registers.
     struct Remainder {
@@ -273,9 +275,9 @@ struct StoreMigration {
     private func noteActors() throws {
         try execute(
             "INSERT OR IGNORE INTO _actorModel (actor, hash) SELECT code, ? FROM _actor WHERE sequence > 0",
-            [Data(plan.old.versionHash)])
+            [Data(formerHash)])
         try execute(
-            "DELETE FROM _actorModel WHERE hash = ?", [Data(plan.new.versionHash)])
+            "DELETE FROM _actorModel WHERE hash = ?", [Data(plan.new.modelHash)])
     }
 
     // MARK: Constraints

@@ -73,36 +73,10 @@ enum StoreModels {
             INSERT INTO _model (hash, json, current) VALUES (?1, ?2, ?3)
             ON CONFLICT (hash) DO UPDATE SET json = excluded.json, current = excluded.current
             """)
-        statement.bind(1, model.versionHash)
+        statement.bind(1, model.modelHash)
         statement.bind(2, JSONWriter.text(of: model.jsonValue()))
         statement.bind(3, isCurrent ? 1 : 0)
         try statement.run()
-    }
-
-    /// Checks that a model has the identities of the store's own, whose hash it has: they are no
-    /// part of that, but by them it is found what rows and transactions of other models tell of.
-    ///
-    /// - Throws: ``CoordinatorError`` with `modelMismatch`, which names what has another; of a
-    ///   store that knows no other model never.
-    static func checkIdentities(of model: ManagedObjectModel, by kept: [Kept]) throws {
-        guard kept.count > 1, let own = try kept.first(where: \.isCurrent)?.model() else { return }
-        var others: [String] = []
-        for entity in model.entities {
-            if model.identity(ofEntity: entity.name) != own.identity(ofEntity: entity.name) {
-                others.append(entity.name)
-            }
-            let names = own.entity(named: entity.name)?.storedIdentities ?? [:]
-            for (name, identity) in entity.storedIdentities where names[name] != identity {
-                others.append("\(entity.name).\(name)")
-            }
-        }
-        guard !others.isEmpty else { return }
-        throw CoordinatorError(
-            .modelMismatch,
-            "The store was written with this model, but with another renamingIdentifier of "
-                + "\(others.sorted().joined(separator: ", ")). That is to stay as it was: by it is "
-                + "found what other models call otherwise, and other nodes may still send."
-        )
     }
 
     /// How a store gets from its own model, one of those kept, to another.
@@ -177,7 +151,7 @@ enum StoreModels {
         of model: ManagedObjectModel, in database: Database, path: String
     ) throws -> ModelHistory {
         let history = ModelHistory()
-        let others = try all(in: database, path: path).filter { $0.hash != model.versionHash }
+        let others = try all(in: database, path: path).filter { $0.hash != model.modelHash }
         if others.isEmpty { return history }
         let names = try StoreLayout.readNames(in: database)
         let standIns = try standIns(in: database, names: names)

@@ -57,6 +57,10 @@ public struct AttributeDescription: Hashable, Sendable {
     public var isOptional: Bool
     /// What an insert gives it when nothing was assigned. No part of the version hash.
     public var defaultValue: PropertyValue
+    /// What stands for a value in objects from before the attribute was there, or was mandatory;
+    /// nil for the default. It is what the default was when the attribute was added, where that
+    /// has changed since.
+    public var formerDefault: PropertyValue?
     /// A policy of its own; nil means the entity's. Must be property-grained.
     public var mergePolicy: MergePolicy?
     /// Whether it lives in memory only.
@@ -73,7 +77,8 @@ public struct AttributeDescription: Hashable, Sendable {
     /// Describes an attribute.
     public init(
         _ name: String, _ type: AttributeType, isOptional: Bool = true,
-        defaultValue: PropertyValue = .null, mergePolicy: MergePolicy? = nil,
+        defaultValue: PropertyValue = .null, formerDefault: PropertyValue? = nil,
+        mergePolicy: MergePolicy? = nil,
         isTransient: Bool = false, validation: AttributeValidation = .init(),
         renamingIdentifier: String? = nil, hashModifier: String? = nil,
         userInfo: [String: String] = [:]
@@ -82,6 +87,7 @@ public struct AttributeDescription: Hashable, Sendable {
         self.type = type
         self.isOptional = isOptional
         self.defaultValue = defaultValue
+        self.formerDefault = formerDefault
         self.mergePolicy = mergePolicy
         self.isTransient = isTransient
         self.validation = validation

@@ -100,6 +100,8 @@ extension AttributeDescription {
         builder.add("type", type.rawValue)
         builder.add("optional", isOptional, default: true)
         builder.add("default", defaultValue)
+        if formerDefault?.isNull ?? false { builder.object["formerDefault"] = .null }
+        builder.add("formerDefault", formerDefault)
         builder.add("mergePolicy", mergePolicy?.rawValue)
         builder.add("transient", isTransient, default: false)
         if validation != AttributeValidation() {

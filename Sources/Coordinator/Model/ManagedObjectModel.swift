@@ -3,7 +3,7 @@ public import Merge
 /// The schema: entities, checked and resolved, with their merge policies. As NSManagedObjectModel.
 ///
 /// Immutable and usable from any thread. The policies are part of ``versionHash``, because all
-/// nodes must agree on them.
+/// nodes must agree on them. By ``modelHash`` nodes tell models apart.
 public final class ManagedObjectModel: Sendable, Hashable {
     /// The entities as described, by name.
     public let descriptions: [EntityDescription]
@@ -13,6 +13,9 @@ public final class ManagedObjectModel: Sendable, Hashable {
     public let links: [Link]
     /// 32 bytes that differ where models differ in what they store or how they merge.
     public let versionHash: [UInt8]
+    /// 32 bytes that differ where version hashes do, or renaming identifiers, or what stands for
+    /// missing values of attributes: their defaults, or former ones. Transactions and stores name models by it, and nodes compare it.
+    public let modelHash: [UInt8]
 
     private let positions: [String: Int]
 
@@ -28,7 +31,8 @@ public final class ManagedObjectModel: Sendable, Hashable {
         links = resolver.links
         positions = Dictionary(
             uniqueKeysWithValues: resolver.entities.enumerated().map { ($1.name, $0) })
-        versionHash = ModelHash.hash(self.descriptions)
+        versionHash = ModelHash.versionHash(self.descriptions)
+        modelHash = ModelHash.modelHash(self.descriptions, versionHash)
     }
 
     /// The entity of that name, or nil.
@@ -63,8 +67,13 @@ public final class ManagedObjectModel: Sendable, Hashable {
     }
 
     /// The version hash in hexadecimal.
-    public var versionHashText: String {
-        versionHash.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    public var versionHashText: String { Self.hexadecimal(versionHash) }
+
+    /// The model hash in hexadecimal.
+    public var modelHashText: String { Self.hexadecimal(modelHash) }
+
+    private static func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
     /// Whether both have the same version hash.
@@ -112,6 +121,8 @@ extension ManagedObjectModel {
         public let isOptional: Bool
         /// What an insert gives it.
         public let defaultValue: PropertyValue
+        /// What stands for a value that another model does not have.
+        let standIn: PropertyValue
         /// What a save checks.
         public let validation: AttributeValidation
 

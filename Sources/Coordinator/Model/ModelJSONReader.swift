@@ -104,7 +104,8 @@ struct ModelJSONReader {
         "uniquenessConstraints", "indexes", "renamingIdentifier", "hashModifier", "userInfo",
     ]
     private static let attributeKeys: Set<String> = [
-        "name", "type", "optional", "default", "mergePolicy", "transient", "derivation",
+        "name", "type", "optional", "default", "formerDefault", "mergePolicy", "transient",
+        "derivation",
         "validation", "renamingIdentifier", "hashModifier", "userInfo",
     ]
     private static let relationshipKeys: Set<String> = [
@@ -170,6 +171,8 @@ struct ModelJSONReader {
             try place.required("name"), type,
             isOptional: try place.truth("optional", default: true),
             defaultValue: try property(place, "default", type),
+            formerDefault: place.object["formerDefault"] == nil
+                ? nil : try property(place, "formerDefault", type),
             mergePolicy: try place.choice("mergePolicy", as: MergePolicy.self),
             isTransient: try place.truth("transient", default: false),
             validation: try validation(place, type),

@@ -141,7 +141,7 @@ struct ModelResolver {
         var properties = attributes.filter { !$0.isTransient }.map {
             ManagedObjectModel.Property(
                 name: $0.name, content: .attribute($0.type), isOptional: $0.isOptional,
-                defaultValue: $0.defaultValue, validation: $0.validation)
+                defaultValue: $0.defaultValue, standIn: $0.standIn, validation: $0.validation)
         }
         var overrides: [String: MergePolicy] = [:]
         for attribute in attributes { overrides[attribute.name] = attribute.mergePolicy }
@@ -157,7 +157,7 @@ struct ModelResolver {
                     name: relationship.name,
                     content: .toOne(destination: relationship.destination),
                     isOptional: relationship.isOptional, defaultValue: .null,
-                    validation: .init()))
+                    standIn: .null, validation: .init()))
         }
         properties.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
         for (name, override) in overrides.sorted(by: { $0.key < $1.key })
@@ -269,10 +269,10 @@ struct ModelResolver {
     private func check(
         _ attribute: AttributeDescription, place: String
     ) throws(ModelError) {
-        guard
-            attribute.defaultValue.isNull
-                || Validation.fits(attribute.defaultValue, type: attribute.type)
-        else { throw ModelError(place, "its default is no \(attribute.type.rawValue)") }
+        for value in [attribute.defaultValue, attribute.standIn]
+        where !value.isNull && !Validation.fits(value, type: attribute.type) {
+            throw ModelError(place, "its default is no \(attribute.type.rawValue)")
+        }
         let bounds = [attribute.validation.minimum, attribute.validation.maximum]
         for case let bound? in bounds where !Self.isBound(bound, of: attribute.type) {
             throw ModelError(

@@ -106,7 +106,7 @@ final class StagedTransaction {
             guard request.membership.isEmpty else { return nil }
             return writes(of: origin, engine).map(StagedTransaction.init)
         case .foreign(let transaction):
-            guard transaction.modelHash == engine.model.versionHash,
+            guard transaction.modelHash == engine.model.modelHash,
                 transaction.dot.actor != engine.actor
             else { return nil }
             if let writes = writes(of: origin, engine) { return StagedTransaction(writes) }

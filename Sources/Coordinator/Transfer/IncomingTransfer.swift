@@ -115,7 +115,7 @@ package final class IncomingTransfer: Sendable {
             throw CoordinatorError(
                 .storeOwner, "The copy is of cluster \(copy.cluster), not of \(cluster).")
         }
-        guard copy.model.versionHash == model.versionHash else {
+        guard copy.model.modelHash == model.modelHash else {
             throw CoordinatorError(
                 .modelMismatch, "The copy was written with another model than this node's.")
         }

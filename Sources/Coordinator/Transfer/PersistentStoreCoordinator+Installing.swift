@@ -232,7 +232,7 @@ extension PersistentStoreCoordinator {
         of database: Database, _ identity: StoreIdentity, _ model: ManagedObjectModel
     ) throws -> StoreReader {
         let former = try readOwner(database, path: identity.path)
-        guard former.model.versionHash == model.versionHash else {
+        guard former.model.modelHash == model.modelHash else {
             throw CoordinatorError(
                 .modelMismatch, "\(identity.path) was written with another model than the copy.")
         }

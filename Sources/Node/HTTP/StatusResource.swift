@@ -27,7 +27,7 @@ struct StatusResource: Sendable {
                     "generation": ValueRenderer.count(token.generation),
                     "token": .string(token.text),
                     "digest": .string(try reader.digest.description),
-                    "modelHash": .string(coordinator.model.versionHashText),
+                    "modelHash": .string(coordinator.model.modelHashText),
                     "parked": .array(
                         try reader.parkedValues().map {
                             ["place": .string($0.place), "count": .integer(Int64($0.count))]

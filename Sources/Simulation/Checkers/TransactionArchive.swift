@@ -6,13 +6,14 @@ internal import ReferenceModel
 /// oracle computes what must be.
 final class TransactionArchive {
     private let models: [ManagedObjectModel]
-    private let succession: SimulationModel.Succession?
+    /// By edition and hash: what other models' transactions are in its names.
+    private var translations: [[[UInt8]: ReferenceTranslation]] = []
     /// By which of the run's models all is read: that of the node that is observed.
     var edition = 0
-    /// In the order in which they were first seen, as they were written, and in the names of the
-    /// next model.
-    private var written: [Transaction] = []
-    private var translated: [Transaction] = []
+    /// In the order in which they were first seen, as they were written.
+    private(set) var written: [Transaction] = []
+    /// The same by edition, in its names.
+    private var translated: [[Transaction]]
     /// Of each actor how much is known without a gap.
     private(set) var vector = VersionVector()
     /// Of each actor the highest sequence known.
@@ -27,22 +28,29 @@ final class TransactionArchive {
         var edition: Int
     }
 
-    init(model: ManagedObjectModel, succession: SimulationModel.Succession? = nil) {
-        self.succession = succession
-        models = succession.map { [$0.first, $0.next] } ?? [model]
+    init(model: ManagedObjectModel, editions: Editions? = nil) {
+        models = editions?.models ?? [model]
+        translated = models.map { _ in [] }
+        guard models.count > 1 else { return }
+        for (place, model) in models.enumerated() {
+            var others: [[UInt8]: ReferenceTranslation] = [:]
+            for other in models[..<place] where other.modelHash != model.modelHash {
+                others[other.modelHash] = try? ReferenceTranslation(from: other, to: model)
+            }
+            translations.append(others)
+        }
     }
 
     /// The model by which all is read.
     var model: ManagedObjectModel { models[edition] }
 
     /// All, in the order in which they were first seen.
-    var transactions: [Transaction] { edition == 0 ? written : translated }
+    var transactions: [Transaction] { models.count == 1 ? written : translated[edition] }
 
-    /// By the hash that transactions name: the model before, in the names of the one by which
+    /// By the hash that transactions name: the models before, in the names of the one by which
     /// all is read.
     private var former: [[UInt8]: ManagedObjectModel] {
-        guard edition == 1, let succession else { return [:] }
-        return [succession.first.versionHash: succession.translated]
+        models.count == 1 ? [:] : translations[edition].mapValues(\.model)
     }
 
     /// Whether the models that are known to the node that is observed settle an entity's rows by
@@ -62,7 +70,12 @@ final class TransactionArchive {
         if let place = places[dot] { return bytes[place] == transaction.bytes }
         places[dot] = written.count
         written.append(transaction.transaction)
-        if let succession { translated.append(succession.translate(transaction.transaction)) }
+        if models.count > 1 {
+            for place in models.indices {
+                let (own, hash) = (transaction.transaction, transaction.transaction.modelHash)
+                translated[place].append(translations[place][hash]?.translate(own) ?? own)
+            }
+        }
         bytes.append(transaction.bytes)
         highest.advance(to: dot)
         while places[Dot(actor: dot.actor, sequence: vector[dot.actor] + 1)] != nil {
@@ -111,20 +124,46 @@ final class TransactionArchive {
     /// properties that its model lacks.
     func values(of row: RowID, in transaction: Transaction) -> [String: PropertyValue] {
         var result = transaction.values(of: row)
-        guard edition == 1, let succession, let place = places[transaction.dot],
-            transaction.modelHash == succession.first.versionHash
-        else { return result }
+        guard models.count > 1, let place = places[transaction.dot] else { return result }
+        // A journal may have been completed by any model between.
+        for edition in models.indices.reversed() {
+            result.merge(translated[edition][place].values(of: row)) { first, _ in first }
+        }
         result.merge(written[place].values(of: row)) { first, _ in first }
+        guard let before = former[transaction.modelHash] else { return result }
         for change in transaction.changes where change.row == row && change.target == nil {
             guard transaction.shapes.indices.contains(change.shape) else { continue }
             let name = transaction.shapes[change.shape].entity
-            let before = succession.translated.entity(named: name)
-            for property in succession.next.entity(named: name)?.properties ?? []
-            where before?.position(of: property.name) == nil && result[property.name] == nil {
+            for property in model.entity(named: name)?.properties ?? []
+            where before.entity(named: name)?.position(of: property.name) == nil
+                && result[property.name] == nil
+            {
                 result[property.name] = property.defaultValue
             }
         }
         return result
+    }
+
+    /// A closed conflict by all names that its parts may have: what is closed keeps the names of its
+    /// time.
+    func inAllNames(_ conflict: Conflict) -> [Conflict] {
+        guard models.count > 1, !conflict.isOpen else { return [conflict] }
+        return [conflict]
+            + translations[edition].values.compactMap { translation in
+                let entity = conflict.id.entity
+                var result = conflict
+                result.property = conflict.property.map {
+                    translation.property($0, of: entity) ?? $0
+                }
+                for place in result.sides.indices {
+                    result.sides[place].row = result.sides[place].row.map { entry in
+                        ConflictSide.RowValue(
+                            name: translation.property(entry.name, of: entity) ?? entry.name,
+                            value: entry.value, stamp: entry.stamp)
+                    }
+                }
+                return result == conflict ? nil : result
+            }
     }
 
     /// What the oracle says of some hierarchies and links alone; cheaper by as much as they are

@@ -58,7 +58,7 @@ extension SimulatedProcess {
         let members = donor.state.membership
         guard donor !== self, isAlive, donor.isAlive, !isPaused, !donor.isPaused, !isFenced,
             donor.coordinator.recovery == .none,
-            donor.coordinator.model.versionHash == coordinator.model.versionHash,
+            donor.coordinator.model.modelHash == coordinator.model.modelHash,
             members.isEmpty || members.current.contains(machine.node), incoming.begun() == nil
         else { return false }
         let given = donor.run { _ in

@@ -116,13 +116,13 @@ final class SimulatedProcess {
         replicator = Replicator(
             configuration: .init(
                 cluster: World.cluster, actor: actor,
-                modelHash: coordinator.model.versionHash,
+                modelHash: coordinator.model.modelHash,
                 recovery: Self.recovery(coordinator.recovery),
                 isFounder: coordinator.recovery == .founder,
                 formerIncarnations: try coordinator.formerIncarnations,
                 founders: try coordinator.founders,
                 incarnations: try coordinator.rememberedIncarnations,
-                models: world.plan.succession == nil ? [] : try coordinator.modelTexts,
+                models: world.plan.editions == nil ? [] : try coordinator.modelTexts,
                 transfer: incoming.begun().map {
                     .init(
                         donor: $0.offer.donor, copy: TransferCopy($0.offer), offset: $0.offset)
@@ -192,9 +192,13 @@ final class SimulatedProcess {
     }
 
     private func noteMigration() {
-        guard machine.edition == 1, !machine.hasMigrated else { return }
-        machine.hasMigrated = true
-        if !state.vector.isEmpty { met(.storeMigrated) }
+        guard machine.migrated < machine.edition, let editions = world.plan.editions else { return }
+        defer { machine.migrated = machine.edition }
+        guard !state.vector.isEmpty else { return }
+        met(.storeMigrated)
+        for edition in (machine.migrated + 1)...machine.edition {
+            for beacon in editions.beacons[edition] { met(beacon) }
+        }
     }
 
     // MARK: Ending
@@ -362,6 +366,7 @@ final class SimulatedProcess {
         observe { .alarm(node: $0, alarm: alarm) }
         switch alarm {
         case .timestampInFuture(let dot, _): heldDots.append(dot)
+        case .refused(_, let refusal) where refusal.part == .model: met(.peerRefused)
         case .departed:
             met(.departedTold)
             isToldDeparted = true
@@ -518,6 +523,7 @@ final class SimulatedProcess {
             observe { .committed(node: $0, notice: notice) }
             checkTimestamps(notice)
             noteReleases(notice)
+            world.checkModels(notice, at: machine)
             guard notice.isLocal else { continue }
             noteUnconfirmed(notice.transactions.map(\.dot))
             // As in the product: a local commit has waited for the disk. What is durable by now may be
@@ -681,7 +687,7 @@ final class SimulatedProcess {
         if coordinator.overtakenTransactions > 0 { met(.stagedOvertaken) }
         if coordinator.rewrittenParts > 0 { met(.stagedRewritten) }
         checkOrphans()
-        if world.plan.succession != nil { noteHeldForModel() }
+        if world.plan.editions != nil { noteHeldForModel() }
         let sizes = coordinator.storeSizes()
         observe {
             .gauges(
@@ -725,12 +731,12 @@ extension PersistentStoreCoordinator {
 extension ModelText {
     fileprivate init(_ model: ManagedObjectModel) {
         self.init(
-            hash: model.versionHash, text: Array(JSONWriter.text(of: model.jsonValue()).utf8))
+            hash: model.modelHash, text: Array(JSONWriter.text(of: model.jsonValue()).utf8))
     }
 
     /// The model; nil where the text is none, or is that of another hash.
     fileprivate var model: ManagedObjectModel? {
-        guard let model = try? ManagedObjectModel(json: text), model.versionHash == hash else {
+        guard let model = try? ManagedObjectModel(json: text), model.modelHash == hash else {
             return nil
         }
         return model

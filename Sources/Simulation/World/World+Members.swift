@@ -256,6 +256,7 @@ extension World {
             machine.isEnrolled = true
             // It is installed like one of the others.
             machine.edition = members.map(\.edition).max() ?? 0
+            machine.firstEdition = machine.edition
             statistics.nodes += 1
             met(.memberJoined)
             trace { "node \(machine.number + 1) is known to a majority" }

@@ -128,12 +128,16 @@ extension World {
             guard let machine = machine(node) else { return }
             count(kind.name)
             machine.clock.offset += step
-        case .migrate(let node, let time):
-            guard plan.succession != nil, let machine = machine(node), machine.edition == 0 else {
-                return
-            }
-            takeUpNextModel(machine)
+        case .migrate(let node, let edition, let time):
+            guard let machine = machine(node), takeUpModel(edition, machine) else { return }
             restart(machine, after: time)
+        case .tryModel(let node, let trial, let time):
+            if let machine = machine(node) { tryModel(trial, machine, for: time) }
+        case .deviate(let node, let edition, let time):
+            guard let machine = machine(node), deviate(machine, to: edition) else { return }
+            count(kind.name)
+            restart(machine, after: 100)
+            after(time * 1_000) { [self] in makeAnew(machine) }
         case .takeOver(let node, let donor):
             guard let taker = machine(node).flatMap(used)?.process,
                 let giver = machine(donor).flatMap(used)?.process
@@ -184,7 +188,8 @@ extension World {
         // Whoever goes back from a copy would forget a departure that only the copy has applied. And
         // were there copies of all nodes, the originals would take them for lost: one node has none.
         let copied = machines.count { $0.isCopy && !$0.isRemoved }
-        guard !plan.hasDepartures, machines.count(where: { !$0.isCopy }) > copied + 1,
+        guard !plan.hasDepartures, !isDeviating(machines[node]),
+            machines.count(where: { !$0.isCopy }) > copied + 1,
             let original = machine(node), original.process != nil,
             !machines.contains(where: { $0.isCopy && $0.node == original.node })
         else { return false }
@@ -196,6 +201,8 @@ extension World {
         copy.membershipAtEnd = original.membership
         copy.configured = original.configured
         copy.edition = original.edition
+        copy.migrated = original.migrated
+        copy.firstEdition = original.firstEdition
         machines.append(copy)
         setTime(microseconds)
         if takesAddress { addresses[copy.node] = copy.number }
@@ -275,8 +282,9 @@ extension World {
     }
 
     /// Takes a machine's store away.
-    private func forget(_ machine: Machine) {
+    func forget(_ machine: Machine) {
         machine.disk.wipe()
+        machine.firstEdition = machine.edition
         machine.heldAtEnd = VersionVector()
         machine.membershipAtEnd = Membership()
         configureAnew(machine)

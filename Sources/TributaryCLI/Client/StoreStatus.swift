@@ -17,7 +17,7 @@ extension StoreInterface {
                 "vector": StoreEncoder.vector(token.versionVector),
                 "generation": StoreEncoder.count(token.generation), "token": .string(token.text),
                 "digest": .string(try reader.digest.description),
-                "modelHash": .string(coordinator.model.versionHashText),
+                "modelHash": .string(coordinator.model.modelHashText),
                 "parked": .array(
                     try reader.parkedValues().map {
                         ["place": .string($0.place), "count": .integer(Int64($0.count))]

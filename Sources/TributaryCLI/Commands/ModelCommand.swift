@@ -57,6 +57,8 @@ struct ModelCommand: AsyncParsableCommand {
                 ])
             }
         }
-        return table.lines(terminal) + ["", "version hash \(model.versionHashText)"]
+        return table.lines(terminal) + [
+            "", "version hash \(model.versionHashText)", "model hash   \(model.modelHashText)",
+        ]
     }
 }

@@ -73,7 +73,7 @@ import Testing
         let transaction = EncodedTransaction(
             Transaction(
                 dot: Dot(actor: actor, sequence: 1), timestamp: .zero, seen: VersionVector(),
-                modelHash: model.versionHash, shapes: MembershipChange.shapes,
+                modelHash: model.modelHash, shapes: MembershipChange.shapes,
                 changes: [Change(kind: .update, shape: 1, row: RowID(3), values: [.null])]))
         let applied = try node.coordinator.apply([transaction])
         #expect(applied.rejected.count == 1)

@@ -123,7 +123,7 @@ struct ModelHistoryTests {
 
     // MARK: Names of former models
 
-    @Test("A conflict that was closed by a name that stands for something else is not undone")
+    @Test("A conflict that was closed by a name that went and came back is not undone")
     func undone() throws {
         func model(_ names: [(String, String?)]) throws -> ManagedObjectModel {
             try MigrationModels.model(
@@ -132,9 +132,9 @@ struct ModelHistoryTests {
                         + names.map { AttributeDescription($0, .string, renamingIdentifier: $1) }))
         }
         let first = try model([("a", nil), ("b", nil)])
-        let second = try model([("b", "a"), ("c", "b")])
+        let second = try model([("a", nil), ("c", "b")])
         let nodes = try (1...2).map { try EngineNode(first, node: $0) }
-        let person = try nodes[0].insert("Person", ["a": .string("own")])
+        let person = try nodes[0].insert("Person", ["b": .string("own")])
         try exchange(nodes[0], nodes[1])
         for (node, value) in zip(nodes, ["x", "y"]) {
             try node.update(person, ["name": .string(value), "b": .string(value)])
@@ -147,14 +147,13 @@ struct ModelHistoryTests {
         try exchange(nodes[0], nodes[1])
         for node in nodes { try node.migrate(to: second) }
         // It stays so, whatever comes after.
-        let third = try model([("b", "a"), ("c", "b"), ("d", nil)])
+        let third = try model([("a", nil), ("b", nil), ("d", nil)])
         for node in nodes { try node.migrate(to: third) }
         let closed = try nodes[0].conflicts(isOpen: false)
         #expect(Set(closed.compactMap(\.property)) == ["name", "b"])
         let other = try #require(closed.first { $0.property == "b" })
         let code = try nodes[0].code { _ = try nodes[0].coordinator.undo(other.id) as SaveResult }
         #expect(code == .conflictNotFound)
-        #expect(try nodes[0].value(person, "b") == .string("own"))
         let name = try #require(closed.first { $0.property == "name" })
         let shown = try nodes[0].value(person, "name")
         _ = try nodes[0].coordinator.undo(name.id) as SaveResult

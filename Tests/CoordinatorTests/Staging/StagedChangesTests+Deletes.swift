@@ -181,7 +181,7 @@ extension StagedChangesTests {
             EncodedTransaction(
                 Transaction(
                     dot: Dot(actor: actor, sequence: 1), timestamp: .zero, seen: VersionVector(),
-                    author: nil, saveID: nil, modelHash: model.versionHash, shapes: [], changes: [])
+                    author: nil, saveID: nil, modelHash: model.modelHash, shapes: [], changes: [])
             )
         ])
         #expect(result.rejected.count == 1)

@@ -23,7 +23,7 @@ struct ForgedWorld {
         second = ActorID(node: two, startedAtSeconds: 1_700_000_000, random: 2)
         early = VersionVector([.init(actor: first, sequence: 1)])
         all = VersionVector([.init(actor: first, sequence: 2), .init(actor: second, sequence: 1)])
-        let hash = model.versionHash
+        let hash = model.modelHash
         func save(
             _ dot: Dot, at milliseconds: UInt64, seen: VersionVector, _ shapes: [ChangeShape],
             _ changes: [Change]

@@ -147,7 +147,7 @@ struct ConflictContractTests {
                 dot: Dot(actor: actor, sequence: 1),
                 timestamp: try #require(
                     HybridTimestamp(milliseconds: 1_700_000_000_000, counter: 3)),
-                seen: seen, author: "elsewhere", modelHash: node.coordinator.model.versionHash,
+                seen: seen, author: "elsewhere", modelHash: node.coordinator.model.modelHash,
                 shapes: [
                     ChangeShape(entity: "Person", assigned: []),
                     ChangeShape(entity: "Pet", assigned: ["keeper"]),

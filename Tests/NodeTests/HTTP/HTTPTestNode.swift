@@ -138,7 +138,7 @@ final class HTTPTestNode: Sendable {
         let transaction = Transaction(
             dot: Dot(actor: actor, sequence: 1),
             timestamp: HybridTimestamp(milliseconds: 1_700_000_000_000, counter: 3) ?? .zero,
-            seen: seen, author: "elsewhere", modelHash: coordinator.model.versionHash,
+            seen: seen, author: "elsewhere", modelHash: coordinator.model.modelHash,
             shapes: [ChangeShape(entity: "Person", assigned: ["name"])],
             changes: [
                 Change(kind: .update, shape: 0, row: object.row, values: [.string(name)])

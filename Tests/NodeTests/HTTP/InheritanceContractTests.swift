@@ -107,7 +107,7 @@ struct InheritanceContractTests {
                 dot: Dot(actor: actor, sequence: 1),
                 timestamp: try #require(
                     HybridTimestamp(milliseconds: 1_700_000_000_000, counter: 3)),
-                seen: seen, modelHash: node.coordinator.model.versionHash,
+                seen: seen, modelHash: node.coordinator.model.modelHash,
                 shapes: [ChangeShape(entity: "Owner", assigned: ["pet"])],
                 changes: [Change(kind: .update, shape: 0, row: owner, values: [.reference(dog)])])
             _ = try node.coordinator.apply([EncodedTransaction(transaction)])

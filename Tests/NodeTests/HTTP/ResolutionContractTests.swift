@@ -58,7 +58,7 @@ struct ResolutionContractTests {
             dot: Dot(actor: actor, sequence: sequence),
             timestamp: try #require(
                 HybridTimestamp(milliseconds: 1_700_000_000_000 + sequence, counter: 3)),
-            seen: seen, author: "elsewhere", modelHash: node.coordinator.model.versionHash,
+            seen: seen, author: "elsewhere", modelHash: node.coordinator.model.modelHash,
             shapes: shapes, changes: changes)
         _ = try node.coordinator.apply([EncodedTransaction(transaction)])
     }

@@ -17,7 +17,7 @@ struct ResourceContractTests {
             #expect(try await node.ask("GET", "/metrics").text == "tributary_up 1\n")
             let model = try await node.ask("GET", "/v1/model")
             let again = try ManagedObjectModel(json: model.json)
-            #expect(again.versionHash == node.coordinator.model.versionHash)
+            #expect(again.modelHash == node.coordinator.model.modelHash)
         }
     }
 
@@ -38,7 +38,7 @@ struct ResourceContractTests {
             #expect(status["peers.0.connected"] == .boolean(true))
             #expect(status["peers.0.lag"] == .integer(4))
             #expect(status["peers.0.clockOffsetMilliseconds"] == .integer(-12))
-            #expect(status["modelHash"]?.string == node.coordinator.model.versionHashText)
+            #expect(status["modelHash"]?.string == node.coordinator.model.modelHashText)
             #expect((status["store.bytes"]?.integer ?? 0) > 0)
         }
     }

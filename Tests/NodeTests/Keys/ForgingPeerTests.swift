@@ -101,7 +101,7 @@ import Testing
     /// Frames as node 3 could send them: in its own name, in another's, and broken.
     private static func forgeries(in nodes: [NodeService]) throws -> [[UInt8]] {
         let three = try #require(NodeID(3))
-        let model = nodes[0].coordinator.model.versionHash
+        let model = nodes[0].coordinator.model.modelHash
         let forged = ActorID(node: three, startedAtSeconds: 1_700_000_000, random: 7)
         let next = try nodes[1].coordinator.currentToken.versionVector[nodes[1].actor] + 1
         func transaction(

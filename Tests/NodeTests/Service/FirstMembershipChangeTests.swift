@@ -33,7 +33,7 @@ struct FirstMembershipChangeTests {
             let transaction = Transaction(
                 dot: Dot(actor: actor, sequence: 1),
                 timestamp: HybridTimestamp(milliseconds: 1_700_000_000_000, counter: 3) ?? .zero,
-                seen: VersionVector(), modelHash: coordinator.model.versionHash, shapes: [],
+                seen: VersionVector(), modelHash: coordinator.model.modelHash, shapes: [],
                 changes: [])
             _ = try coordinator.apply([EncodedTransaction(transaction)])
         }

@@ -22,7 +22,7 @@ struct OrphanKeeperTests {
         return EncodedTransaction(
             Transaction(
                 dot: Dot(actor: actor, sequence: sequence), timestamp: .zero, seen: seen,
-                modelHash: try TestCluster.model().versionHash,
+                modelHash: try TestCluster.model().modelHash,
                 shapes: [ChangeShape(entity: "Note", assigned: ["body"])],
                 changes: [
                     Change(

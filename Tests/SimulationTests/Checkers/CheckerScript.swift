@@ -120,7 +120,7 @@ struct CheckerScript {
             Transaction(
                 dot: Dot(actor: actor, sequence: sequence),
                 timestamp: HybridTimestamp(milliseconds: time, counter: 0) ?? .zero, seen: past,
-                author: author, saveID: saveID, modelHash: model.versionHash, shapes: shapes,
+                author: author, saveID: saveID, modelHash: model.modelHash, shapes: shapes,
                 changes: changes))
     }
 

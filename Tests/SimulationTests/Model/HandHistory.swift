@@ -86,7 +86,7 @@ struct HandHistory {
         saves.append(
             Transaction(
                 dot: dot, timestamp: timestamp, seen: seen,
-                modelHash: (oldModel ?? model).versionHash, shapes: shapes, changes: changes))
+                modelHash: (oldModel ?? model).modelHash, shapes: shapes, changes: changes))
         return dot
     }
 

@@ -159,7 +159,7 @@ import Testing
             dot: Dot(actor: actor, sequence: 1),
             timestamp: try #require(
                 HybridTimestamp(milliseconds: ScriptedNode.beginning + 9_000, counter: 0)),
-            seen: try x.vector, modelHash: x.model.versionHash, shapes: [shape],
+            seen: try x.vector, modelHash: x.model.modelHash, shapes: [shape],
             changes: [first, second].map {
                 Change(kind: .update, shape: 0, row: $0.row, values: [.reference(b.row)])
             })

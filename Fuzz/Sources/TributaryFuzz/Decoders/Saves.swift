@@ -69,7 +69,7 @@ extension Decoder {
                     if choice & 0x40 != 0 { seen = VersionVector() }
                     seen.advance(actor, to: known[actor])
                     transaction.seen = seen
-                    transaction.modelHash = engine.model.versionHash
+                    transaction.modelHash = engine.model.modelHash
                     let applied: Void? = attempt(throwing: ApplyRejection.self) {
                         try engine.apply(EncodedTransaction(transaction))
                     }

@@ -92,7 +92,7 @@ enum SampleRows {
                 dot: Dot(actor: strangers[index], sequence: 1),
                 timestamp: HybridTimestamp(
                     milliseconds: 1_700_000_000_000 + UInt64(index), counter: 3) ?? .zero,
-                seen: seen, author: "stranger", modelHash: SampleModel.model.versionHash,
+                seen: seen, author: "stranger", modelHash: SampleModel.model.modelHash,
                 shapes: [
                     shape, ChangeShape(entity: "Animal", assigned: ["owner"]),
                     ChangeShape(entity: "Note", assigned: [], carried: ["next", "size", "text"]),
@@ -155,7 +155,7 @@ enum SampleRows {
                     milliseconds: 1_700_000_001_000 + UInt64(actor.node.rawValue), counter: 0)
                     ?? .zero,
                 seen: seen, author: "stranger", contextName: "dispute",
-                modelHash: SampleModel.model.versionHash, shapes: shapes, changes: changes)
+                modelHash: SampleModel.model.modelHash, shapes: shapes, changes: changes)
         }
     }
 }
