@@ -156,7 +156,7 @@ extension NodeService: NodeBackend {
                 refusedSince = own
                 let since = min(known.exchanged ? now : known.original, own)
                 guard now < since + Self.vouchingMilliseconds, !isStopping,
-                    (try? await Task.sleep(for: .milliseconds(20), clock: .suspending)) != nil
+                    (try? await Task.sleep(for: .milliseconds(20))) != nil
                 else { throw error }
             }
         }

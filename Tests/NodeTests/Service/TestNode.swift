@@ -185,16 +185,8 @@ extension NodeService {
         let position = try #require(entity.properties.firstIndex { $0.name == "text" })
         var results: [SaveResult] = []
         for number in 0..<count {
-            let request = Self.insertion(entity, position, "\(text) \(number)")
-            try await eventually("saves are taken") {
-                do {
-                    results.append(try await save(request))
-                    return true
-                } catch let error as CoordinatorError where error.code == .recovering {
-                    // It has just started, and no member has met it yet.
-                    return false
-                }
-            }
+            results.append(
+                try await save(Self.insertion(entity, position, "\(text) \(number)")))
         }
         return results
     }
