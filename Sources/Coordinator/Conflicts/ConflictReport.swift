@@ -104,12 +104,12 @@ enum ConflictReport {
             subject = name
             property = name
             let register = row.state.properties[position]
-            let visible = register.visible(found.policy.choice)
-            let isShown = sight.shows(visible, at: position)
+            let shown = sight.shown(
+                of: register.siblings, register.visible(found.policy.choice), at: position)
             sides = register.siblings.map {
                 ConflictSide(
                     dot: $0.dot, timestamp: $0.stamp.timestamp,
-                    isVisible: isShown && $0.dot == visible?.dot,
+                    isVisible: $0.dot == shown,
                     isDeleted: false, value: $0.value, row: [])
             }
         case .object:

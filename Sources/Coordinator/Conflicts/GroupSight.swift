@@ -16,15 +16,21 @@ struct GroupSight {
         united = isUnited ? standing : nil
     }
 
-    /// Whether readers see what is visible of a property's register.
-    func shows(_ visible: Sibling<PropertyValue>?, at position: Int) -> Bool {
-        guard let united else { return true }
-        guard let visible,
+    /// The write of a property that readers see, where it is one of this row's siblings: the one that the
+    /// policy chooses; of a united row the one that is shown of the group, though one save wrote it to
+    /// several rows.
+    ///
+    /// - Parameter visible: what the policy chooses of the row's own siblings.
+    func shown(
+        of siblings: [Sibling<PropertyValue>], _ visible: Sibling<PropertyValue>?, at position: Int
+    ) -> Dot? {
+        guard let united else { return visible?.dot }
+        guard
             let place = united.table.entity.position(
                 of: row.table.entity.properties[position].name),
             let shown = united.shown(place)
-        else { return false }
-        return shown.stamp == visible.stamp && shown.value == visible.value
+        else { return nil }
+        return siblings.first { $0.stamp == shown.stamp && $0.value == shown.value }?.dot
     }
 
     /// Whether readers see the row as a whole, where rows are one register.

@@ -172,6 +172,38 @@ struct UnitedErrorPropertyTests {
     }
 
     @Test(
+        "The side that is shown is marked as visible, though the row's own policy chose another")
+    func chosenByAnother() throws {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Party", mergePolicy: Self.latest,
+                attributes: [
+                    AttributeDescription("email", .string), AttributeDescription("name", .string),
+                ], uniquenessConstraints: [["email"]]),
+            EntityDescription("Firm", parent: "Party", mergePolicy: .error),
+        ])
+        let (here, there) = (try EngineNode(model, node: 1), try EngineNode(model, node: 2))
+        let party = try here.insert("Party", ["email": .string("ada")])
+        let firm = try here.insert("Firm", ["email": .string("bob")])
+        try exchange(here, there)
+        try here.update(firm, ["name": .string("x")])
+        try there.save(
+            try there.change(party, ["name": .string("y")]),
+            try there.change(firm, ["name": .string("y")]))
+        try exchange(here, there)
+        func marks() throws -> [Bool] {
+            try #require(try here.conflicts(kind: .update).first).sides.map(\.isVisible)
+        }
+        // An error policy shows the earliest.
+        #expect(try marks() == [true, false])
+        try there.update(party, ["email": .string("eve")])
+        try here.update(firm, ["email": .string("eve")])
+        try exchange(here, there)
+        #expect(try here.value(party, "name") == .string("y"))
+        #expect(try marks() == [false, true])
+    }
+
+    @Test(
         "What a former program did not combine is combined and listed when the store is opened",
         arguments: ["111", nil])
     func former(_ first: String?) throws {
