@@ -132,6 +132,16 @@ extension PersistentStoreCoordinator {
         }
     }
 
+    /// The incarnation of this node whose process had the store's lock before this one, and so has ended;
+    /// nil where that is not certain, as the store may be a copy.
+    public var predecessor: ActorID? {
+        ownership?.lastHolder.flatMap { $0.node == node ? $0 : nil }
+    }
+
+    /// Whether saves are to wait until a member has met this incarnation: the store is new, or may be a
+    /// copy of one that is in use.
+    public var mayBeUnknown: Bool { predecessor == nil || recovery == .new }
+
     /// Remembers the newest incarnation of another node that was met, instead of the one before,
     /// and waits until that is on disk. Blocks meanwhile.
     ///

@@ -87,7 +87,7 @@ public final class PersistentStoreCoordinator: Sendable {
     let pool: any DatabaseReader
     let writablePool: DatabasePool?
     let writer: GroupCommit?
-    private let ownership: (any StoreLock)?
+    let ownership: (any StoreLock)?
     let standing: Mutex<Standing>
     /// Whether there was no store, though one had been there: the file beside it names its last incarnation.
     package let isMadeAnew: Bool
@@ -128,6 +128,7 @@ public final class PersistentStoreCoordinator: Sendable {
             try options.files.rewrite(path + "-wal")
             let pool = try DatabasePool(path: path, configuration: Self.configuration(options))
             let engine = try Self.open(pool, model, cluster, node, options)
+            ownership?.note(holder: engine.actor)
             standing = Mutex(
                 Standing(recovery: engine.state.recovery, isMadeAnew: isMadeAnew))
             catalog = StoreCatalog(

@@ -86,6 +86,7 @@ struct EffectInterpreter {
             case .compareModel(let model, let node): compare(model, of: node)
             case .reopen(let incarnation):
                 double.note(later: incarnation, now: MonotonicClock.milliseconds)
+            case .refused: double.noteRefusal()
             case .readTransfer(let id, let number, let offset, let byteLimit, let node, let vector):
                 transfers.read(
                     id, number, from: offset, byteLimit: byteLimit, for: node, covering: vector,
@@ -153,7 +154,8 @@ struct EffectInterpreter {
         coordinator.setSaving(allowed: isAllowed)
         logger.notice(
             isAllowed
-                ? "Saves are let through" : "Saves are refused until this store has caught up")
+                ? "Saves are let through"
+                : "Saves are held back until a member has met this store and it has caught up")
     }
 
     /// Records what the replicator knows of the store's recovery. Jobs of the writer keep their
@@ -290,7 +292,7 @@ struct EffectInterpreter {
     // MARK: - Alarms
 
     private mutating func report(_ alarm: Alarm) {
-        if case .twoNodesWithOneID(coordinator.node, _) = alarm {
+        if case .twoNodesWithOneID(coordinator.node, incarnation: nil) = alarm {
             double.noteMeeting(now: MonotonicClock.milliseconds)
         }
         if case .departed = alarm { coordinator.setDeparted() }

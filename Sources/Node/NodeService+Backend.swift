@@ -139,7 +139,7 @@ extension NodeService: NodeBackend {
     ///
     /// Each waits no longer than two seconds by itself: others may go through meanwhile, in a store made
     /// anew those without a save ID, and then they are no more the first two in which saves are refused.
-    private func saveOnceVouched(
+    func saveOnceVouched(
         _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
     ) async throws -> SaveResult {
         var refusedSince: UInt64?

@@ -160,6 +160,7 @@ extension NodeService {
                 + places.peers.map { ($0.node, Self.address(of: $0)) }
             all = known.filter { !changed.contains($0.0) }.map { .join($0.0, $0.1) }
         }
-        return try await coordinator.changeMembership(all + changes, author: author)
+        let told = all + changes
+        return try await saveOnceVouched { try await $0.changeMembership(told, author: author) }
     }
 }

@@ -19,6 +19,8 @@ extension Replicator.Configuration {
             founders: try coordinator.founders,
             incarnations: try coordinator.rememberedIncarnations,
             models: try coordinator.modelTexts,
+            predecessor: coordinator.predecessor,
+            hearsFirst: coordinator.mayBeUnknown,
             transferPauseMilliseconds: transferPauseMilliseconds)
     }
 }

@@ -3,8 +3,9 @@ import Merge
 /// What a process makes of another that lives under its node's number: a copied store that was
 /// started twice, or a machine that was given another's number by mistake.
 ///
-/// A process learns of its double in two ways: frames come that bear its own number (it has *met*
-/// its double), or peers tell of an incarnation of its node that is later than its own. The second
+/// A process learns of its double in three ways: frames come that bear its own number (it has *met*
+/// its double), members say that they hear an elder incarnation and refuse this one, or peers tell of an
+/// incarnation of its node that is later than its own. Who is refused ends. The last
 /// alone is no proof of a double: a clock that was set back, a store that was put back or made anew
 /// are told the same, and go on in an incarnation that is later still.
 ///
@@ -42,6 +43,7 @@ public struct DoubleWatch: Sendable {
     private let beganAt: UInt64
     private let isStoreOwn: Bool
     private var metAt: UInt64?
+    private var isRefused = false
     private var later: (incarnation: UInt64, toldAt: UInt64)?
 
     /// Watches from the opening of a store on.
@@ -61,6 +63,9 @@ public struct DoubleWatch: Sendable {
     /// - Parameter now: milliseconds, on the clock of ``verdict(now:)``.
     public mutating func noteMeeting(now: UInt64) { metAt = metAt ?? now }
 
+    /// Takes note that members refuse it, for they hear an elder incarnation of the node.
+    public mutating func noteRefusal() { isRefused = true }
+
     /// Takes note of an incarnation of the node that peers know and that is later than its own.
     ///
     /// - Parameter now: milliseconds, on the clock of ``verdict(now:)``.
@@ -72,6 +77,7 @@ public struct DoubleWatch: Sendable {
     ///
     /// - Parameter now: milliseconds on any clock that is never set.
     public func verdict(now: UInt64) -> Verdict {
+        if isRefused { return .end }
         if let metAt, metAt < beganAt + Self.newcomerMilliseconds {
             return now < metAt + Self.farewellMilliseconds ? .goOn : .end
         }

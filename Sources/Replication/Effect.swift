@@ -77,6 +77,9 @@ public enum Effect: Hashable, Sendable {
     /// to it: close the store and open it with a later one than this. Given at most once.
     case reopen(after: UInt64)
 
+    /// Members refuse this incarnation, for an elder one of its node is alive: end. Given at most once.
+    case refused
+
     /// Read a part of the copy of this store that a member asks for, make the copy where there is
     /// none that will do, and answer with ``Input/transferRead(id:copy:offset:bytes:now:)``. At
     /// most one per peer is outstanding. The copy must be one in which the member is one (MODEL
@@ -125,7 +128,8 @@ public enum Alarm: Hashable, Sendable {
     case refused(peer: NodeID, Refusal)
     /// A peer has transactions of our own incarnation that we never wrote. Refused.
     case dotReused(Dot, from: NodeID)
-    /// Another live process uses this node's number. What it sends is refused.
+    /// Another live process uses a node's number. What it sends is refused. Where it is this node's, and
+    /// no incarnation is told, a frame of the other has come here itself.
     case twoNodesWithOneID(NodeID, incarnation: UInt64?)
     /// A peer comes as an incarnation of its node that is older than one known: a store that was
     /// copied or restored behind our back, or a message that was long on its way. Not listened to.

@@ -67,6 +67,8 @@ extension Replicator {
             // An incarnation is one process's: at a peer's address this node has found itself. What names
             // none tells nothing, and heads come from everybody.
             switch envelope.message {
+            case .heads(let heads) where heads.met.contains { $0.node == node }:
+                receiveIntroduction(heads, from: socket)
             case .heads(let heads) where heads.actor != configuration.actor,
                 .hello(let heads) where heads.actor != configuration.actor:
                 raiseOnce(.twoNodesWithOneID(sender, incarnation: nil))
@@ -143,6 +145,7 @@ extension Replicator {
         guard heads.actor.node == peers[index].node else {
             return quarantine(index, reason: "heads contradict themselves")
         }
+        if refuseYounger(heads, from: index) { return }
         if channel == .publish { peers[index].lastPublished = now }
         peers[index].clockOffset =
             Int64(clamping: heads.wallMilliseconds) - Int64(clamping: wallMilliseconds)
@@ -164,6 +167,8 @@ extension Replicator {
         guard !refuseOutdated(heads.actor) else { return }
         peers[index].isAgreed = true
         if peers[index].actor != heads.actor { peers[index].begin(heads.actor) }
+        peers[index].actorHeardAt = now
+        noteAcceptance(heads, from: index)
         settleMeetings()
         judgeClock()
         learn(heads.vector, durable: heads.durable, from: index)

@@ -66,6 +66,19 @@ public struct Limits: Hashable, Sendable {
     public var connectedMilliseconds: UInt64 = 5_000
     /// A peer whose heads have not come by PUB/SUB for this long is asked over the exchange.
     public var silenceMilliseconds: UInt64 = 2_500
+    /// An incarnation of a node that was heard within this time is taken to be alive: a later one is not
+    /// listened to, unless it says that the elder has ended. So long is also waited for the elder after
+    /// a start. Two heads and more may be late or lost.
+    public var elderMilliseconds: UInt64 = 3_000
+    /// How long a store that must be met before it takes saves waits to hear anybody, and a new one to be
+    /// met. Members that are there answer a hello at once; a save that comes meanwhile waits for two
+    /// seconds.
+    public var lonelyMilliseconds: UInt64 = 1_500
+    /// How long a store that may be a copy waits to be met where members are heard, before it takes saves:
+    /// a later incarnation is met, or refused, after ``elderMilliseconds`` and two heads.
+    public var meetingMilliseconds: UInt64 = 6_000
+    /// How long an incarnation that members refuse waits for another to meet it, before it ends.
+    public var refusalMilliseconds: UInt64 = 2_000
     /// How long a gap may close by itself before it is pulled, where nothing shows that the
     /// notification was lost: two nodes' notifications commonly overtake each other.
     public var graceMilliseconds: UInt64 = 100

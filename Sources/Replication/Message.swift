@@ -57,7 +57,9 @@ public struct Heads: Hashable, Sendable {
     /// node: from then on it takes transactions of their former ones from members' logs only.
     public var met: [ActorID]
     /// Newest incarnations that it knows of, its own node's among them, but has not met in this
-    /// run or not as such, in the same order: so that an older one learns that it is not heard.
+    /// run or not as such, in the same order: so that an older one learns that it is not heard. Where
+    /// no newer one of its own node is known, the one whose process had its store's lock before, and so
+    /// has ended: whoever has met that one meets this one at once.
     public var known: [ActorID]
     /// Nodes that are members no more, sorted, so that one of them learns it.
     public var departed: [NodeID]

@@ -37,6 +37,14 @@ struct PeerProgress: Hashable, Sendable {
         var isAsked = false
     }
 
+    /// A later incarnation that is not listened to: since when, and when it was heard last.
+    struct Younger: Hashable, Sendable {
+        var since: UInt64
+        var heardAt: UInt64
+        /// When it and the elder were last told of each other.
+        var introducedAt: UInt64?
+    }
+
     /// When and for how long the link was last ignored.
     struct Quarantine: Hashable, Sendable {
         var until: UInt64
@@ -63,6 +71,12 @@ struct PeerProgress: Hashable, Sendable {
     var lastPublished: UInt64?
     var lastHello: UInt64?
     var actor: ActorID?
+    /// When heads of that incarnation came last.
+    var actorHeardAt: UInt64?
+    /// Heads of a later one, that came while it was alive, or may have been.
+    var younger: Younger?
+    /// Whether it has said that it knows this node's incarnation.
+    var hasMetUs = false
     /// The incarnation that we say we have met: ``actor``, once nothing is on its way into the
     /// store that a former one may have sent.
     var met: ActorID?
@@ -155,6 +169,8 @@ struct PeerProgress: Hashable, Sendable {
     /// counts, and what the former one was asked for is not taken any more.
     mutating func begin(_ actor: ActorID) {
         self.actor = actor
+        younger = nil
+        hasMetUs = false
         vector = VersionVector()
         durable = VersionVector()
         firstMet = nil

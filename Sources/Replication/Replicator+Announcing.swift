@@ -17,7 +17,7 @@ extension Replicator {
         for index in peers.indices {
             let heard = peers[index].lastPublished
             let isSilent = heard.map { now >= $0 + limits.silenceMilliseconds } ?? true
-            if !peers[index].isAgreed || isSilent {
+            if !peers[index].isAgreed || isSilent || !peers[index].hasMetUs {
                 sayHello(index)
             }
         }
@@ -36,7 +36,12 @@ extension Replicator {
     /// Where we stand.
     var heads: Heads {
         let met = Array(peers.lazy.filter(\.isConfigured).compactMap(\.met).prefix(limits.peers))
-        let known = incarnations.newest.filter { $0 != configuration.actor && !met.contains($0) }
+        var known = incarnations.newest.filter { $0 != configuration.actor && !met.contains($0) }
+        if let predecessor = configuration.predecessor, predecessor < configuration.actor,
+            !known.contains(where: { $0.node == node })
+        {
+            known.insert(predecessor, at: known.firstIndex { $0.node > node } ?? known.endIndex)
+        }
         let wall = HybridTimestamp(
             milliseconds: min(wallMilliseconds, HybridTimestamp.maximumMilliseconds), counter: 0)
         return Heads(

@@ -190,7 +190,9 @@ extension Replicator {
     // MARK: - Recovery
 
     /// Whether saves are let through.
-    var isSaving: Bool { recovery != .restored && !isOutdated && isMember }
+    var isSaving: Bool {
+        recovery != .restored && !isOutdated && isMember && refusal == nil && !isWaitingToBeMet
+    }
 
     /// A new store takes over from an older one: it must have all of it before it saves. One that
     /// is a founder lacks nothing that an older one has collected.

@@ -34,6 +34,13 @@ public struct Replicator: Sendable {
         /// own. Empty means that nothing is held for want of its model.
         public var models: [ModelText]
 
+        /// The incarnation of this node that had the store's lock before, and so has ended; nil where
+        /// that is not certain.
+        public var predecessor: ActorID?
+        /// Whether no save is let through before a member has met this incarnation, or some seconds have
+        /// passed: its store is new, or may be a copy beside one that is in use.
+        public var hearsFirst: Bool
+
         /// A copy of a member's store of which an earlier run has taken in a part.
         public var transfer: BegunTransfer?
         /// For how long after the start no copy is asked for, in milliseconds: one that was whole
@@ -62,8 +69,11 @@ public struct Replicator: Sendable {
             cluster: String, actor: ActorID, modelHash: [UInt8], recovery: Recovery = .none,
             isFounder: Bool = false, formerIncarnations: [ActorID] = [],
             founders: [ActorID] = [], incarnations: [ActorID] = [], models: [ModelText] = [],
+            predecessor: ActorID? = nil, hearsFirst: Bool = false,
             transfer: BegunTransfer? = nil, transferPauseMilliseconds: UInt64 = 0
         ) {
+            self.predecessor = predecessor
+            self.hearsFirst = hearsFirst
             self.transfer = transfer
             self.transferPauseMilliseconds = min(transferPauseMilliseconds, 3_600_000)
             self.models = models
@@ -128,6 +138,11 @@ public struct Replicator: Sendable {
     /// The newest incarnation of this node that is known, where it is newer than this one.
     var laterSelf: ActorID?
     var isOutdated: Bool { laterSelf != nil }
+    /// Whether a member has met this incarnation.
+    var isAccepted = false
+    /// Members say that an elder incarnation of this node is alive.
+    var refusal: SelfRefusal?
+    var isRefusalTold = false
     /// The configured nodes: the members as long as no transaction has told of any.
     var configured: [NodeID] = []
     /// The members that have told that this node is one no more; asked whether one is in it only.
@@ -315,6 +330,7 @@ public struct Replicator: Sendable {
         keepOrphans()
         tendTransfer()
         judgeClock()
+        judgeRefusal()
         askForModels()
     }
 

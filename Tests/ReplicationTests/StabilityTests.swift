@@ -20,10 +20,12 @@ struct Reporter {
     var remembered: [ActorID] = []
     var remembers = true
     private var answered = 0
+    private var lastActors: [ActorID] = []
 
     init(
         recovery: Recovery = .none, isFounder: Bool = false,
         formerIncarnations: [ActorID] = [], founders: [ActorID] = [],
+        hearsFirst: Bool = false,
         peers: [Int] = [2, 3], store: FakeStore = FakeStore(),
         limits: Limits = Limits(), incarnations: [ActorID] = []
     ) {
@@ -32,7 +34,7 @@ struct Reporter {
             configuration: .init(
                 cluster: "test", actor: Self.own, modelHash: model, recovery: recovery,
                 isFounder: isFounder, formerIncarnations: formerIncarnations,
-                founders: founders, incarnations: incarnations),
+                founders: founders, incarnations: incarnations, hearsFirst: hearsFirst),
             limits: limits, generator: SeededGenerator(seed: 1))
         give(
             .started(
@@ -80,8 +82,12 @@ struct Reporter {
     /// Heads of an actor; met is by default all three first incarnations but its own.
     mutating func heads(
         _ actor: ActorID, _ durable: [Dot] = [], vector: [Dot]? = nil, met: [ActorID]? = nil,
-        recovery: Recovery = .none, founders: [ActorID] = []
+        known: [ActorID]? = nil, recovery: Recovery = .none, founders: [ActorID] = []
     ) {
+        // A restart names the one before, unless told otherwise.
+        let former = lastActors.filter { $0.node == actor.node && $0 < actor }
+        lastActors.removeAll { $0.node == actor.node }
+        lastActors.append(actor)
         let all = [Self.own, Self.second, Self.third].filter { $0.node != actor.node }
         func vectorOf(_ dots: [Dot]) -> VersionVector {
             VersionVector(dots.map { .init(actor: $0.actor, sequence: $0.sequence) })
@@ -92,7 +98,7 @@ struct Reporter {
                     actor: actor, vector: vectorOf(vector ?? durable),
                     durable: vectorOf(durable), digest: ProjectionDigest(), clock: .zero,
                     wallMilliseconds: World.wallStart, modelHash: model, met: met ?? all,
-                    recovery: recovery, founders: founders)),
+                    known: known ?? former, recovery: recovery, founders: founders)),
             from: Int(actor.node.rawValue))
     }
 
@@ -262,7 +268,7 @@ struct StabilityTests {
         let saved = node.save(1)
         let restarted = ActorID(node: World.id(3), incarnation: 31)
         node.heads(Self.second, [saved])
-        node.heads(restarted, [saved])
+        node.heads(restarted, [saved], known: [Self.third])
         #expect(node.stable().isEmpty)
         #expect(node.hindrance(2) == .hasNotMet(restarted))
         node.heads(Self.second, [saved], met: [Self.own, restarted])
@@ -426,7 +432,7 @@ struct StabilityTests {
         let late = makeTransaction(dot(Self.second, 1), seen: VersionVector())
         let foreign = makeTransaction(dot(Self.third, 1), seen: VersionVector())
         node.heads(Self.third)
-        node.heads(restarted)
+        node.heads(restarted, known: [Self.second])
         node.tell(.notification([late.bytes, foreign.bytes]), from: 2, over: .publish)
         #expect(node.store.log.isEmpty)
         #expect(node.replicator.status.gauges.closedCount == 2)

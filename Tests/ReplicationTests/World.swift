@@ -17,6 +17,7 @@ struct FakeNode {
     var quarantined: [NodeID] = []
     var batches: [Int] = []
     var isSaving = true
+    var isRefused = false
     /// What was declared stable in this run, in order.
     var stable: [VersionVector] = []
     var effects: [Effect] = []
@@ -99,13 +100,14 @@ final class World {
 
     func makeReplicator(
         _ actor: ActorID, cluster: String, model: [UInt8], recovery: Recovery = .none,
-        of store: FakeStore = FakeStore()
+        of store: FakeStore = FakeStore(), predecessor: ActorID? = nil, hearsFirst: Bool = false
     ) -> Replicator {
         Replicator(
             configuration: .init(
                 cluster: cluster, actor: actor, modelHash: model, recovery: recovery,
                 isFounder: store.isFounder, formerIncarnations: store.lives,
                 founders: store.founders, incarnations: store.incarnations,
+                predecessor: predecessor, hearsFirst: hearsFirst,
                 transfer: store.incoming.flatMap { incoming in
                     copies[incoming.copy.number].map {
                         .init(
@@ -148,7 +150,10 @@ final class World {
     }
 
     /// Starts a stopped node with its store as it was and a new incarnation.
-    func restart(_ index: Int, incarnation: UInt64? = nil) {
+    ///
+    /// - Parameter isCertain: whether the store knows that the process before has ended.
+    func restart(_ index: Int, incarnation: UInt64? = nil, isCertain: Bool = true) {
+        let predecessor = isCertain ? nodes[index].actor : nil
         let actor = ActorID(
             node: nodes[index].actor.node,
             incarnation: incarnation ?? nodes[index].actor.incarnation + 1)
@@ -160,7 +165,7 @@ final class World {
         nodes[index].effects = []
         nodes[index].replicator = makeReplicator(
             actor, cluster: "test", model: model, recovery: nodes[index].store.recovery,
-            of: nodes[index].store)
+            of: nodes[index].store, predecessor: predecessor, hearsFirst: !isCertain)
         nodes[index].store.lives.append(actor)
         start(index)
     }
@@ -282,6 +287,7 @@ final class World {
             nodes[index].store.declared.join(vector)
             nodes[index].stable.append(vector)
         case .setClockOff: break
+        case .refused: nodes[index].isRefused = true
         case .connect(let peers): nodes[index].peers = peers
         case .setSaving(let isAllowed): nodes[index].isSaving = isAllowed
         case .outgrown: nodes[index].store.outgrow()

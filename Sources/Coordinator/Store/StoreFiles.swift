@@ -1,3 +1,5 @@
+package import Merge
+
 /// The door through which a store touches files itself, beside SQLite.
 ///
 /// A simulation puts a disk of its own here; everybody else has ``SystemFiles``.
@@ -78,8 +80,24 @@ package struct FileIdentity: Hashable, Sendable {
 
 /// A lock that keeps everybody else from a store.
 package protocol StoreLock: Sendable {
+    /// Whose process had this very lock last: it has ended, for nobody has it beside us. Nil where that
+    /// is not certain: of a copy, after a restart of the machine, and on another one.
+    var lastHolder: ActorID? { get }
+
+    /// Writes down who has the lock, for ``lastHolder`` of the next one. Where that fails, the next one
+    /// is not told.
+    func note(holder: ActorID)
+
     /// Lets go of the lock; more than once is harmless.
     func release()
+}
+
+extension StoreLock {
+    /// A lock that does not know.
+    package var lastHolder: ActorID? { nil }
+
+    /// A lock that writes nothing down.
+    package func note(holder: ActorID) {}
 }
 
 extension StoreFiles {

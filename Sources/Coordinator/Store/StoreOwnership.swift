@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Merge
 import Synchronization
 
 /// The lock file beside a store, held for life, that keeps a second process out.
@@ -8,24 +9,30 @@ import Synchronization
 final class StoreOwnership: StoreLock {
     private let descriptor: Int32
     private let isHeld = Mutex(true)
+    let lastHolder: ActorID?
 
     /// Takes the lock.
     ///
     /// - Throws: ``CoordinatorError``: `storeInUse` where another process has it.
     init(storePath: String) throws {
         let path = storePath + "-lock"
-        descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        let descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        self.descriptor = descriptor
+        let isLocked = descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0
+        lastHolder = isLocked ? LockHolder.read(from: descriptor) : nil
         guard descriptor >= 0 else {
             throw CoordinatorError(
                 .inputOutput, "Cannot open \(path): \(String(cString: strerror(errno))).")
         }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        guard isLocked else {
             // The initialiser has set everything, so deinit runs and closes it: to close it here
             // too would close whatever file another thread has opened in between.
             throw CoordinatorError(
                 .storeInUse, "The store \(storePath) is in use by another process.")
         }
     }
+
+    func note(holder: ActorID) { LockHolder.write(holder, to: descriptor) }
 
     /// Lets go of the lock; more than once is harmless.
     func release() {

@@ -82,11 +82,16 @@ extension Alarm {
                 .critical, "A peer has transactions in our name that we never wrote",
                 [LogKeys.peer: "\(peer)", LogKeys.transaction: "\(dot)"]
             )
-        case .twoNodesWithOneID(let node, _):
+        case .twoNodesWithOneID(let node, let incarnation):
             AlarmLine(
                 "twoNodesWithOneID",
                 .critical, "Another live process uses this number of a node",
-                [LogKeys.peer: "\(node)"]
+                incarnation.map {
+                    [
+                        LogKeys.peer: "\(node)",
+                        LogKeys.reason: "incarnation \(String($0, radix: 16))",
+                    ]
+                } ?? [LogKeys.peer: "\(node)"]
             )
         case .incarnationOutdated(let node, let incarnation, let newest):
             AlarmLine(

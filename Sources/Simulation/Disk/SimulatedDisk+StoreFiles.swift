@@ -1,5 +1,6 @@
 package import Coordinator
 import GRDBSQLite
+import Merge
 import Replication
 
 extension SimulatedDisk: StoreFiles {
@@ -8,11 +9,17 @@ extension SimulatedDisk: StoreFiles {
         private let disk: SimulatedDisk
         private let storePath: String
         private let life: UInt64
+        let lastHolder: ActorID?
 
         init(_ disk: SimulatedDisk, _ storePath: String, _ life: UInt64) {
             self.disk = disk
             self.storePath = storePath
             self.life = life
+            lastHolder = disk.lastHolder
+        }
+
+        func note(holder: ActorID) {
+            disk.guarded { if disk.life == life { disk.lastHolder = holder } }
         }
 
         func release() {
@@ -24,7 +31,7 @@ extension SimulatedDisk: StoreFiles {
         deinit { release() }
     }
 
-    /// As ``SystemFiles`` has it; the lock makes no file.
+    /// As ``SystemFiles`` has it; the lock makes no file, and forgets its holder with the power.
     package func lock(storePath: String) throws -> any StoreLock {
         try guarded {
             if isOut { throw Self.failure("lock", storePath) }

@@ -1,4 +1,5 @@
 import Foundation
+import Merge
 import Replication
 
 /// The disk of a simulated machine, in memory: SQLite's files and the coordinator's, with what a
@@ -46,6 +47,8 @@ package final class SimulatedDisk: @unchecked Sendable {
     var life: UInt64 = 0
     var lastHandle: UInt64 = 0
     var lockedStores: [String] = []
+    /// Who had the lock of a store last, which no image has.
+    var lastHolder: ActorID?
     var isFull = false
     var counters = Counters()
     var bound: UInt64?
@@ -135,6 +138,7 @@ package final class SimulatedDisk: @unchecked Sendable {
                 entry.file.losePower(extent, &generator)
             }
             outage = nil
+            lastHolder = nil
         }
     }
 
@@ -257,7 +261,10 @@ package final class SimulatedDisk: @unchecked Sendable {
     }
 
     /// Removes all files. What is open is dead.
-    package func wipe() { restore(DiskImage()) }
+    package func wipe() {
+        restore(DiskImage())
+        guarded { lastHolder = nil }
+    }
 
     /// Flips a bit of a file, as a disk that rots.
     ///

@@ -123,6 +123,7 @@ final class SimulatedProcess {
                 founders: try coordinator.founders,
                 incarnations: try coordinator.rememberedIncarnations,
                 models: world.plan.succession == nil ? [] : try coordinator.modelTexts,
+                predecessor: coordinator.predecessor, hearsFirst: coordinator.mayBeUnknown,
                 transfer: incoming.begun().map {
                     .init(
                         donor: $0.offer.donor, copy: TransferCopy($0.offer), offset: $0.offset)
@@ -291,6 +292,9 @@ final class SimulatedProcess {
         case .connect(let nodes): connect(to: nodes)
         case .remember(let actor): later(handover()) { $0.remember(actor) }
         case .reopen(let incarnation): double.note(later: incarnation, now: world.milliseconds)
+        case .refused:
+            met(.doubleMet)
+            double.noteRefusal()
         case .readTransfer(let id, let number, let offset, let byteLimit, let node, let vector):
             later(handover()) {
                 $0.readTransfer(
@@ -366,7 +370,7 @@ final class SimulatedProcess {
             met(.departedTold)
             isToldDeparted = true
             coordinator.setDeparted()
-        case .twoNodesWithOneID(machine.node, _):
+        case .twoNodesWithOneID(machine.node, incarnation: nil):
             met(.doubleMet)
             double.noteMeeting(now: world.milliseconds)
         default: break

@@ -67,7 +67,7 @@ import Testing
                     publish: "\(peer.publish)", exchange: "\(peer.exchange)",
                     publicKeys: index == 2 ? [] : [keys.publicKey.text]))
         }
-        _ = try await node.coordinator.changeMembership(joins) as SaveResult
+        _ = try await node.saveOnceVouched { try await $0.changeMembership(joins) as SaveResult }
         try await eventually("all are members") { await node.status().members.count == 3 }
         node.shared.handover.give(.rekeyed(MeshChange(keys: later, peers: [peers[1]])))
         try await eventually("the node goes on with its new key") {
@@ -101,7 +101,7 @@ import Testing
     /// Frames as node 3 could send them: in its own name, in another's, and broken.
     private static func forgeries(in nodes: [NodeService]) throws -> [[UInt8]] {
         let three = try #require(NodeID(3))
-        let model = nodes[0].coordinator.model.versionHash
+        let model = nodes[0].coordinator.model.modelHash
         let forged = ActorID(node: three, startedAtSeconds: 1_700_000_000, random: 7)
         let next = try nodes[1].coordinator.currentToken.versionVector[nodes[1].actor] + 1
         func transaction(

@@ -1,0 +1,117 @@
+import Merge
+
+/// Of two live processes under one number members go on with the one that they met first (DESIGN
+/// section 13), also where the two never meet.
+///
+/// Incarnations only rise, so a later one may be a restart as well as a copy of the store. A restart
+/// knows whose process had its store's lock before, and names it (``Heads/known``); whoever names nobody
+/// is met once the elder has been silent for ``Limits/elderMilliseconds``. Until then nothing of it is
+/// noted: not that it is there, so nobody hears of it from here, and what it wrote comes in no way.
+extension Replicator {
+    /// What members have said of an elder incarnation of this node.
+    struct SelfRefusal: Hashable, Sendable {
+        var since: UInt64
+        var toldAt: UInt64
+    }
+
+    // MARK: - As a member
+
+    /// Whether heads come from a later incarnation of a node of which an elder one is alive, or may be.
+    mutating func refuseYounger(_ heads: Heads, from index: Int) -> Bool {
+        if peers[index].actor == heads.actor { peers[index].actorHeardAt = now }
+        guard let elder = incarnations[heads.actor.node], elder < heads.actor,
+            !heads.known.contains(elder), mayBeAlive(elder, index)
+        else { return false }
+        counts.ignoredCount += 1
+        var younger = peers[index].younger ?? .init(since: now, heardAt: now)
+        if now >= younger.heardAt + limits.elderMilliseconds { younger.since = now }
+        younger.heardAt = now
+        peers[index].younger = younger
+        // Heads of an elder that has ended may still have been on their way.
+        if let heard = peers[index].actorHeardAt, peers[index].actor == elder,
+            heard >= younger.since + limits.elderMilliseconds
+        {
+            introduce(heads.actor, to: elder, index)
+        }
+        return true
+    }
+
+    private func mayBeAlive(_ elder: ActorID, _ index: Int) -> Bool {
+        let isMet = peers[index].actor == elder
+        let heard = isMet ? peers[index].actorHeardAt ?? startedAt : startedAt
+        return now < heard + limits.elderMilliseconds
+    }
+
+    /// Tells people of two live processes under one number, and the two of each other. Which of them
+    /// is reached by which way nobody can know, so both ways carry both names.
+    private mutating func introduce(_ younger: ActorID, to elder: ActorID, _ index: Int) {
+        raiseOnce(.twoNodesWithOneID(younger.node, incarnation: younger.incarnation))
+        if let last = peers[index].younger?.introducedAt, now < last + limits.headsMilliseconds / 2
+        {
+            return
+        }
+        peers[index].younger?.introducedAt = now
+        var introduction = self.heads
+        introduction.actor = elder
+        introduction.met = [younger]
+        let bytes = Envelope(
+            cluster: configuration.cluster, sender: elder.node, message: .heads(introduction)
+        ).encoded()
+        effects.append(.reply(to: elder.node, bytes: bytes))
+        effects.append(.send(to: elder.node, bytes: bytes))
+    }
+
+    // MARK: - As one of two
+
+    /// Takes a member's word for another live process under this node's number. Heads that bear this
+    /// node's number, and name one of it as met, are such: the elder's, to whom the other was refused.
+    mutating func receiveIntroduction(_ heads: Heads, from socket: NodeID?) {
+        let own = configuration.actor
+        guard let younger = heads.met.first(where: { $0.node == node }), heads.actor < younger,
+            heads.actor == own || younger == own
+        else { return }
+        let other = heads.actor == own ? younger : heads.actor
+        raiseOnce(.twoNodesWithOneID(node, incarnation: other.incarnation))
+        if let socket {
+            guard let index = peerIndex(socket), peers[index].isConfigured else { return }
+        }
+        guard younger == own, !isAccepted else { return }
+        refusal = SelfRefusal(since: refusal?.since ?? now, toldAt: now)
+    }
+
+    /// Takes note that a member knows this incarnation: it counts for the newest.
+    mutating func noteAcceptance(_ heads: Heads, from index: Int) {
+        guard peers[index].isConfigured, !peers[index].hasMetUs,
+            heads.met.contains(configuration.actor) || heads.known.contains(configuration.actor)
+        else { return }
+        peers[index].hasMetUs = true
+        isAccepted = true
+        refusal = nil
+    }
+
+    /// Ends where members go on refusing this incarnation; what they no longer say is forgotten.
+    mutating func judgeRefusal() {
+        guard let told = refusal else { return }
+        if now >= told.toldAt + limits.meetingMilliseconds { return refusal = nil }
+        guard now >= told.since + limits.refusalMilliseconds, !isRefusalTold else { return }
+        isRefusalTold = true
+        effects.append(.refused)
+    }
+
+    /// Whether no member has met this incarnation yet, and may still do so.
+    var isWaitingToBeMet: Bool {
+        guard configuration.hearsFirst, isStarted, !isAccepted,
+            !members.allSatisfy({ $0 == node })
+        else { return false }
+        let isAnyHeard = peers.contains { $0.isConfigured && $0.heardAt != nil }
+        let patience =
+            mayBeCopy && isAnyHeard ? limits.meetingMilliseconds : limits.lonelyMilliseconds
+        return now < startedAt + patience
+    }
+
+    /// Whether an elder incarnation may be alive: the store was opened before, and not certainly by a
+    /// process that has ended.
+    private var mayBeCopy: Bool {
+        configuration.predecessor == nil && !configuration.formerIncarnations.isEmpty
+    }
+}
