@@ -4,8 +4,8 @@ import Merge
 ///
 /// Two nodes agree where one's model is in the other's list (DESIGN section 8). Heads have only
 /// the hash of the sender's own model; whoever hears one that is not known sends its list, and
-/// gets the other's. A list tells which models came before one that both have, so that a store
-/// made with the newest model learns of those whose transactions are still under way.
+/// gets the other's. The list of a peer of the same model tells which came before that, so that a
+/// store made with the newest model learns of those whose transactions are still under way.
 extension Replicator {
     /// How long a peer that hears of another model may take to send its list, in heads.
     private static let headsPatience: UInt64 = 3
@@ -79,8 +79,8 @@ extension Replicator {
         else { return counts.ignoredCount += 1 }
         peers[index].models = list.models.map(\.hash)
         if !list.isAnswer { tellModels(index, isAnswer: true) }
-        if let place = list.models.firstIndex(where: { $0.hash == configuration.modelHash }) {
-            let news = list.models[..<place].filter {
+        if theirs.hash == configuration.modelHash {
+            let news = list.models.dropLast().filter {
                 !isKnown($0.hash) && !$0.text.isEmpty && !considered.contains($0.hash)
             }
             guard !news.isEmpty, considered.count + news.count <= ModelList.countLimit else {
@@ -88,7 +88,13 @@ extension Replicator {
             }
             considered += news.map(\.hash)
             effects.append(.learnModels(Array(news)))
-        } else if !isKnown(theirs.hash) {
+            return
+        }
+        // Of a later model's list nothing is learnt, though ours be in it: one that its store has
+        // itself learnt of may stand before ours and have come after it. Taken for a former one it
+        // would be what was taken away, and keep this store from every model that has it.
+        let isOurs = list.models.contains { $0.hash == configuration.modelHash }
+        if !isOurs, !isKnown(theirs.hash) {
             refuseModel(theirs.hash, of: index)
             guard peers[index].compared?.hash != theirs.hash, !theirs.text.isEmpty else { return }
             // To compare takes the shell's time: one with ever other models gets no more of it than one

@@ -121,6 +121,14 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case savesDeparted
     /// A store that held something was opened with the next model.
     case storeMigrated
+    /// A store that held something was opened with a model that has another name for something.
+    case nameChanged
+    /// A model was refused at an opening, and the node went on with its own.
+    case modelRefused
+    /// A model in which two attributes exchange their names was so.
+    case swapRefused
+    /// A peer was refused for its model while one node's deviates.
+    case peerRefused
     /// A transaction was held, since its model was not known.
     case heldForModel
     /// A store made with the next model learnt of the one before from a peer.

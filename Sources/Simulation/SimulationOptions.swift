@@ -74,6 +74,10 @@ public struct SimulationOptions: Sendable {
     /// Whether some nodes have room for few writers whose transactions wait, and are given few values
     /// to apply at once; all else of a seed's plan is the same, though not what comes of it.
     public var hasSmallQueues = true
+    /// Whether in an eighth of the runs with a drawn model that has no next one nodes walk through two
+    /// to four models by random changes, and are given others that they refuse; all else of a seed's
+    /// plan is the same, though not what comes of it.
+    public var hasModelWalks = true
     /// The events of the plan that happen, by their places; nil for all.
     public var events: [Int]?
     /// Whether every event is written down, one legible line each.

@@ -169,7 +169,16 @@ public struct ReferenceModel: Sendable {
         if let value = write.values[property.name] { return value }
         guard !write.isDeath, write.isWhole || entity.policies.entity.isByRow else { return nil }
         let writers = models[write.modelHash]?.entity(named: entity.name) ?? entity
-        return writers.position(of: property.name) == nil ? property.defaultValue : .null
+        return writers.position(of: property.name) == nil
+            ? Self.standIn(property, of: entity) : .null
+    }
+
+    /// What stands for a value where its writer's model had no such property.
+    public static func standIn(
+        _ property: ManagedObjectModel.Property, of entity: ManagedObjectModel.Entity
+    ) -> PropertyValue {
+        let attribute = entity.attributes.first { $0.name == property.name }
+        return attribute?.formerDefault ?? property.defaultValue
     }
 
     private func settle(

@@ -230,6 +230,25 @@ import Testing
         #expect(subject.replicator.status.held.isEmpty)
     }
 
+    @Test("Of a peer of a later model nothing is learnt: its list may be in another order")
+    func laterPeer() throws {
+        // Made with the second, migrated to the third, and told of the first then.
+        let models = [Self.second, Self.first, Self.third]
+        var subject = Subject([Self.first])
+        _ = subject.hearHeads(Self.third, from: 2)
+        let effects = subject.hear(
+            .models(ModelList(isAnswer: true, models: models)), from: 2)
+        #expect(!effects.contains { if case .learnModels = $0 { true } else { false } })
+        _ = subject.hearHeads(Self.third, from: 2)
+        #expect(subject.peer(2)?.isAgreed == true)
+        // One of the third learns of both.
+        var newest = Subject([Self.third])
+        _ = newest.hearHeads(Self.third, from: 2)
+        let learning = newest.hear(
+            .models(ModelList(isAnswer: true, models: models)), from: 2)
+        #expect(learning.contains(.learnModels([Self.second, Self.first])))
+    }
+
     @Test("A former model that could not be recorded is taken up again when a peer tells of it")
     func learningAgain() throws {
         var subject = Subject([Self.second])

@@ -42,6 +42,7 @@ struct SimulatorTests {
         var options = SimulationOptions()
         options.hasMembershipChanges = false
         options.hasModelChanges = false
+        options.hasModelWalks = false
         var changed = 0
         for seed in UInt64(1)...40 {
             let plain = RunPlan(seed: seed, options: options)

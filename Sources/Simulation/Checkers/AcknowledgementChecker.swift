@@ -190,7 +190,7 @@ struct AcknowledgementChecker: Checker {
             else { continue }
             let oracle = run.archive.oracle(at: reading.token.versionVector)
             let past = journal + reading.pastConflicts
-            let listed = past + past.compactMap(SimulationModel.inNextNames)
+            let listed = past.flatMap(run.archive.inAllNames)
             for line in oracle.unexplained(journal: listed) {
                 findings.note(
                     "unexplained",

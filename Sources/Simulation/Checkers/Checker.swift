@@ -27,14 +27,14 @@ final class RunContext {
     /// Virtual milliseconds since the run began.
     var now: UInt64 = 0
 
-    /// - Parameter succession: the run's two models, where nodes come to have another.
+    /// - Parameter editions: the run's models, where nodes come to have another.
     init(
         model: ManagedObjectModel, machines: Int, founders: Int? = nil,
-        succession: SimulationModel.Succession? = nil
+        editions: Editions? = nil
     ) {
         self.machines = machines
         self.founders = founders ?? machines
-        archive = TransactionArchive(model: model, succession: succession)
+        archive = TransactionArchive(model: model, editions: editions)
     }
 }
 

@@ -253,7 +253,10 @@ struct ConflictChecker: Checker {
             if !isThere { lines.append("expected another change than \(kind), found it told") }
             return lines
         }
-        let written = run.archive.values(of: row, in: transaction)
+        func values(_ transaction: Transaction) -> [String: PropertyValue] {
+            run.archive.values(of: row, in: transaction, isClosed: !conflict.isOpen)
+        }
+        let written = values(transaction)
         let isDelete = transaction.changes.contains { $0.kind == .delete && $0.row == row }
         if side.isDeleted, !isDelete { lines.append("expected a write, found a delete told") }
         var told: [(String, PropertyValue, Dot?)] = side.row.map {
@@ -265,13 +268,16 @@ struct ConflictChecker: Checker {
         for (name, value, other) in told {
             // A side lists as well what it stands on, each with its own writer.
             let writer = other.map { run.archive.transaction($0) } ?? transaction
-            let values =
-                other == nil
-                ? written : writer.map { run.archive.values(of: row, in: $0) } ?? [:]
+            let values = other == nil ? written : writer.map(values) ?? [:]
             if (values[name] ?? .null) == value { continue }
             // What a survivor showed may have been written to a row that it eclipsed then.
             let mayBeGroups = conflict.kind == .dangling || conflict.kind == .save
-            if mayBeGroups, writer?.hasWritten(value, to: name) == true { continue }
+            if mayBeGroups, let writer,
+                run.archive.hasWritten(
+                    value, to: name, in: writer, isClosed: !conflict.isOpen)
+            {
+                continue
+            }
             lines.append(
                 "\(name) by \(other ?? transaction.dot): expected "
                     + "\(Telling.value(values[name])), found \(Telling.value(value))")
@@ -282,7 +288,7 @@ struct ConflictChecker: Checker {
 
 extension Transaction {
     /// Whether a transaction wrote a value to a property of any row.
-    fileprivate func hasWritten(_ value: PropertyValue, to name: String) -> Bool {
+    func hasWritten(_ value: PropertyValue, to name: String) -> Bool {
         changes.contains { values(of: $0.row)[name] == value }
     }
 

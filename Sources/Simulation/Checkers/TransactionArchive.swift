@@ -6,13 +6,14 @@ internal import ReferenceModel
 /// oracle computes what must be.
 final class TransactionArchive {
     private let models: [ManagedObjectModel]
-    private let succession: SimulationModel.Succession?
+    /// Of each edition what those before it are in its names, the nearest first, each with its place.
+    private var translations: [[(edition: Int, words: ReferenceTranslation)]] = []
     /// By which of the run's models all is read: that of the node that is observed.
     var edition = 0
-    /// In the order in which they were first seen, as they were written, and in the names of the
-    /// next model.
-    private var written: [Transaction] = []
-    private var translated: [Transaction] = []
+    /// In the order in which they were first seen, as they were written.
+    private(set) var written: [Transaction] = []
+    /// The same by edition, in its names.
+    private var translated: [[Transaction]]
     /// Of each actor how much is known without a gap.
     private(set) var vector = VersionVector()
     /// Of each actor the highest sequence known.
@@ -27,29 +28,52 @@ final class TransactionArchive {
         var edition: Int
     }
 
-    init(model: ManagedObjectModel, succession: SimulationModel.Succession? = nil) {
-        self.succession = succession
-        models = succession.map { [$0.first, $0.next] } ?? [model]
+    init(model: ManagedObjectModel, editions: Editions? = nil) {
+        models = editions?.models ?? [model]
+        translated = models.map { _ in [] }
+        guard let editions else { return }
+        translations = models.indices.map { place in
+            editions.former(of: place).reversed().compactMap { other in
+                guard models[other].modelHash != models[place].modelHash else { return nil }
+                do {
+                    return (other, try ReferenceTranslation(from: models[other], to: models[place]))
+                } catch {
+                    preconditionFailure("A model has no words in a later one: \(error)")
+                }
+            }
+        }
+    }
+
+    /// What the model of a hash is in the names of an edition; nil where that is its own, or one that
+    /// its nodes do not know.
+    private func words(
+        _ hash: [UInt8], at edition: Int
+    ) -> ReferenceTranslation? {
+        translations[edition].first { models[$0.edition].modelHash == hash }?.words
     }
 
     /// The model by which all is read.
     var model: ManagedObjectModel { models[edition] }
 
     /// All, in the order in which they were first seen.
-    var transactions: [Transaction] { edition == 0 ? written : translated }
+    var transactions: [Transaction] { models.count == 1 ? written : translated[edition] }
 
-    /// By the hash that transactions name: the model before, in the names of the one by which
+    /// By the hash that transactions name: the models before, in the names of the one by which
     /// all is read.
     private var former: [[UInt8]: ManagedObjectModel] {
-        guard edition == 1, let succession else { return [:] }
-        return [succession.first.modelHash: succession.translated]
+        if models.count == 1 { return [:] }
+        return Dictionary(
+            translations[edition].map { (models[$0.edition].modelHash, $0.words.model) },
+            uniquingKeysWith: { first, _ in first })
     }
 
-    /// Whether the models that are known to the node that is observed settle an entity's rows by
-    /// other policies: which of them counts hangs on who wrote last.
+    /// Whether the models that are known to the node that is observed settle by other policies which
+    /// of an entity's rows are there: which of them counts hangs on who wrote last.
     func hasOtherPolicies(_ entity: String) -> Bool {
-        former.values.contains {
-            $0.entity(named: entity)?.policies != model.entity(named: entity)?.policies
+        guard models.count > 1 else { return false }
+        return translations[edition].contains { _, words in
+            words.model.entity(named: entity)?.policies.entity
+                != model.entity(named: entity)?.policies.entity
         }
     }
 
@@ -62,7 +86,12 @@ final class TransactionArchive {
         if let place = places[dot] { return bytes[place] == transaction.bytes }
         places[dot] = written.count
         written.append(transaction.transaction)
-        if let succession { translated.append(succession.translate(transaction.transaction)) }
+        if models.count > 1 {
+            for place in models.indices {
+                let (own, hash) = (transaction.transaction, transaction.transaction.modelHash)
+                translated[place].append(words(hash, at: place)?.translate(own) ?? own)
+            }
+        }
         bytes.append(transaction.bytes)
         highest.advance(to: dot)
         while places[Dot(actor: dot.actor, sequence: vector[dot.actor] + 1)] != nil {
@@ -106,25 +135,80 @@ final class TransactionArchive {
             }.joined(separator: ", ")
     }
 
-    /// What a transaction wrote to a row, by property: also by the names that its own model has,
-    /// as a journal goes on to tell what it told before a migration, and with what stands for
-    /// properties that its model lacks.
-    func values(of row: RowID, in transaction: Transaction) -> [String: PropertyValue] {
+    /// What a transaction wrote to a row, by property, with what stands for properties that its model
+    /// lacks.
+    ///
+    /// - Parameter isClosed: whether a closed entry of a journal tells it. That keeps the names of
+    ///   the model that it was closed under, which is any before the present one: no two of them have
+    ///   a name for two properties, so one that is another's is not taken for it.
+    func values(
+        of row: RowID, in transaction: Transaction, isClosed: Bool
+    ) -> [String: PropertyValue] {
+        guard models.count > 1, let place = places[transaction.dot] else {
+            return transaction.values(of: row)
+        }
+        var result = values(of: row, at: place, by: edition)
+        guard isClosed else { return result }
+        for (other, _) in translations[edition] {
+            result.merge(values(of: row, at: place, by: other)) { first, _ in first }
+        }
+        return result
+    }
+
+    /// Whether a transaction wrote a value to a property of any row, by the same names.
+    func hasWritten(
+        _ value: PropertyValue, to name: String, in transaction: Transaction, isClosed: Bool
+    ) -> Bool {
+        if transaction.hasWritten(value, to: name) { return true }
+        guard models.count > 1, isClosed, let place = places[transaction.dot] else { return false }
+        return translations[edition].contains { other, _ in
+            translated[other][place].hasWritten(value, to: name)
+        }
+    }
+
+    /// What a transaction wrote to a row as a node of an edition has it.
+    private func values(
+        of row: RowID, at place: Int, by edition: Int
+    ) -> [String: PropertyValue] {
+        let transaction = translated[edition][place]
         var result = transaction.values(of: row)
-        guard edition == 1, let succession, let place = places[transaction.dot],
-            transaction.modelHash == succession.first.modelHash
-        else { return result }
-        result.merge(written[place].values(of: row)) { first, _ in first }
+        guard let before = words(transaction.modelHash, at: edition)?.model else { return result }
         for change in transaction.changes where change.row == row && change.target == nil {
-            guard transaction.shapes.indices.contains(change.shape) else { continue }
-            let name = transaction.shapes[change.shape].entity
-            let before = succession.translated.entity(named: name)
-            for property in succession.next.entity(named: name)?.properties ?? []
-            where before?.position(of: property.name) == nil && result[property.name] == nil {
-                result[property.name] = property.defaultValue
+            guard transaction.shapes.indices.contains(change.shape),
+                let entity = models[edition].entity(
+                    named: transaction.shapes[change.shape].entity)
+            else { continue }
+            // Any other write says nothing of what it does not name.
+            let isWhole = change.kind == .insert || change.kind == .revival
+            guard isWhole || entity.policies.isRowGrained else { continue }
+            for property in entity.properties
+            where before.entity(named: entity.name)?.position(of: property.name) == nil
+                && result[property.name] == nil
+            {
+                result[property.name] = ReferenceModel.standIn(property, of: entity)
             }
         }
         return result
+    }
+
+    /// A closed conflict with the names that its parts have by now: what is closed keeps the names of
+    /// its time. Those of each model before the present one, for it does not say which that was.
+    func inAllNames(_ conflict: Conflict) -> [Conflict] {
+        guard models.count > 1, !conflict.isOpen else { return [conflict] }
+        let entity = conflict.id.entity
+        return [conflict]
+            + translations[edition].compactMap { _, words in
+                func now(_ name: String) -> String { words.property(name, of: entity) ?? name }
+                var result = conflict
+                result.property = conflict.property.map(now)
+                for place in result.sides.indices {
+                    result.sides[place].row = result.sides[place].row.map { entry in
+                        ConflictSide.RowValue(
+                            name: now(entry.name), value: entry.value, stamp: entry.stamp)
+                    }
+                }
+                return result == conflict ? nil : result
+            }
     }
 
     /// What the oracle says of some hierarchies and links alone; cheaper by as much as they are

@@ -8,9 +8,6 @@ internal import Replication
 extension SimulationModel {
     /// What the next model has otherwise.
     struct NextChoices {
-        /// Whether it has more attributes, and one more entity. A model without them is that of
-        /// before, with the names of after: so the oracle reads what was written by it.
-        var hasAdditions = true
         /// Entities with another policy of the same granularity.
         var policies: [String: MergePolicy] = [:]
 
@@ -40,69 +37,23 @@ extension SimulationModel {
         }
     }
 
-    /// Two models, and what came before the second one in its own words.
-    struct Succession {
-        /// The first model.
-        let first: ManagedObjectModel
-        /// The next one.
-        let next: ManagedObjectModel
-        /// The first, with the names of the next.
-        let translated: ManagedObjectModel
-
-        /// The next model of choices that were drawn.
-        init(_ choices: Choices, _ generator: inout SeededGenerator) {
-            first = SimulationModel.made(choices)
-            var later = choices
-            var change = NextChoices.draw(&generator, for: choices)
-            later.next = change
-            // What broke a count may keep the next one, and the other way round.
-            later.counts = Array(choices.counts.reversed())
-            later.unique?.areLabelsHeld = true
-            next = SimulationModel.made(later)
-            change.hasAdditions = false
-            change.policies = [:]
-            later.unique = choices.unique
-            later.next = change
-            translated = SimulationModel.made(later)
-        }
-
-        /// A transaction of the first model as one who reads by the next has it.
-        func translate(_ transaction: Transaction) -> Transaction {
-            guard transaction.modelHash == first.modelHash else { return transaction }
-            var result = transaction
-            for place in result.shapes.indices {
-                guard let names = SimulationModel.renamed[result.shapes[place].entity] else {
-                    continue
-                }
-                let shape = result.shapes[place]
-                result.shapes[place] = ChangeShape(
-                    entity: shape.entity, assigned: shape.assigned.map { names[$0] ?? $0 },
-                    carried: shape.carried.map { names[$0] ?? $0 })
-            }
-            return result
-        }
+    /// A model of choices that were drawn, and the next one.
+    static func succession(
+        _ choices: Choices, _ generator: inout SeededGenerator
+    ) -> Editions {
+        var later = choices
+        later.next = NextChoices.draw(&generator, for: choices)
+        // What broke a count may keep the next one, and the other way round.
+        later.counts = Array(choices.counts.reversed())
+        later.unique?.areLabelsHeld = true
+        return Editions(models: [made(choices), made(later)], beacons: [[], []])
     }
 
     /// By entity: the names of attributes in the next model, by those before.
-    static let renamed: [String: [String: String]] = [
+    private static let renamed: [String: [String: String]] = [
         "Note": ["text": "body"], "Animal": ["text": "label"], "Dog": ["text": "label"],
         "Cat": ["text": "label"],
     ]
-
-    /// A conflict that closed before its node took the next model up, in the names of that one: what
-    /// is closed keeps the names of its time. Nil where it has none of those that changed.
-    static func inNextNames(_ conflict: Conflict) -> Conflict? {
-        guard !conflict.isOpen, let names = renamed[conflict.id.entity] else { return nil }
-        var result = conflict
-        result.property = conflict.property.map { names[$0] ?? $0 }
-        for place in result.sides.indices {
-            result.sides[place].row = result.sides[place].row.map { entry in
-                ConflictSide.RowValue(
-                    name: names[entry.name] ?? entry.name, value: entry.value, stamp: entry.stamp)
-            }
-        }
-        return result
-    }
 
     /// Attributes that the next model adds: some stand for a default in the objects there are.
     private static let additions: [String: [AttributeDescription]] = [
@@ -135,8 +86,8 @@ extension SimulationModel {
             rename(&entities[place])
             let name = entities[place].name
             if let policy = next.policies[name] { entities[place].mergePolicy = policy }
-            if next.hasAdditions { entities[place].attributes += additions[name] ?? [] }
+            entities[place].attributes += additions[name] ?? []
         }
-        if next.hasAdditions { entities.append(extra) }
+        entities.append(extra)
     }
 }

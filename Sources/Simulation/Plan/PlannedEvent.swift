@@ -56,8 +56,14 @@ struct PlannedEvent: Hashable, Sendable {
         /// A coming fsync fails.
         case syncError(node: Int, afterOperations: UInt64)
 
-        /// A process is closed in order, and its store opened with the next model.
-        case migrate(node: Int, milliseconds: UInt64)
+        /// A process is closed in order, and its store opened with a later one of the run's models.
+        case migrate(node: Int, edition: Int, milliseconds: UInt64)
+        /// A process is closed in order, its store opened with a model that it is to refuse, and then
+        /// with its own.
+        case tryModel(node: Int, trial: Int, milliseconds: UInt64)
+        /// A process ends, its store or a new one is opened with an edition that deviates from the
+        /// others' and, after a time, made anew.
+        case deviate(node: Int, edition: Int, milliseconds: UInt64)
         /// A node takes a copy of another's store over, though logs would do.
         case takeOver(node: Int, donor: Int)
         /// A machine is made a member through another, and started once a majority knows it.
@@ -94,6 +100,8 @@ extension PlannedEvent.Kind {
         case .readError: "read error"
         case .syncError: "failed fsync"
         case .migrate: "next model"
+        case .tryModel: "refused model"
+        case .deviate: "deviating model"
         case .takeOver: "copy taken over"
         case .join: "join"
         case .leave: "leave"

@@ -8,7 +8,7 @@ struct RunPlan {
     /// The model of all nodes, at first.
     let model: ManagedObjectModel
     /// What they are opened with later; nil where the model stays.
-    let succession: SimulationModel.Succession?
+    let editions: Editions?
     /// The machines' settings; their count is the cluster's size.
     var machines: [MachineSettings]
     /// The settings of machines that may join later; they are numbered after the others.
@@ -44,8 +44,11 @@ struct RunPlan {
             var held = SeededGenerator(seed: seed &* 0xD6E8_FEB8_6659_FD93 &+ 23)
             choices?.unique?.areLabelsHeld = held.chance(in: 2)
         }
-        succession = changes ? choices.map { .init($0, &later) } : nil
-        model = options.model ?? succession?.first ?? SimulationModel.made(choices ?? .init())
+        let succession = changes ? choices.map { SimulationModel.succession($0, &later) } : nil
+        model = options.model ?? succession?.models[0] ?? SimulationModel.made(choices ?? .init())
+        var walker = SeededGenerator(seed: seed &* 0xE703_7ED1_A0B4_28DB &+ 47)
+        let walks = options.hasModelWalks && !changes && choices != nil && walker.chance(in: 8)
+        editions = walks ? ModelWalk.draw(from: model, &walker) : succession
         // Small clusters meet most of what large ones do, in a fraction of the time.
         let count = min(
             Int.random(in: options.nodes, using: &generator),
@@ -73,6 +76,7 @@ struct RunPlan {
         if options.hasTransfers { drawHistory(options) }
         if options.hasGroupsOfOne { drawGroups(options) }
         if options.hasPartialMeshes { drawStrangers() }
+        if walks { drawWalk(options, &walker) }
         if options.hasFaults, options.hasReturns { drawReturns() }
         if options.hasSmallQueues { drawQueues() }
         // Sorting is stable by time and then by seed, so no order hangs on how it was drawn.
@@ -274,17 +278,6 @@ struct RunPlan {
                         steps: 1 + generator.number(below: 5)),
                     at: time + UInt64(generator.number(below: 400)), &generator)
             }
-        }
-    }
-
-    /// Nodes are closed and opened with the next model, one after the other; who is left out is
-    /// when the faults are over.
-    private mutating func drawMigrations(_ generator: inout SeededGenerator) {
-        let count = machines.count + joiners.count
-        for node in 0..<count where !generator.chance(in: 4) {
-            let time = UInt64(generator.number(below: Int(chaosMilliseconds)))
-            let length = UInt64(generator.number(below: 1_500))
-            add(.migrate(node: node, milliseconds: length), at: time, &generator)
         }
     }
 

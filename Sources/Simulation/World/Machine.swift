@@ -32,10 +32,12 @@ final class Machine {
     var isRemoved = false
     /// Whether it stays down until the faults are over.
     var isOut = false
-    /// Which of the run's models its store is opened with: 0, or 1 for the next.
+    /// Which of the run's models its store is opened with.
     var edition = 0
-    /// Whether it was opened with the next.
-    var hasMigrated = false
+    /// Those that its store is known to have had.
+    var hadEditions: Set<Int> = []
+    /// The same of the store in ``image``.
+    var imageEditions: Set<Int> = []
     /// Whether it may be started: those that join may once a majority of members knows them.
     var isEnrolled = true
     /// The nodes that its configuration names besides its own.

@@ -122,7 +122,7 @@ final class SimulatedProcess {
                 formerIncarnations: try coordinator.formerIncarnations,
                 founders: try coordinator.founders,
                 incarnations: try coordinator.rememberedIncarnations,
-                models: world.plan.succession == nil ? [] : try coordinator.modelTexts,
+                models: world.plan.editions == nil ? [] : try coordinator.modelTexts,
                 predecessor: coordinator.predecessor, hearsFirst: coordinator.mayBeUnknown,
                 transfer: incoming.begun().map {
                     .init(
@@ -193,9 +193,15 @@ final class SimulatedProcess {
     }
 
     private func noteMigration() {
-        guard machine.edition == 1, !machine.hasMigrated else { return }
-        machine.hasMigrated = true
-        if !state.vector.isEmpty { met(.storeMigrated) }
+        guard let editions = world.plan.editions else { return }
+        let former = editions.former(of: machine.edition).filter(machine.hadEditions.contains)
+        guard machine.hadEditions.insert(machine.edition).inserted, let last = former.last,
+            !state.vector.isEmpty
+        else { return }
+        met(.storeMigrated)
+        for edition in (last + 1)..<(editions.base(of: machine.edition) + 1) {
+            for beacon in editions.beacons[edition] { met(beacon) }
+        }
     }
 
     // MARK: Ending
@@ -366,6 +372,8 @@ final class SimulatedProcess {
         observe { .alarm(node: $0, alarm: alarm) }
         switch alarm {
         case .timestampInFuture(let dot, _): heldDots.append(dot)
+        case .refused(_, let refusal) where refusal.part == .model:
+            if world.machines.contains(where: world.isDeviating) { met(.peerRefused) }
         case .departed:
             met(.departedTold)
             isToldDeparted = true
@@ -522,6 +530,7 @@ final class SimulatedProcess {
             observe { .committed(node: $0, notice: notice) }
             checkTimestamps(notice)
             noteReleases(notice)
+            world.checkModels(notice, at: machine)
             guard notice.isLocal else { continue }
             noteUnconfirmed(notice.transactions.map(\.dot))
             // As in the product: a local commit has waited for the disk. What is durable by now may be
@@ -685,7 +694,7 @@ final class SimulatedProcess {
         if coordinator.overtakenTransactions > 0 { met(.stagedOvertaken) }
         if coordinator.rewrittenParts > 0 { met(.stagedRewritten) }
         checkOrphans()
-        if world.plan.succession != nil { noteHeldForModel() }
+        if world.plan.editions != nil { noteHeldForModel() }
         let sizes = coordinator.storeSizes()
         observe {
             .gauges(

@@ -12,6 +12,7 @@ extension World {
             machine.image = machine.disk.image()
             machine.imageVector = machine.held
             machine.imageMembership = machine.membership
+            machine.imageEditions = machine.hadEditions
             return
         }
         let path = machine.disk.path("backup.sqlite")
@@ -23,6 +24,7 @@ extension World {
         machine.image = DiskImage(files: [.init(name: store.name, bytes: backup.bytes)])
         machine.imageVector = made.versionVector
         machine.imageMembership = made.membership
+        machine.imageEditions = machine.hadEditions
         // It is taken away to another machine; a disk with a fault may refuse that.
         try? machine.disk.remove(path)
         met(.backupMade)
@@ -49,6 +51,7 @@ extension World {
             machine.disk.restore(DiskImage(files: image.withoutSideFiles.files + beside.files))
             machine.heldAtEnd = machine.imageVector
             machine.membershipAtEnd = machine.imageMembership
+            machine.hadEditions = machine.imageEditions
         }
     }
 }

@@ -5,15 +5,115 @@ internal import Merge
 extension World {
     /// The model that a machine's store is opened with.
     func model(of machine: Machine) -> ManagedObjectModel {
-        machine.edition == 1 ? plan.succession?.next ?? plan.model : plan.model
+        plan.editions?.models[machine.edition] ?? plan.model
     }
 
-    /// Closes a machine's process; its store is opened with the next model from now on. Its clients
+    /// Closes a machine's process; its store is opened with a later model from now on. Its clients
     /// begin anew, for what they remember is in the places of the model before.
-    func takeUpNextModel(_ machine: Machine) {
+    ///
+    /// - Returns: whether it had a former one.
+    @discardableResult
+    func takeUpModel(_ edition: Int, _ machine: Machine) -> Bool {
+        guard machine.edition < edition else { return false }
         if machine.process != nil { end(machine, .closed) }
-        machine.edition = 1
+        machine.edition = edition
         machine.memory.forgetModel()
+        return true
+    }
+
+    /// Whether a machine has been given a model that deviates from the others'.
+    func isDeviating(_ machine: Machine) -> Bool {
+        plan.editions?.deviations[machine.edition] != nil
+    }
+
+    /// Lets a machine's store, or one that is made anew, be opened with a model that deviates from the
+    /// one that others are given.
+    ///
+    /// - Returns: whether it was done.
+    func deviate(_ machine: Machine, to edition: Int) -> Bool {
+        guard let deviation = plan.editions?.deviations[edition], machine.process != nil,
+            machine.edition < deviation.base + (deviation.isNew ? 1 : 0),
+            !machines.contains(where: { $0.isCopy && !$0.isRemoved }),
+            !machines.contains(where: isDeviating)
+        else { return false }
+        if deviation.isNew {
+            makeAnew(machine, by: edition)
+        } else {
+            takeUpModel(edition, machine)
+            restart(machine, after: 100)
+        }
+        return true
+    }
+
+    /// Ends a deviation: what the store has settled otherwise stays in it, so it is made anew, with
+    /// the model of the others.
+    func makeAnew(_ machine: Machine) {
+        guard let deviation = plan.editions?.deviations[machine.edition] else { return }
+        makeAnew(machine, by: deviation.base)
+    }
+
+    /// Makes a machine's store anew by another model; nobody puts the former one back.
+    private func makeAnew(_ machine: Machine, by edition: Int) {
+        end(machine, .wiped)
+        machine.edition = edition
+        machine.image = nil
+        machine.memory.forgetModel()
+        forget(machine)
+        restart(machine, after: 100)
+    }
+
+    /// A node takes what was written by its own model and those before it, and nothing else: neither
+    /// by one that comes after, nor by one that deviates.
+    func checkModels(_ notice: CommitNotice, at machine: Machine) {
+        guard let editions = plan.editions, !notice.isLocal else { return }
+        for transaction in notice.transactions
+        where !editions.takes(transaction.transaction.modelHash, at: machine.edition) {
+            violate(
+                1,
+                "node \(machine.number + 1): expected nothing of a model that its own does not "
+                    + "follow, found \(transaction.dot) applied")
+        }
+    }
+
+    /// Opens a machine's store with a model that it is to refuse, and goes on with its own: taken
+    /// it would have nodes show different data of the same saves.
+    func tryModel(_ number: Int, _ machine: Machine, for time: UInt64) {
+        guard let trial = plan.editions?.trials[number], machine.process != nil,
+            machine.edition == trial.base, !trial.known.isDisjoint(with: machine.hadEditions)
+        else { return }
+        end(machine, .closed)
+        defer {
+            settle(machine)
+            restart(machine, after: time)
+        }
+        let disk = machine.disk
+        let faults = disk.faultCount
+        do {
+            var options = machine.options(seed: draw())
+            options.migration = .inferredGroupingDuplicates
+            try PersistentStoreCoordinator(
+                storeAt: machine.storePath, model: trial.model, cluster: Self.cluster,
+                node: machine.node, options: options
+            ).close()
+            violate(
+                1,
+                "node \(machine.number + 1): expected a model refused (\(trial.fault)), found "
+                    + "it taken")
+        } catch {
+            let code = (error as? CoordinatorError)?.code
+            trace { "node \(machine.number + 1) refuses a model: \(error)" }
+            if code == .mappingNotInferable || code == .modelMismatch {
+                met(.modelRefused)
+                if trial.fault == .swap { met(.swapRefused) }
+            } else if code != .diskFull, disk.faultCount == faults, !disk.isKilled,
+                !disk.isPowerLost
+            {
+                violate(
+                    1,
+                    "node \(machine.number + 1): expected a model refused (\(trial.fault)), "
+                        + "found \(error)")
+            }
+        }
     }
 
     /// By which model an observation is to be judged: its node's. When all is settled there is one
@@ -22,7 +122,7 @@ extension World {
         switch observation {
         case .healed: context.archive.edition
         case .settled(let final, _):
-            final.keys.contains { machines[$0].edition == 0 } ? 0 : 1
+            final.keys.map { machines[$0].edition }.min() ?? 0
         case .started(let node, _, _, _), .found(let node, _), .committed(let node, _),
             .acknowledged(let node, _, _), .performed(let node, _), .confirmed(let node, _, _),
             .refused(let node, _, _),

@@ -128,12 +128,15 @@ extension World {
             guard let machine = machine(node) else { return }
             count(kind.name)
             machine.clock.offset += step
-        case .migrate(let node, let time):
-            guard plan.succession != nil, let machine = machine(node), machine.edition == 0 else {
-                return
-            }
-            takeUpNextModel(machine)
+        case .migrate(let node, let edition, let time):
+            guard let machine = machine(node), takeUpModel(edition, machine) else { return }
             restart(machine, after: time)
+        case .tryModel(let node, let trial, let time):
+            if let machine = machine(node) { tryModel(trial, machine, for: time) }
+        case .deviate(let node, let edition, let time):
+            guard let machine = machine(node), deviate(machine, to: edition) else { return }
+            count(kind.name)
+            after(time * 1_000) { [self] in makeAnew(machine) }
         case .takeOver(let node, let donor):
             guard let taker = machine(node).flatMap(used)?.process,
                 let giver = machine(donor).flatMap(used)?.process
@@ -185,7 +188,7 @@ extension World {
         // were there copies of all nodes, the originals would take them for lost: one node has none.
         let copied = machines.count { $0.isCopy && !$0.isRemoved }
         guard !plan.hasDepartures, machines.count(where: { !$0.isCopy }) > copied + 1,
-            let original = machine(node), original.process != nil,
+            let original = machine(node), original.process != nil, !isDeviating(original),
             !machines.contains(where: { $0.isCopy && $0.node == original.node })
         else { return false }
         let copy = Machine(
@@ -196,6 +199,7 @@ extension World {
         copy.membershipAtEnd = original.membership
         copy.configured = original.configured
         copy.edition = original.edition
+        copy.hadEditions = original.hadEditions
         machines.append(copy)
         setTime(microseconds)
         if takesAddress { addresses[copy.node] = copy.number }
@@ -228,6 +232,7 @@ extension World {
             original.disk.restore(copy.disk.image())
             original.heldAtEnd = held
             original.membershipAtEnd = membership
+            original.hadEditions = copy.hadEditions
             observe(.ended(node: original.number, how: .restored))
         } else if hasAloneOfOthers(original) {
             trace { "node \(original.number + 1) is made anew: it alone has what others gave up" }
@@ -275,8 +280,9 @@ extension World {
     }
 
     /// Takes a machine's store away.
-    private func forget(_ machine: Machine) {
+    func forget(_ machine: Machine) {
         machine.disk.wipe()
+        machine.hadEditions = []
         machine.heldAtEnd = VersionVector()
         machine.membershipAtEnd = Membership()
         configureAnew(machine)

@@ -20,6 +20,8 @@ extension World {
                 at: machine.storePath, model: model(of: machine), cluster: Self.cluster,
                 node: machine.node, options: machine.options(seed: draw()))
             met(.storeTransferred)
+            // A copy knows the models that its donor does, and not those that its own store did.
+            machine.hadEditions = []
             observe(.tookOver(node: machine.number, donor: installed.donor))
             if installed.carriedCount > 0 {
                 met(installed.isJoined ? .storesJoined : .savesCarriedOver)

@@ -51,7 +51,7 @@ final class World {
         let founders = plan.machines.count
         context = RunContext(
             model: plan.model, machines: founders + plan.joiners.count, founders: founders,
-            succession: plan.succession)
+            editions: plan.editions)
         checkers = Checkers.all()
         // It asks the oracle at every commit and judges nothing: one run of four is enough.
         groups = plan.seed.isMultiple(of: 4) ? GroupWatcher(plan.model) : nil
@@ -111,7 +111,7 @@ final class World {
     func met(_ beacon: Beacon) { report.beacons[beacon] += 1 }
 
     func observe(_ observation: Observation) {
-        if plan.succession != nil { context.archive.edition = edition(of: observation) }
+        if plan.editions != nil { context.archive.edition = edition(of: observation) }
         if options.isTraced, let line = observation.traceLine { trace { line } }
         for place in checkers.indices {
             for text in checkers[place].observe(observation, context) {
@@ -401,8 +401,7 @@ final class World {
         settleAndObserve(isReopened: true)
         for machine in machines where machine.process != nil { end(machine, .closed) }
         // The very bytes: an order of changes that is by chance shows nowhere else.
-        context.archive.edition = 0
-        for transaction in context.archive.transactions {
+        for transaction in context.archive.written {
             mix(Transaction.checksum(transaction.encoded()))
         }
         statistics.milliseconds = milliseconds
@@ -424,7 +423,8 @@ final class World {
         for frame in network.heal(&generator) { deliver(frame) }
         letStampedTimesCome()
         for machine in machines where !machine.isCopy {
-            if plan.succession != nil, machine.edition == 0 { takeUpNextModel(machine) }
+            makeAnew(machine)
+            if let last = plan.editions?.last { takeUpModel(last, machine) }
             machine.clock.offset = 0
             machine.disk.disarm()
             machine.disk.capacity = nil

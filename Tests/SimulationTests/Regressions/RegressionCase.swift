@@ -37,6 +37,8 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         case contestedClaims
         /// Nodes with room for few writers whose transactions wait.
         case smallQueues
+        /// Nodes that walk through several models.
+        case modelWalks
 
         static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
     }
@@ -71,6 +73,7 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         options.hasChangedKeys = plans >= .changedKeys
         options.hasContestedClaims = plans >= .contestedClaims
         options.hasSmallQueues = plans >= .smallQueues
+        options.hasModelWalks = plans >= .modelWalks
         return options
     }
 }
