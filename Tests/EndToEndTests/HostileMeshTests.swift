@@ -8,6 +8,14 @@ extension EndToEnd {
     struct HostileMeshTests {}
 }
 
+/// The most that was seen of something.
+private final class Peak: Sendable {
+    private let most = Mutex(0)
+    var value: Int { most.withLock { $0 } }
+
+    func note(_ value: Int) { most.withLock { $0 = max($0, value) } }
+}
+
 extension EndToEnd.HostileMeshTests {
     @Test("garbage on the mesh's ports disturbs nobody")
     func garbageIsIgnored() async throws {
@@ -110,7 +118,7 @@ extension EndToEnd.HostileMeshTests {
             let before = node.residentBytes
             let parts = [UInt8]((0..<32_768).flatMap { _ in [0x01, 0x00] as [UInt8] })
             for (port, socketType) in [(node.exchangePort, "DEALER"), (node.publishPort, "SUB")] {
-                let peak = Mutex(0)
+                let peak = Peak()
                 await withTaskGroup(of: Void.self) { group in
                     for _ in 0..<connections {
                         group.addTask {
@@ -121,13 +129,13 @@ extension EndToEnd.HostileMeshTests {
                                 for _ in 0..<1_000 {
                                     guard (try? stranger.send(parts)) != nil else { break }
                                     let resident = node.residentBytes
-                                    peak.withLock { $0 = max($0, resident) }
+                                    peak.note(resident)
                                 }
                             }
                         }
                     }
                 }
-                let most = peak.withLock { $0 } - before
+                let most = peak.value - before
                 print("\(connections) connections as \(socketType): \(most >> 20) MiB at most")
                 #expect(most < 64 << 20, "\(socketType): \(most)")
             }

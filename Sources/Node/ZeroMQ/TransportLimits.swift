@@ -33,9 +33,9 @@ public struct TransportLimits: Hashable, Sendable {
     /// memory it may be twice as much.
     public var heldBytesTogether = 32 << 20
     /// As `heldBytes` and `heldBytesTogether` where others ask and there are no keys; no longer question
-    /// is taken then. In memory it may be 32 times as much, 48 MiB. Heads of a cluster with as many actors
+    /// is taken then. In memory it may be 32 times as much, 40 MiB. Heads of a cluster with as many actors
     /// as may be are a megabyte.
-    public var unkeyedBytes = 3 << 19
+    public var unkeyedBytes = 5 << 18
     /// As `heldBytes` where others subscribe: the handshake and one subscription to everything are
     /// 600 bytes with keys and 300 without. The library makes 2 KiB of each topic that is not
     /// like the others, and looks through all of them when a subscriber goes.
