@@ -3,6 +3,7 @@
 #ifndef TRIBUTARY_CZEROMQ_SHIM_H
 #define TRIBUTARY_CZEROMQ_SHIM_H
 
+#include <malloc.h>
 #include <stdint.h>
 #include <string.h>
 #include <netinet/in.h>
@@ -29,5 +30,17 @@ static inline int tributary_connection(int connection, int64_t *bytes_read) {
     *bytes_read = (int64_t)received - unread;
     return info[0] == TCP_CLOSE || info[0] == TCP_CLOSE_WAIT;
 }
+
+/// Ends a TCP connection at once, and drops what the system has of it and nobody has read: a connection
+/// that is only shut down is read to the end of that. Gives 0, or -1 where the system does not do so.
+static inline int tributary_cut(int connection) {
+    struct sockaddr nobody;
+    memset(&nobody, 0, sizeof nobody);
+    nobody.sa_family = AF_UNSPEC;
+    return connect(connection, &nobody, sizeof nobody);
+}
+
+/// Gives the system back what the allocator keeps though nobody uses it.
+static inline void tributary_give_back_memory(void) { malloc_trim(0); }
 
 #endif

@@ -346,6 +346,10 @@ public struct NodeProcess: Sendable {
             return try NodeService(coordinator: coordinator, settings: settings)
         }
         settings.limits = NodeService.Settings.fitted(toFrames: transport.limits.frameBytes)
+        if transport.keys == nil {
+            settings.limits.modelListBytes = min(
+                settings.limits.modelListBytes, transport.limits.unkeyedBytes * 2 / 3)
+        }
         if let mesh = configuration.mesh {
             settings.limits.transferBytesPerSecond = mesh.transferBytesPerSecond
         }

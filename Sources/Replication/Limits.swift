@@ -13,6 +13,9 @@ public struct Limits: Hashable, Sendable {
     /// The longest frame accepted. The socket's own limit (MAXMSGSIZE) must be at least this: a
     /// page with its overhead.
     public var frameBytes = 4 * 1024 * 1024 + 512 * 1024
+    /// The longest list of models, unless the newest one alone is longer. A node without keys takes less
+    /// of whoever asks it than a frame may be.
+    public var modelListBytes = 4 * 1024 * 1024 + 512 * 1024
     /// The longest transaction that can be carried at all, in pieces: what reassembly may take.
     /// A store must refuse a longer save.
     public var transactionBytes = 256 * 1024 * 1024

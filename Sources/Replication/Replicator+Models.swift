@@ -57,7 +57,8 @@ extension Replicator {
                 : .reply(to: peers[index].node, bytes: bytes))
     }
 
-    /// Our list, with as many texts as a frame has room for; the newest are told first.
+    /// Our list, with as many texts as a frame has room for; the newest are told first, and those before it
+    /// as far as they all are no more than ``Limits/modelListBytes``.
     ///
     /// Not as a page has: where pages are small, no text would ever be told, and a store made with
     /// the newest model would wait for ever for those before it.
@@ -65,10 +66,13 @@ extension Replicator {
         let models = configuration.models.suffix(ModelList.countLimit)
         // The envelope has the cluster's name, and each model its hash.
         var left = limits.frameBytes - 512 - 64 * models.count
+        let others = limits.modelListBytes - 512 - 64 * models.count
         return Array(
-            models.reversed().map { model in
+            models.reversed().enumerated().map { place, model in
                 left -= model.text.count
-                return left >= 0 ? model : ModelText(hash: model.hash, text: [])
+                let isTold = left >= 0
+                if place == 0 { left = min(left, others - model.text.count) }
+                return isTold ? model : ModelText(hash: model.hash, text: [])
             }.reversed())
     }
 

@@ -1,10 +1,19 @@
 import Coordinator
 import Foundation
+import Synchronization
 import Testing
 
 extension EndToEnd {
     @Suite("Against strangers on the mesh's ports")
     struct HostileMeshTests {}
+}
+
+/// The most that was seen of something.
+private final class Peak: Sendable {
+    private let most = Mutex(0)
+    var value: Int { most.withLock { $0 } }
+
+    func note(_ value: Int) { most.withLock { $0 = max($0, value) } }
 }
 
 extension EndToEnd.HostileMeshTests {
@@ -95,6 +104,47 @@ extension EndToEnd.HostileMeshTests {
             } _: {
                 try await node.metric("tributary_connections_ended_total") ?? 0 >= 2
             }
+        }
+    }
+
+    /// Empty parts without end: two bytes each on the wire, 64 in the library.
+    @Test(
+        "empty parts without end cost no more than 64 MiB, and nothing once they are over",
+        arguments: [1, 4, 64])
+    func emptyParts(connections: Int) async throws {
+        try await TestCluster.with(nodes: 2) { cluster in
+            try await cluster.waitForConvergence()
+            let node = cluster.node(1)
+            let before = node.residentBytes
+            let parts = [UInt8]((0..<32_768).flatMap { _ in [0x01, 0x00] as [UInt8] })
+            for (port, socketType) in [(node.exchangePort, "DEALER"), (node.publishPort, "SUB")] {
+                let peak = Peak()
+                await withTaskGroup(of: Void.self) { group in
+                    for _ in 0..<connections {
+                        group.addTask {
+                            // It comes again when it is thrown out.
+                            for _ in 0..<(connections < 64 ? 20 : 3) {
+                                guard let stranger = try? connection(to: port, as: socketType)
+                                else { continue }
+                                for _ in 0..<1_000 {
+                                    guard (try? stranger.send(parts)) != nil else { break }
+                                    let resident = node.residentBytes
+                                    peak.note(resident)
+                                }
+                            }
+                        }
+                    }
+                }
+                let most = peak.value - before
+                print("\(connections) connections as \(socketType): \(most >> 20) MiB at most")
+                #expect(most < 64 << 20, "\(socketType): \(most)")
+            }
+            try await waitUntil {
+                "the memory was given back: \((node.residentBytes - before) >> 20) MiB more than before"
+            } _: {
+                node.residentBytes - before < 16 << 20
+            }
+            try await expectServing(cluster)
         }
     }
 

@@ -36,7 +36,7 @@ extension PersistentStoreCoordinator {
         let now = options.monotonicMilliseconds
         let read = { (database: Database) in
             try ReadDeadline.read(database, for: milliseconds, now: now, while: mayGoOn) {
-                try body(StoreReader(database: $0, catalog: catalog))
+                try body(StoreReader(database: $0, catalog: catalog, mayGoOn: mayGoOn))
             }
         }
         do {

@@ -8,6 +8,16 @@ public import Merge
 public struct StoreReader {
     let database: Database
     let catalog: StoreCatalog
+    /// Whether somebody still wants what is read; nil where it is read in any case.
+    var mayGoOn: (@Sendable () -> Bool)?
+
+    /// Ends a read that nobody wants any more. SQLite asks by itself while it works; whoever works long on
+    /// few rows is to ask here.
+    ///
+    /// - Throws: `CancellationError`.
+    package func checkGoingOn() throws {
+        if mayGoOn?() == false { throw CancellationError() }
+    }
 
     /// The state that is read.
     ///

@@ -1,5 +1,6 @@
 // How much memory answers take.
 
+internal import Coordinator
 internal import NIOCore
 internal import Synchronization
 
@@ -135,23 +136,27 @@ struct AnswerWriter {
     var output: [UInt8] = []
     private let answer: BudgetedAnswer
     private let maximum: Int
+    private let reader: StoreReader
 
     /// Answers of at most so many bytes are sent in one piece, and are not in the budget.
     static let small = 64 << 10
     /// Room for what comes beyond that before it is looked at is kept; a longer one goes.
     private static let kept = 256 << 10
 
-    init(_ services: HTTPServices) {
+    init(_ services: HTTPServices, _ reader: StoreReader) {
+        self.reader = reader
         answer = BudgetedAnswer(services.answers)
         maximum = services.maximumAnswerBytes
     }
 
     /// Looks at the bounds; to be called after each part.
     ///
-    /// - Throws: ``HTTPError``: 422 `answerTooLarge` and 503 `busy`.
-    mutating func check() throws(HTTPError) {
+    /// - Throws: ``HTTPError``: 422 `answerTooLarge` and 503 `busy`, and `CancellationError` where
+    ///   nobody wants the answer any more.
+    mutating func check() throws {
+        try reader.checkGoingOn()
         guard output.count + answer.count <= maximum else {
-            throw .answerTooLarge(maximum)
+            throw HTTPError.answerTooLarge(maximum)
         }
         guard output.count > Self.small else { return }
         try move()

@@ -31,7 +31,7 @@ struct FetchResource: Sendable {
     private func answer(
         _ fetch: ClientFetch, _ reader: StoreReader, _ renderer: ValueRenderer
     ) throws -> HTTPAnswer.Body {
-        var writer = AnswerWriter(services)
+        var writer = AnswerWriter(services, reader)
         writer.output.append(UInt8(ascii: "{"))
         switch fetch.request.resultType {
         case .objects: try appendObjects(fetch, reader, renderer, to: &writer)
@@ -197,7 +197,7 @@ struct FetchResource: Sendable {
             plan.objects = try reader.objectIDs(fetch.request)
             plan.count = plan.objects.count
         case .dictionary:
-            var writer = AnswerWriter(services)
+            var writer = AnswerWriter(services, reader)
             try forEachDictionary(fetch, reader, renderer) { row in
                 JSONWriter.append(row, to: &writer.output)
                 writer.output.append(UInt8(ascii: "\n"))

@@ -6,6 +6,8 @@ struct HTTPBounds: Sendable {
     var answerBytes = 128 << 20
     /// For how long a client may take nothing of its answer, in milliseconds.
     var slowClientMilliseconds: UInt64 = 30_000
+    /// The same where its answer is in the way of others.
+    var busyClientMilliseconds: UInt64 = 2_000
     /// Those of reads; how many run is told by the number of threads.
     var reads = ReadLanes.Limits()
 
@@ -14,6 +16,7 @@ struct HTTPBounds: Sendable {
     init(_ options: HTTPServer.Options) {
         answerBytes = options.maximumAnswersBytes
         slowClientMilliseconds = UInt64(max(0, options.slowClientTimeout / .milliseconds(1)))
+        busyClientMilliseconds = UInt64(max(0, options.busyClientTimeout / .milliseconds(1)))
         reads.waiting = max(0, options.maximumWaitingReads)
         reads.waitingLong = max(0, options.maximumWaitingLongReads)
         reads.shortMilliseconds = UInt64(max(0, options.shortRead / .milliseconds(1)))

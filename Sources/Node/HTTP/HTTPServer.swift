@@ -43,6 +43,9 @@ public final class HTTPServer: Sendable {
         /// For how long a client may take nothing of its answer before it is cut off; by default
         /// 30 seconds.
         public var slowClientTimeout: Duration = .seconds(30)
+        /// The same for the answer that has waited longest for its client, where others are refused for
+        /// want of room; by default 2 seconds.
+        public var busyClientTimeout: Duration = .seconds(2)
         /// How many reads may wait; more are refused (503).
         public var maximumWaitingReads = 512
         /// How many long reads may wait, beside those.

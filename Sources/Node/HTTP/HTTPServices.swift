@@ -47,7 +47,9 @@ final class HTTPServices: Sendable {
         limits.long = max(1, readingThreads / 2)
         limits.short = max(1, readingThreads - limits.long)
         lanes = ReadLanes(limits)
-        let writes = PendingWrites(milliseconds: bounds.slowClientMilliseconds)
+        let writes = PendingWrites(
+            milliseconds: bounds.slowClientMilliseconds,
+            busyMilliseconds: bounds.busyClientMilliseconds)
         self.writes = writes
         answers = AnswerBudget(limit: max(bounds.answerBytes, maximumAnswerBytes)) {
             writes.cutOffStalest()

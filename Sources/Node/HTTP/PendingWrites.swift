@@ -20,18 +20,19 @@ final class PendingWrites: Sendable {
     }
 
     private let patience: UInt64
+    private let busyPatience: UInt64
     private let now: @Sendable () -> UInt64
     private let state = Mutex(State())
 
-    /// How long a write must have waited, in milliseconds, to be cut off for others' sake.
-    static let leastPatience: UInt64 = 2_000
-
-    /// - Parameter milliseconds: for how long a client may take nothing.
+    /// - Parameters:
+    ///   - milliseconds: for how long a client may take nothing.
+    ///   - busyMilliseconds: for how long where its answer is in the way of others.
     init(
-        milliseconds: UInt64,
+        milliseconds: UInt64, busyMilliseconds: UInt64,
         now: @escaping @Sendable () -> UInt64 = { MonotonicClock.milliseconds }
     ) {
         patience = milliseconds
+        busyPatience = min(milliseconds, busyMilliseconds)
         self.now = now
     }
 
@@ -70,11 +71,10 @@ final class PendingWrites: Sendable {
     /// others.
     func cutOffStalest() {
         let now = now()
-        let least = min(Self.leastPatience, patience)
         take { writes in
             let large = writes.filter(\.value.isOfLargeAnswer)
             guard let eldest = large.min(by: { $0.value.begunAt < $1.value.begunAt }),
-                now - min(now, eldest.value.begunAt) >= least
+                now - min(now, eldest.value.begunAt) >= busyPatience
             else { return [] }
             return [eldest.key]
         }

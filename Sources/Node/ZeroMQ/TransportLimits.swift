@@ -29,8 +29,13 @@ public struct TransportLimits: Hashable, Sendable {
     /// ended. A peer that keeps to the protocol has four frames of 4.5 MiB waiting at the most, one
     /// being read and one being taken. libzmq bounds the parts of a message and not the message.
     public var heldBytes = 32 << 20
-    /// As `heldBytes`, of all connections to one endpoint together; what is asked there is short.
-    public var heldBytesTogether = 64 << 20
+    /// As `heldBytes`, of all connections to one endpoint together; what is asked there is short. In
+    /// memory it may be twice as much.
+    public var heldBytesTogether = 32 << 20
+    /// As `heldBytes` and `heldBytesTogether` where others ask and there are no keys; no longer question
+    /// is taken then. In memory it may be 32 times as much, 40 MiB. Heads of a cluster with as many actors
+    /// as may be are a megabyte.
+    public var unkeyedBytes = 5 << 18
     /// As `heldBytes` where others subscribe: the handshake and one subscription to everything are
     /// 600 bytes with keys and 300 without. The library makes 2 KiB of each topic that is not
     /// like the others, and looks through all of them when a subscriber goes.

@@ -29,19 +29,21 @@ extension ZeroMQTransport {
         return BoundSockets(
             publisher: try BoundSocket(
                 try makePublisher(settings, in: context),
-                watchBounds(limits, heldBytes: limits.subscriptionBytes),
+                watchBounds(settings, heldBytes: limits.subscriptionBytes),
                 name: "publisher-\(number)"),
             router: try BoundSocket(
                 try makeRouter(settings, in: context),
-                watchBounds(limits, heldBytes: limits.heldBytes),
+                watchBounds(settings, heldBytes: limits.heldBytes),
                 name: "router-\(number)"))
     }
 
     private static func watchBounds(
-        _ limits: TransportLimits, heldBytes: Int
+        _ settings: Settings, heldBytes: Int
     ) -> ConnectionWatch.Bounds {
-        ConnectionWatch.Bounds(
-            heldBytes: heldBytes, totalBytes: limits.heldBytesTogether,
+        let limits = settings.limits
+        let most = settings.keys == nil ? limits.unkeyedBytes : limits.heldBytesTogether
+        return ConnectionWatch.Bounds(
+            heldBytes: min(heldBytes, most), totalBytes: most,
             // A second more than the library gives a handshake.
             youngMilliseconds: UInt64(max(0, limits.handshakeMilliseconds)) + 1_000,
             young: limits.handshakes, grown: limits.connections)
@@ -81,6 +83,11 @@ extension ZeroMQTransport {
         try socket.set(ZMQ_SNDHWM, queues.sent)
         try socket.set(ZMQ_RCVHWM, queues.received)
         if endpoint.needsVersion6 { try socket.set(ZMQ_IPV6, 1) }
+        if settings.keys == nil {
+            try socket.set(
+                ZMQ_MAXMSGSIZE,
+                wide: Int64(min(settings.limits.frameBytes, settings.limits.unkeyedBytes)))
+        }
         if let keys = settings.keys { try Gatekeeper.guardServer(socket, keys, at: entrance) }
     }
 

@@ -19,9 +19,7 @@ extension ZeroMQTransport {
             timeout =
                 timeout < 0 ? Self.bindingMilliseconds : min(timeout, Self.bindingMilliseconds)
         }
-        let ready = items.withUnsafeMutableBufferPointer {
-            zmq_poll($0.baseAddress, Int32($0.count), timeout)
-        }
+        let ready = try wait(milliseconds: timeout)
         guard ready >= 0 else {
             guard zmq_errno() == EINTR else { throw ZeroMQError.last("poll") }
             return []
@@ -35,8 +33,7 @@ extension ZeroMQTransport {
             if renewLostLinks(now: now) || wasEndingOwed { return [] }
         }
         if now >= nextWatchAt {
-            nextWatchAt = now + Self.watchPauseMilliseconds
-            if try endExcessiveConnections(now: now) { return [] }
+            if try look(now: now) { return [] }
         }
         guard ready > 0 else { return [] }
         var frames: [IncomingFrame] = []
@@ -65,9 +62,45 @@ extension ZeroMQTransport {
         return frames
     }
 
+    /// Waits until a socket is ready, or for so long, and looks at connections meanwhile: a message that
+    /// never ends wakes nobody.
+    private func wait(milliseconds: Int) throws -> Int32 {
+        let end = milliseconds < 0 ? .max : MonotonicClock.milliseconds + UInt64(milliseconds)
+        while true {
+            let left = min(end - min(end, MonotonicClock.milliseconds), UInt64(watchPause))
+            let ready = items.withUnsafeMutableBufferPointer {
+                zmq_poll($0.baseAddress, Int32($0.count), Int(left))
+            }
+            let now = MonotonicClock.milliseconds
+            guard ready == 0, now < end else { return ready }
+            if now >= nextWatchAt, try look(now: now) { return 0 }
+        }
+    }
+
+    /// Ends connections that are too much, and gives back what was held for those that were.
+    ///
+    /// - Returns: as ``endExcessiveConnections(now:)``.
+    private func look(now: UInt64) throws -> Bool {
+        nextWatchAt = now + UInt64(watchPause)
+        if try endExcessiveConnections(now: now) { return true }
+        giveBackMemory(now: now)
+        return false
+    }
+
     /// How often connections are asked what they hold, in milliseconds. What comes in this time over
-    /// the loopback interface is some tens of megabytes.
-    static let watchPauseMilliseconds: UInt64 = 50
+    /// the loopback interface is some tens of megabytes; without keys the library makes about seven
+    /// of what comes in its shorter pause.
+    private var watchPause: Int { settings.keys == nil ? 10 : 50 }
+    /// How long after connections were ended for what they held the library has given it up, in
+    /// milliseconds.
+    private static let givingBackMilliseconds: UInt64 = 200
+
+    /// Gives the system back what connections had held that were ended: the allocator keeps it otherwise.
+    private func giveBackMemory(now: UInt64) {
+        guard let due = givingBackAt, now >= due else { return }
+        givingBackAt = nil
+        tributary_give_back_memory()
+    }
     /// How many events of what is bound here are taken at once: so many connections begin and end.
     private static let eventsAtOnce = 10_000
 
@@ -94,6 +127,7 @@ extension ZeroMQTransport {
             }
         }
         statistics.connectionsEnded += ended
+        if ended > 0 { givingBackAt = givingBackAt ?? now + Self.givingBackMilliseconds }
         guard forgotten > settings.limits.forgottenConnections, now >= nextClearingAt else {
             return false
         }

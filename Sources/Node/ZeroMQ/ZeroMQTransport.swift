@@ -92,6 +92,8 @@ public final class ZeroMQTransport: Transport {
     var refusals = RefusalBook()
     /// When connections are next looked at that may hold too much, in monotonic milliseconds.
     var nextWatchAt: UInt64 = 0
+    /// When what ended connections had held is given back to the system.
+    var givingBackAt: UInt64?
     /// When links are next looked at that have come to nothing, in monotonic milliseconds.
     var nextRenewalAt: UInt64 = 0
     /// How many sockets have been watched: each has a name of its own.

@@ -55,7 +55,7 @@ struct SlowClientTests {
     func makesRoom() async throws {
         let now = Mutex<UInt64>(10_000)
         let cut = Mutex<[Int]>([])
-        let writes = PendingWrites(milliseconds: 30_000) {
+        let writes = PendingWrites(milliseconds: 30_000, busyMilliseconds: 2_000) {
             now.withLock { $0 }
         }
         let budget = AnswerBudget(limit: 100) { writes.cutOffStalest() }
