@@ -178,20 +178,21 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     ) {
         guard let context, refusal == nil, !isEnded else { return }
         isEnding = true
-        if isReceiving {
-            // The body of this one will not be whole: it is answered here, where it is not yet.
-            isReceiving = false
-            guard exchanges.count == 1, let last = exchanges.first, !last.isBegun else {
-                return context.close(promise: nil)
-            }
-            exchanges.removeAll()
-            refusal = (error, last.isHead)
-            end(context)
-            return context.fireErrorCaught(cause)
+        guard isReceiving else {
+            refusal = (error, isHead)
+            if exchanges.isEmpty { end(context) }
+            return
         }
         isReceiving = false
-        refusal = (error, isHead)
+        // The body of this one will not be whole: it is answered here, where it is not yet.
+        if let last = exchanges.last, !last.isBegun {
+            exchanges.removeLast()
+            refusal = (error, last.isHead)
+        } else if !exchanges.isEmpty {
+            exchanges[exchanges.index(before: exchanges.endIndex)].isLast = true
+        }
         if exchanges.isEmpty { end(context) }
+        context.fireErrorCaught(cause)
     }
 
     // MARK: - What goes

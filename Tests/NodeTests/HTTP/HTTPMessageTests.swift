@@ -280,6 +280,16 @@ struct HTTPMessageTests {
             while let answer = await connection.answer() { statuses.append(answer.status) }
             #expect(statuses == [200, 404, 200, 400])
             #expect(connection.isClosed)
+            // What cannot be read may be a body too; those before it are answered all the same.
+            let save = #"{"operations": [{"insert": "Person", "values": {"name": "Eve"}}]}"#
+            let broken = try RawConnection(port: node.server.port)
+            broken.send(
+                "POST /v1/save HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                    + "Content-Length: \(save.utf8.count)\r\n\r\n\(save)"
+                    + Self.post(["Transfer-Encoding: chunked"], "x\r\n"))
+            #expect(await broken.answer()?.status == 200)
+            #expect(await broken.answer()?.status == 400)
+            #expect(await broken.rest() == "")
         }
     }
 
@@ -298,6 +308,19 @@ struct HTTPMessageTests {
             let answer = await refused.answer()
             #expect(answer?.status == 404 && answer?["Connection"] == "close")
             #expect(await refused.rest() == "")
+        }
+    }
+
+    @Test("Nothing is answered twice: a body that breaks after its answer ends the connection")
+    func brokenAfterAnswer() async throws {
+        try await HTTPTestNode.run { (node: HTTPTestNode) async throws in
+            let connection = try RawConnection(port: node.server.port)
+            connection.send(
+                "POST /v1/none HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+            #expect(await connection.answer()?.status == 404)
+            connection.send("x\r\n")
+            #expect(await connection.rest() == "")
+            #expect(connection.isClosed)
         }
     }
 
