@@ -18,7 +18,8 @@ extension NodeConfiguration {
             group, path: "http", origin: file,
             known: [
                 "listen", "tokenFile", "tokens", "tls", "insecure", "maxBodyBytes",
-                "maxConnections", "maxAnswerBytes", "slowClientSeconds", "hosts", "origins",
+                "maxConnections", "maxAnswerBytes", "slowClientSeconds", "headerTimeoutSeconds",
+                "bodyTimeoutSeconds", "hosts", "origins",
             ], outside: outside)
         var http = HTTP()
         if let listen = try reader.optional("listen") {
@@ -37,6 +38,12 @@ extension NodeConfiguration {
         }
         if let connections = try reader.optional("maxConnections") {
             http.maxConnections = try connections.integer(1...100_000)
+        }
+        if let seconds = try reader.optional("headerTimeoutSeconds") {
+            http.headerTimeoutSeconds = try seconds.integer(1...3_600)
+        }
+        if let seconds = try reader.optional("bodyTimeoutSeconds") {
+            http.bodyTimeoutSeconds = try seconds.integer(1...3_600)
         }
         http.hosts = try names(reader, "hosts", "a host, such as shop.example", "[shop.example]") {
             RequestAuthority($0).flatMap { $0.port == nil ? $0.host : nil }

@@ -153,7 +153,8 @@ extension NodeConfiguration {
     ) throws(NodeError) {
         let keys = [
             "http.listen", "http.tokenFile", "http.tokens", "http.insecure", "http.maxBodyBytes",
-            "http.maxConnections", "http.maxAnswerBytes", "http.slowClientSeconds", "http.hosts",
+            "http.maxConnections", "http.maxAnswerBytes", "http.slowClientSeconds",
+            "http.headerTimeoutSeconds", "http.bodyTimeoutSeconds", "http.hosts",
             "http.origins", "http.tls.certificateFile", "http.tls.keyFile",
             "http.tls.certificate", "http.tls.key",
             "mesh.publish", "mesh.exchange", "mesh.source", "mesh.secretKeyFile", "mesh.insecure",

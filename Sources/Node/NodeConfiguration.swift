@@ -63,6 +63,10 @@ public struct NodeConfiguration: Hashable, Sendable {
         public var maxAnswerBytes = 128 << 20
         /// How long a client may take nothing of its answer, in seconds, 1...3,600; by default 30.
         public var slowClientSeconds = 30
+        /// How long a request's header may take, 1...3,600; by default 10.
+        public var headerTimeoutSeconds = 10
+        /// How long a request's body may take, beside a second for each 16 KiB, 1...3,600; by default 60.
+        public var bodyTimeoutSeconds = 60
 
         /// The defaults.
         public init() {}

@@ -171,6 +171,12 @@ actor NodeReloader {
         if new.http.maxConnections != current.http.maxConnections {
             result.append("http.maxConnections")
         }
+        if new.http.headerTimeoutSeconds != current.http.headerTimeoutSeconds {
+            result.append("http.headerTimeoutSeconds")
+        }
+        if new.http.bodyTimeoutSeconds != current.http.bodyTimeoutSeconds {
+            result.append("http.bodyTimeoutSeconds")
+        }
         if new.http.hosts != current.http.hosts { result.append("http.hosts") }
         if new.http.origins != current.http.origins { result.append("http.origins") }
         if new.http.maxAnswerBytes != current.http.maxAnswerBytes {

@@ -368,6 +368,8 @@ public struct NodeProcess: Sendable {
         options.identity = secrets.identity
         options.maximumBodyBytes = configuration.http.maxBodyBytes
         options.maximumConnections = configuration.http.maxConnections
+        options.headerTimeout = .seconds(configuration.http.headerTimeoutSeconds)
+        options.bodyTimeout = .seconds(configuration.http.bodyTimeoutSeconds)
         options.hosts = configuration.http.hosts
         options.origins = configuration.http.origins
         options.maximumAnswersBytes = configuration.http.maxAnswerBytes

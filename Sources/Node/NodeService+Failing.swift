@@ -24,6 +24,21 @@ extension NodeService {
         }
     }
 
+    /// Counts connections of the HTTP interface, and raises an alarm where there is no room for them.
+    public func noteConnections(_ note: ConnectionNote) {
+        switch note {
+        case .open(let count): counters.countConnections(open: count)
+        case .ended(let ending): counters.countConnection(ended: ending)
+        case .noRoom(let maximum):
+            counters.raise(
+                AlarmLine(
+                    "connectionsFull", .warning,
+                    "All connections of the HTTP interface are taken: the longest idle ones are closed",
+                    [LogKeys.count: "\(maximum)"]),
+                settings.logger)
+        }
+    }
+
     /// Raises the alarm of a damaged store: peers do not see it, for what they compare is the digest of
     /// what was written.
     ///

@@ -43,6 +43,7 @@ import Testing
         #expect(read.http.maxBodyBytes == 16 << 20)
         #expect(read.http.maxAnswerBytes == 128 << 20)
         #expect(read.http.slowClientSeconds == 30)
+        #expect(read.http.headerTimeoutSeconds == 10 && read.http.bodyTimeoutSeconds == 60)
         let mesh = try #require(read.mesh)
         #expect(mesh.exchange.description == "tcp://127.0.0.1:7102")
         #expect(mesh.source == "127.0.0.11")
@@ -128,6 +129,8 @@ import Testing
                 "TRIBUTARY_HTTP_MAX_BODY_BYTES": "4096", "TRIBUTARY_CLUSTER": "2024",
                 "TRIBUTARY_HTTP_MAX_ANSWER_BYTES": "100000000",
                 "TRIBUTARY_HTTP_SLOW_CLIENT_SECONDS": "5",
+                "TRIBUTARY_HTTP_HEADER_TIMEOUT_SECONDS": "6",
+                "TRIBUTARY_HTTP_BODY_TIMEOUT_SECONDS": "7",
                 "TRIBUTARY_MESH_PEERS":
                     "[{node: 9, publish: 'tcp://127.0.0.1:1', exchange: 'tcp://127.0.0.1:2'}]",
             ], overrides: overrides)
@@ -138,6 +141,7 @@ import Testing
         #expect(read.http.maxBodyBytes == 4096)
         #expect(read.http.maxAnswerBytes == 100_000_000)
         #expect(read.http.slowClientSeconds == 5)
+        #expect(read.http.headerTimeoutSeconds == 6 && read.http.bodyTimeoutSeconds == 7)
         #expect(read.mesh?.peers.first?.node == NodeID(9))
     }
 

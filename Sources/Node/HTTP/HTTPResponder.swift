@@ -52,6 +52,8 @@ struct HTTPResponder: Sendable {
             policy.addFields(to: &headers, allowing: page)
             if page != nil, request.method == .options {
                 answer = Self.preflight(&headers)
+            } else if request.method == .options {
+                answer = try options(request, &headers)
             } else {
                 answer = try await self.answer(request, writer, &origin, isBodyRead: &isBodyRead)
             }
@@ -104,7 +106,10 @@ struct HTTPResponder: Sendable {
         case .stream(let stream):
             let body = try await writeHead(
                 HTTPResponse(status: status, headerFields: fields), writer, channel)
-            let noted = noted(stream, method: method, target: target)
+            // The connection lets no body through after HEAD; this one need not be made either.
+            let isHead = method == "HEAD"
+            let noted = noted(
+                { if !isHead { try await stream($0) } }, method: method, target: target)
             try await ReadOrigin.$current.withValue(origin) {
                 try await send(noted, body, channel, isLarge: false)
             }
@@ -174,6 +179,19 @@ struct HTTPResponder: Sendable {
         return HTTPAnswer(status: 204, body: .whole([]))
     }
 
+    /// The answer to `OPTIONS`: what is possible at an address, as a 405 there says; `*` is this node.
+    private func options(_ request: Request, _ headers: inout HTTPFields) throws -> HTTPAnswer {
+        let target = request.head.path ?? ""
+        let isNode = target == "*"
+        headers[.allow] =
+            isNode
+            ? HTTPRouter.everything
+            : try router.allowed(
+                RequestTarget.parse(target).segments, access: access(),
+                field: request.headers[.authorization])
+        return HTTPAnswer(status: 204, body: .whole([]))
+    }
+
     private func answer(
         _ request: Request, _ writer: borrowing ResponseWriter, _ origin: inout ReadOrigin,
         isBodyRead: inout Bool
@@ -188,7 +206,7 @@ struct HTTPResponder: Sendable {
         }
         let target = request.head.path ?? ""
         guard target.utf8.count <= Limits.target else {
-            throw HTTPError(414, "addressTooLong", "The address has more than 64 KiB.")
+            throw HTTPError.addressTooLong
         }
         let (segments, query) = try RequestTarget.parse(target)
         let endpoint = try router.endpoint(
@@ -208,9 +226,9 @@ struct HTTPResponder: Sendable {
         } catch let error as HTTPError {
             throw error
         } catch {
-            // The connection, and not the node, has failed: nobody is there to read an answer.
-            isBodyRead = false
-            throw HTTPError.malformed("The body ended before it was whole: \(type(of: error)).")
+            // The connection, and not the node, has failed. Where somebody is left to be told of it,
+            // HTTPConnectionHandler does.
+            throw ClientGone()
         }
         if !parts.body.isEmpty { try RequestContent.check(request.headers) }
         if let parameters = endpoint.parameters { try parts.allowParameters(parameters) }

@@ -73,21 +73,44 @@ struct HTTPRouter: Sendable {
         _ method: String, _ segments: [String], access: HTTPAccess, field: String?
     ) throws(HTTPError) -> Endpoint {
         let endpoints = endpoints(segments)
-        let endpoint = endpoints.first { $0.method == method }
+        let endpoint = endpoints.first { $0.method == (method == "HEAD" ? "GET" : method) }
         if let endpoint, endpoint.scope == nil { return endpoint }
         try access.check(field: field, needs: endpoint?.scope)
         if let endpoint { return endpoint }
-        guard !endpoints.isEmpty else {
-            throw HTTPError(
-                404, "notFound",
-                "There is nothing at /\(segments.joined(separator: "/")).")
+        guard HTTPMessageCheck.knownMethods.contains(method) else {
+            throw HTTPMessageCheck.unknownMethod
         }
+        guard !endpoints.isEmpty else { throw Self.notFound(segments) }
         let allowed = endpoints.map(\.method)
         var error = HTTPError(
             405, "methodNotAllowed",
             "\(method) is not possible here, only \(allowed.joined(separator: " and ")).")
-        error.fields[.allow] = allowed.joined(separator: ", ")
+        error.fields[.allow] = Self.list(endpoints)
         throw error
+    }
+
+    /// What is possible at this node, at one address or another.
+    static let everything = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
+
+    /// What is possible at an address, told to whoever has any token.
+    ///
+    /// - Throws: ``HTTPError``: 401 `unauthorized` and 404 `notFound`.
+    func allowed(
+        _ segments: [String], access: HTTPAccess, field: String?
+    ) throws(HTTPError) -> String {
+        try access.check(field: field, needs: nil)
+        let endpoints = endpoints(segments)
+        guard !endpoints.isEmpty else { throw Self.notFound(segments) }
+        return Self.list(endpoints)
+    }
+
+    private static func list(_ endpoints: [Endpoint]) -> String {
+        let methods = endpoints.map { $0.method == "GET" ? "GET, HEAD" : $0.method }
+        return methods.joined(separator: ", ") + ", OPTIONS"
+    }
+
+    private static func notFound(_ segments: [String]) -> HTTPError {
+        HTTPError(404, "notFound", "There is nothing at /\(segments.joined(separator: "/")).")
     }
 
     func endpoints(_ segments: [String]) -> [Endpoint] {

@@ -61,8 +61,14 @@ public final class HTTPServer: Sendable {
         /// Pages of other origins that may ask, such as `https://shop.example`; what is no origin of
         /// HTTP is left out.
         public var origins: [String] = []
-        /// How many connections may be open; more wait in the backlog.
+        /// How many connections may be open; at that many the longest idle one makes room.
         public var maximumConnections = 1_024
+        /// How many more there may be for what supervisors ask, where requests are under way on all.
+        public var reservedConnections = 16
+        /// How long a request's header may take, from its first byte or from connecting.
+        public var headerTimeout: Duration = .seconds(10)
+        /// How long a request's body may take, beside a second for each 16 KiB of it.
+        public var bodyTimeout: Duration = .seconds(60)
         /// Threads for reading at once, 1...64; half of them are for long reads, one of each kind at
         /// least.
         public var readingThreads = 4
@@ -127,6 +133,7 @@ public final class HTTPServer: Sendable {
         ) {
             security.access.withLock { $0 }
         }
+        let connections = connections(options, backend)
         let bound = AsyncStream.makeStream(of: Int.self)
         let service = Service(
             childChannelSetup: SecuredChannel(
@@ -137,14 +144,15 @@ public final class HTTPServer: Sendable {
                     configuration: .init(
                         additionalChannelHandlers: [ClientWatch(clients)],
                         idleTimeout: idleTimeout)),
-                identity: { security.identity.withLock { $0 } }),
+                identity: { security.identity.withLock { $0 } }, connections: connections),
             configuration: ServerConfiguration(
                 address: .hostname(
                     options.listen.host == "*" ? "::" : options.listen.host,
                     port: Int(options.listen.port)),
                 backlog: 1_024,
+                // Those that are closed take some time to go.
                 availableConnectionsDelegate: MaximumAvailableConnections(
-                    options.maximumConnections)),
+                    options.maximumConnections + options.reservedConnections + closingConnections)),
             onServerRunning: { channel in
                 bound.continuation.yield(channel.localAddress?.port ?? 0)
                 bound.continuation.finish()
@@ -169,6 +177,21 @@ public final class HTTPServer: Sendable {
         }
         throw NodeError(
             .addressUnavailable, "The HTTP interface cannot listen on \(options.listen).")
+    }
+
+    /// How many connections that are being closed there may be beside the others.
+    private static let closingConnections = 64
+
+    private static func connections(
+        _ options: Options, _ backend: any NodeBackend
+    ) -> HTTPConnections {
+        let limits = HTTPConnections.Limits(
+            maximum: max(options.maximumConnections, 1),
+            reserve: max(options.reservedConnections, 0),
+            header: TimeAmount(options.headerTimeout), body: TimeAmount(options.bodyTimeout))
+        return HTTPConnections(
+            limits: limits, countAnswer: { backend.countRequest(status: $0) },
+            note: { backend.noteConnections($0) })
     }
 
     /// Why an address could not be bound, in the system's words where they are its.

@@ -25,6 +25,8 @@ public protocol NodeBackend: Sendable {
     ) async throws -> SaveResult
     /// Counts an answer that was given.
     func countRequest(status: Int)
+    /// Is told of the connections of the interface.
+    func noteConnections(_ note: ConnectionNote)
     /// Is told of a request that failed through a fault of the node's own.
     func noteFailure(_ failure: RequestFailure)
     /// Takes note that this node's own store does not hold what was written.
@@ -93,6 +95,9 @@ extension NodeBackend {
 
     /// Counts nothing.
     public func countRequest(status: Int) {}
+
+    /// Notes nothing.
+    public func noteConnections(_ note: ConnectionNote) {}
 
     /// Notes nothing.
     public func noteFailure(_ failure: RequestFailure) {}

@@ -5,6 +5,7 @@
 internal import HummingbirdCore
 internal import Logging
 internal import NIOCore
+internal import NIOHTTP1
 internal import NIOSSL
 
 /// A certificate with its private key, ready to be served.
@@ -66,13 +67,29 @@ struct SecuredChannel: ServerChildChannel {
     let base: HTTP1Channel
     /// The identity for the next connection; nil for HTTP in clear.
     let identity: @Sendable () -> TLSIdentity?
+    /// All connections of the server.
+    let connections: HTTPConnections
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTP1Channel.Value> {
-        guard let identity = identity() else { return base.setup(channel: channel, logger: logger) }
+        let connections = connections
+        let admission = connections.admit(channel)
+        channel.closeFuture.whenComplete { _ in connections.remove(channel) }
+        let identity = identity()
         return channel.eventLoop.makeCompletedFuture {
+            guard let identity else { return }
             try channel.pipeline.syncOperations.addHandler(
                 NIOSSLServerHandler(context: identity.context))
         }.flatMap { base.setup(channel: channel, logger: logger) }
+            .flatMapThrowing { value in
+                let pipeline = channel.pipeline.syncOperations
+                let handler = HTTPConnectionHandler(connections, admission: admission)
+                let parser = try pipeline.handler(
+                    type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+                try pipeline.addHandler(handler, position: .after(parser))
+                let encoder = try pipeline.handler(type: HTTPResponseEncoder.self)
+                try pipeline.addHandler(HTTPByteWatch(handler), position: .before(encoder))
+                return value
+            }
     }
 
     func handle(value: HTTP1Channel.Value, logger: Logger) async {

@@ -59,6 +59,10 @@ public final class NodeCounters: Sendable {
         var unacknowledged: UInt64 = 0
         /// Answered requests by HTTP status.
         var requests: [Int: UInt64] = [:]
+        /// Open connections of the HTTP interface.
+        var connections = 0
+        /// Connections of it that the node ended, by reason.
+        var connectionsEnded: [ConnectionEnding: UInt64] = [:]
         /// Seconds from a save's call to its answer; 100 microseconds to 10 seconds.
         var saveSeconds = Histogram(bounds: [
             0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
@@ -79,6 +83,14 @@ public final class NodeCounters: Sendable {
     public func countRequest(status: Int) {
         guard (100...599).contains(status) else { return }
         state.withLock { $0.requests[status, default: 0] += 1 }
+    }
+
+    /// Notes how many connections of the HTTP interface are open.
+    func countConnections(open count: Int) { state.withLock { $0.connections = count } }
+
+    /// Counts a connection that the node ended.
+    func countConnection(ended ending: ConnectionEnding) {
+        state.withLock { $0.connectionsEnded[ending, default: 0] += 1 }
     }
 
     /// Counts a save that was done, and how long it took.

@@ -285,6 +285,15 @@ struct NodeMetrics {
                 ([("status", String($0.key))], Double($0.value))
             })
         writer.write(
+            "tributary_http_connections", .gauge, "Open connections of the HTTP interface.",
+            Double(counters.connections))
+        writer.write(
+            "tributary_http_connections_ended_total", .counter,
+            "Connections of the HTTP interface that the node ended, by reason.",
+            ConnectionEnding.allCases.map {
+                ([("reason", $0.rawValue)], Double(counters.connectionsEnded[$0] ?? 0))
+            })
+        writer.write(
             "tributary_resident_memory_bytes", .gauge, "Resident memory of the process.",
             Double(residentBytes))
         writer.write(

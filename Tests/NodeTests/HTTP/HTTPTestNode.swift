@@ -183,6 +183,7 @@ final class FakeBackend: NodeBackend {
     let missing = Mutex<[NodeID]>([])
     let digests = Mutex<[PeerDigest]>([])
     let failures = Mutex<[RequestFailure]>([])
+    let connectionNotes = Mutex<[ConnectionNote]>([])
     /// How often something that ends in a save was done through it, but for saves.
     let savings = Mutex(0)
 
@@ -208,6 +209,8 @@ final class FakeBackend: NodeBackend {
     func peerDigests() async -> [PeerDigest] { digests.withLock { $0 } }
 
     func noteFailure(_ failure: RequestFailure) { failures.withLock { $0.append(failure) } }
+
+    func noteConnections(_ note: ConnectionNote) { connectionNotes.withLock { $0.append(note) } }
 
     func saving(
         _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult

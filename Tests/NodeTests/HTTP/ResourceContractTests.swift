@@ -102,7 +102,9 @@ struct ResourceContractTests {
             let wrong = try await node.ask("PUT", "/v1/history")
             #expect(wrong.status == 405 && wrong.code == "methodNotAllowed")
             #expect(
-                wrong.headers.contains { $0.0.lowercased() == "allow" && $0.1 == "GET, DELETE" })
+                wrong.headers.contains {
+                    $0.0.lowercased() == "allow" && $0.1 == "GET, HEAD, DELETE, OPTIONS"
+                })
             #expect(try await node.ask("GET", "/v1/%zz").status == 400)
             #expect(try await node.ask("GET", "/v1/%ff").status == 400)
             let before = try node.coordinator.currentToken.text

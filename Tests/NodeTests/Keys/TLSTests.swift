@@ -1,18 +1,21 @@
 import Coordinator
 import Foundation
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import Node
 
 @Suite("HTTPS") struct TLSTests {
     private static func with(
+        _ given: HTTPServer.Options = HTTPServer.Options(),
         _ body: (HTTPTestNode, URL) async throws -> Void
     ) async throws {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("tributary-tls-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        var options = HTTPServer.Options()
+        var options = given
         options.identity = try identity(
             TestCertificates.certificate, TestCertificates.key, in: folder)
         try await HTTPTestNode.run(options: options) { try await body($0, folder) }
@@ -135,5 +138,42 @@ import Testing
             try NodeClient(url: "https://a", trust: .file(folder.path + "/none.pem"))
         }
         #expect(throws: NodeError.self) { try NodeClient(url: "https://a", trust: .file(text)) }
+    }
+
+    @Test("Connections that never begin TLS, or never end it, keep nobody out")
+    func silentOnes() async throws {
+        var options = HTTPServer.Options()
+        options.maximumConnections = 4
+        options.headerTimeout = .seconds(300)
+        try await Self.with(options) { node, folder in
+            let root = try TestCertificates.write(TestCertificates.root, "root.pem", in: folder)
+            let url = "https://127.0.0.1:\(node.server.port)"
+            // More than there may be beside the others while they are being closed.
+            var silent: [RawConnection] = []
+            for _ in 0..<200 { silent.append(try RawConnection(port: node.server.port)) }
+            try await eventually("all are taken in, and all but four ended") {
+                node.backend.connectionNotes.withLock { notes in
+                    notes.count { if case .ended(.room) = $0 { true } else { false } } == 196
+                }
+            }
+            let client = try NodeClient(url: url, trust: .file(root))
+            #expect(try await client.request("GET", "/v1/status").status == 200)
+            await client.close()
+        }
+    }
+
+    @Test("A handshake that does not end is ended in a request's time")
+    func handshakes() async throws {
+        var options = HTTPServer.Options()
+        options.headerTimeout = .milliseconds(200)
+        try await Self.with(options) { node, _ in
+            let silent = try RawConnection(port: node.server.port)
+            let half = try RawConnection(port: node.server.port)
+            half.send([0x16, 0x03, 0x01, 0x02, 0x00, 0x01])
+            #expect(await silent.rest() == "")
+            #expect(silent.isClosed)
+            _ = await half.rest()
+            #expect(half.isClosed)
+        }
     }
 }

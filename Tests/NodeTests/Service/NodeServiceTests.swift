@@ -134,6 +134,27 @@ struct NodeServiceTests {
         await node.stop()
     }
 
+    @Test("That there is no room for connections is an alarm in log, status and metrics")
+    func connectionsFull() async throws {
+        let cluster = try TestCluster(1)
+        let log = LogLines()
+        let node = try await cluster.start(1, logger: log.logger)
+        for note: ConnectionNote in [
+            .open(4), .noRoom(maximum: 4), .ended(.room), .ended(.room), .ended(.header),
+        ] { node.noteConnections(note) }
+        let alarms = node.counters.values.lastAlarms
+        #expect(alarms.map(\.name) == ["connectionsFull"] && alarms.first?.count == 1)
+        #expect(log.all.contains { $0.contains("All connections of the HTTP interface") })
+        let metrics = try await node.metricsText().split(separator: "\n")
+        for line in [
+            "tributary_http_connections 4",
+            "tributary_http_connections_ended_total{reason=\"room\"} 2",
+            "tributary_http_connections_ended_total{reason=\"header\"} 1",
+            "tributary_http_connections_ended_total{reason=\"full\"} 0",
+        ] { #expect(metrics.contains { $0 == line }, "\(line)") }
+        await node.stop()
+    }
+
     @Test("What either of two nodes saves, both hold")
     func twoConverge() async throws {
         let cluster = try TestCluster(2)

@@ -93,14 +93,15 @@ final class TestCluster: Sendable {
 
     /// Starts a node, number 1 and up, on its store, which is made where there is none.
     func start(
-        _ number: Int, link: Link = Link(), history: HistoryLimits = HistoryLimits()
+        _ number: Int, link: Link = Link(), history: HistoryLimits = HistoryLimits(),
+        logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     ) async throws -> NodeService {
         let own = peers[number - 1]
         let coordinator = try await open(number)
         var settings = NodeService.Settings()
         settings.peers = peers.filter { $0.node != own.node }
         settings.history = history
-        settings.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        settings.logger = logger
         let service = try NodeService(coordinator: coordinator, settings: settings) {
             LinkedTransport(
                 try ZeroMQTransport(
