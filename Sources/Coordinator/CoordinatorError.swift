@@ -82,6 +82,10 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let inputOutput = Code(rawValue: "inputOutput")
         /// A file is where one is to be made.
         public static let fileExists = Code(rawValue: "fileExists")
+        /// Other operations were saved under the save's ID.
+        public static let saveIDReused = Code(rawValue: "saveIDReused")
+        /// Somebody has resolved the conflict; ``CoordinatorError/decision`` tells who.
+        public static let alreadyResolved = Code(rawValue: "alreadyResolved")
         /// There are other sides by now than the resolution saw.
         public static let sidesChanged = Code(rawValue: "sidesChanged")
         /// Several objects have the side that was named, so the object must be named as well.
@@ -124,6 +128,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
     public var conflicts: [MergeConflict]
     /// Everything that is wrong with the values.
     public var failures: [ValidationFailure]
+    /// Who has resolved the conflict already, of `alreadyResolved`.
+    public var decision: ConflictDecision?
     /// The unique keys that several objects would have.
     public var constraintConflicts: [ConstraintConflict] = []
 

@@ -113,7 +113,7 @@ extension StoreEngine {
             insertedRows: plan.inserted,
             conflicts: Array(group.closedConflicts[closedBefore...]),
             rows: try savedRows(plan, changes, stamp))
-        if let saveID = request.saveID { try remember(result, under: saveID) }
+        if let saveID = request.saveID { try remember(result, to: request, under: saveID) }
         return result
     }
 

@@ -177,7 +177,7 @@ extension StoreEngine {
                         entityName: shapes[change.shape].entity, row: change.row),
                     version: version, values: nil)
             })
-        if let saveID = request.saveID { try remember(result, under: saveID) }
+        if let saveID = request.saveID { try remember(result, to: request, under: saveID) }
         return result
     }
 

@@ -6,6 +6,7 @@ extension StoreEngine {
         of id: ConflictID, _ resolution: ConflictResolution, sides: [Dot]?, author: String?,
         contextName: String?
     ) throws -> SaveRequest {
+        try checkUndecided(id)
         let conflict = try journalled(id)
         try check(sides, are: conflict.sides.compactMap(\.dot), of: id)
         guard conflict.isOpen else {
@@ -23,6 +24,8 @@ extension StoreEngine {
             operation = try choosing(try side(dot, of: nil, in: conflict), of: conflict)
         case .sideOf(let object, let dot):
             operation = try choosing(try side(dot, of: object, in: conflict), of: conflict)
+        case .sideNumber(let number):
+            operation = try choosing(try side(numbered: number, in: conflict), of: conflict)
         case .policy(let policy):
             operation = try choosing(try side(by: policy, of: conflict), of: conflict)
         case .values(let values):

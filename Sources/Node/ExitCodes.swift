@@ -32,7 +32,8 @@ extension CoordinatorError: ExitCodeProviding {
         switch code {
         case .malformed, .invalidPredicate, .storeOwner: 2
         case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
-            .validationFailed, .sidesChanged, .sideAmbiguous, .fileExists, .memberDeparted,
+            .validationFailed, .sidesChanged, .sideAmbiguous, .saveIDReused, .alreadyResolved,
+            .fileExists, .memberDeparted,
             .memberUnknown, .memberConnected:
             3
         case .outcomeUnknown: 4

@@ -25,6 +25,8 @@ public struct Conflict: Hashable, Sendable {
     /// Which rule of the model the object does not keep as it is shown; nil where it keeps all, or
     /// the conflict is about none.
     public var violation: ConflictViolation?
+    /// Who resolved it, of an entry that is read from the journal; nil where nobody did.
+    public var decision: ConflictDecision?
     /// Whether a name in it has come to stand for something else: a closed entry keeps the names of
     /// the model that it was closed under.
     var hasFormerNames = false

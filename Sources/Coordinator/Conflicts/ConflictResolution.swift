@@ -7,6 +7,8 @@ public enum ConflictResolution: Hashable, Sendable {
     /// The side of this object that this transaction wrote: it may have given several objects one
     /// unique key.
     case sideOf(ManagedObjectID, Dot)
+    /// The side with this number, from 1, in the order in which the conflict lists them.
+    case sideNumber(Int)
     /// These values, by property, among them one for what is in dispute.
     case values([String: PropertyValue])
     /// What this policy would have chosen.

@@ -2,6 +2,16 @@ import Merge
 
 /// Which side of a conflict somebody means.
 extension StoreEngine {
+    /// The side with a number, from 1, in the order in which they are listed.
+    func side(numbered number: Int, in conflict: Conflict) throws -> ConflictSide {
+        guard conflict.sides.indices.contains(number - 1) else {
+            throw CoordinatorError(
+                .sidesChanged,
+                "\(conflict.id) has \(conflict.sides.count) sides, and no side \(number).")
+        }
+        return conflict.sides[number - 1]
+    }
+
     /// The side that a transaction wrote; of several objects that it gave one key, that object's.
     func side(
         _ dot: Dot, of object: ManagedObjectID?, in conflict: Conflict

@@ -18,7 +18,7 @@ extension StoreEngine {
         let result = SaveResult(
             transaction: transaction.dot, timestamp: transaction.timestamp, seen: seen,
             token: token, insertedRows: [], conflicts: [], rows: [])
-        if let saveID = request.saveID { try remember(result, under: saveID) }
+        if let saveID = request.saveID { try remember(result, to: request, under: saveID) }
         return result
     }
 

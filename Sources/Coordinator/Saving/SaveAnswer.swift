@@ -3,7 +3,7 @@ import Merge
 
 extension StoreEngine {
     /// The answer to a save of that ID, if there was one.
-    func savedAnswer(_ saveID: String) throws -> SaveResult? {
+    func savedAnswer(_ saveID: String) throws -> SaveAnswer.Kept? {
         let statement = try database.prepared("SELECT answer FROM _save WHERE saveID = ?1")
         statement.bind(1, saveID)
         guard try statement.step() else { return nil }
@@ -12,22 +12,26 @@ extension StoreEngine {
     }
 
     /// Keeps an answer, in the same commit as the save itself.
-    func remember(_ result: SaveResult, under saveID: String) throws {
+    func remember(_ result: SaveResult, to request: SaveRequest, under saveID: String) throws {
         let statement = try database.prepared(
             "INSERT INTO _save (saveID, position, answer) VALUES (?1, ?2, ?3)")
         statement.bind(1, saveID)
         statement.bind(2, Int64(bitPattern: state.position))
-        statement.bind(3, SaveAnswer.encode(result, state.beginnings))
+        statement.bind(
+            3,
+            SaveAnswer.encode(
+                .init(result: result, fingerprint: request.fingerprint), state.beginnings))
         try statement.run()
         group.wroteApart = true
     }
 
     /// The answer to a save that is repeated under its ID.
     func repeatedAnswer(to request: SaveRequest, _ saveID: String) throws -> SaveResult? {
-        guard let answer = try savedAnswer(saveID) else { return nil }
+        guard let kept = try savedAnswer(saveID) else { return nil }
+        let answer = try kept.answer(to: request)
         // What came from elsewhere has not waited for the disk yet; whoever is answered relies on it.
         if answer.isRebuilt { group.wroteApart = true }
-        return answer.answering(request)
+        return answer
     }
 
     /// Makes the answer to a save of an earlier opening of this node anew, as its transaction comes
@@ -59,7 +63,7 @@ extension StoreEngine {
             """)
         statement.bind(1, saveID)
         statement.bind(2, Int64(bitPattern: position))
-        statement.bind(3, SaveAnswer.encode(answer, state.beginnings))
+        statement.bind(3, SaveAnswer.encode(.init(result: answer), state.beginnings))
         try statement.run()
         group.wroteApart = true
     }
@@ -114,6 +118,11 @@ extension SaveResult {
 extension StoreReader {
     /// What became of the save of that ID; nil where none is known.
     public func savedAnswer(_ saveID: String) throws -> SaveResult? {
+        try keptAnswer(saveID)?.result
+    }
+
+    /// The same with what tells its operations from others.
+    func keptAnswer(_ saveID: String) throws -> SaveAnswer.Kept? {
         let statement = try database.prepared("SELECT answer FROM _save WHERE saveID = ?1")
         statement.bind(1, saveID)
         guard try statement.step() else { return nil }
@@ -133,12 +142,13 @@ extension PersistentStoreCoordinator {
         to request: SaveRequest, insteadOf failure: any Error
     ) throws -> SaveResult {
         guard let saveID = request.saveID,
-            (failure as? CoordinatorError)?.code != .outcomeUnknown
+            let code = (failure as? CoordinatorError)?.code, code != .outcomeUnknown,
+            code != .saveIDReused
         else { throw failure }
         do {
-            let answer: SaveResult? = try read { try $0.savedAnswer(saveID) }
+            let kept: SaveAnswer.Kept? = try read { try $0.keptAnswer(saveID) }
             // One that came back is told once it is on disk here, like any other.
-            if let answer, !isAwaitingDisk(answer) { return answer.answering(request) }
+            if let kept, !isAwaitingDisk(kept.result) { return try kept.answer(to: request) }
         } catch let unread as CoordinatorError where unread.code == .inputOutput {
             throw CoordinatorError(
                 .outcomeUnknown,
@@ -166,18 +176,40 @@ extension PersistentStoreCoordinator {
 /// A save's answer as bytes, without the rows, which mean something only to the context that
 /// saved.
 ///
-/// Layout: [dot, timestamp, frontier of what it has seen, token, [temporary, row, entity, name ...], [conflict ...]], and
-/// true at the end where it was made anew.
+/// Layout: [dot, timestamp, frontier of what it has seen, token, [temporary, row, entity, name ...], [conflict ...],
+/// whether it was made anew, fingerprint of the operations]. The fingerprint is not there where it was made
+/// anew, nor in answers that former programs kept, and what comes last and is false is not either.
 enum SaveAnswer {
+    /// An answer with what tells the operations of its save from others; nil where nobody kept that.
+    struct Kept {
+        var result: SaveResult
+        var fingerprint: [UInt8]?
+
+        /// The answer to a request under the same ID.
+        ///
+        /// - Throws: ``CoordinatorError`` (`saveIDReused`) where it has other operations.
+        func answer(to request: SaveRequest) throws -> SaveResult {
+            if let fingerprint, fingerprint != request.fingerprint {
+                let saved = result.transaction.map { " as \($0)" } ?? ""
+                throw CoordinatorError(
+                    .saveIDReused,
+                    "Other operations were saved under this save ID\(saved). Nothing is saved now: "
+                        + "give what is to be saved another ID.")
+            }
+            return result.answering(request)
+        }
+    }
+
     /// Whether a save can have that ID.
     static func isSaveID(_ text: String) -> Bool { (1...200).contains(text.utf8.count) }
 
     /// Stands for the temporary identity in an answer that was made anew. No request has it.
     static let unnamed = RowID(0)
 
-    static func encode(_ result: SaveResult, _ beginnings: Beginnings) -> [UInt8] {
+    static func encode(_ kept: Kept, _ beginnings: Beginnings) -> [UInt8] {
+        let result = kept.result
         var writer = CBORWriter(capacity: 256)
-        writer.beginArray(result.isRebuilt ? 7 : 6)
+        writer.beginArray(kept.fingerprint != nil ? 8 : result.isRebuilt ? 7 : 6)
         writer.write(result.transaction?.description)
         writer.write(result.timestamp?.rawValue ?? 0)
         writer.write(beginnings.frontier(of: result.seen))
@@ -191,15 +223,20 @@ enum SaveAnswer {
         }
         writer.beginArray(result.conflicts.count)
         for conflict in result.conflicts { writer.write(conflict.description) }
-        if result.isRebuilt { writer.write(true) }
+        if let fingerprint = kept.fingerprint {
+            writer.write(result.isRebuilt)
+            writer.write(fingerprint)
+        } else if result.isRebuilt {
+            writer.write(true)
+        }
         return writer.bytes
     }
 
-    static func decode(_ bytes: [UInt8], _ beginnings: Beginnings) throws -> SaveResult {
+    static func decode(_ bytes: [UInt8], _ beginnings: Beginnings) throws -> Kept {
         do {
             var reader = CBORReader(bytes)
             let count = try reader.array()
-            guard (6...7).contains(count) else {
+            guard (6...8).contains(count) else {
                 throw DecodingFailure("\(count) parts", offset: reader.offset)
             }
             let dot = try reader.optionalText().flatMap { Dot($0) }
@@ -226,8 +263,8 @@ enum SaveAnswer {
                 transaction: dot, timestamp: dot == nil ? nil : timestamp, seen: seen,
                 token: token.completed(by: beginnings), insertedRows: inserted,
                 conflicts: conflicts, rows: [])
-            answer.isRebuilt = try count == 7 && reader.boolean()
-            return answer
+            answer.isRebuilt = try count >= 7 && reader.boolean()
+            return Kept(result: answer, fingerprint: count == 8 ? try reader.data() : nil)
         } catch let failure as DecodingFailure {
             throw CoordinatorError(.storeDamaged, "A kept answer is damaged: \(failure).")
         }

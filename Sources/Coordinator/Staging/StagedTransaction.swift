@@ -231,7 +231,7 @@ final class StagedTransaction {
             token: engine.token, insertedRows: all(\.inserted),
             conflicts: Array(engine.group.closedConflicts[closedBefore...]),
             rows: try all { try $0.saved(as: transaction?.dot, engine) })
-        if let saveID = request.saveID { try engine.remember(result, under: saveID) }
+        if let saveID = request.saveID { try engine.remember(result, to: request, under: saveID) }
         return result
     }
 

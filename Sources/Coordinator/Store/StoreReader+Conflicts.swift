@@ -150,6 +150,12 @@ extension StoreReader {
             conflict.sides[index].contextName = writer.contextName
             conflict.sides[index].timestamp = writer.timestamp
         }
+        if conflict.state == .resolved, let dot = conflict.closedBy {
+            let writer = try writers.writer(of: dot, in: self)
+            conflict.decision = ConflictDecision(
+                dot: dot, timestamp: writer?.timestamp, author: writer?.author,
+                contextName: writer?.contextName)
+        }
         return conflict
     }
 

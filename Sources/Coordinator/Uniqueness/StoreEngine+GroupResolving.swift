@@ -18,6 +18,9 @@ extension StoreEngine {
         case .sideOf(let object, let dot):
             let side = try side(dot, of: object, in: conflict)
             return try keeping(side.object ?? conflict.object, of: conflict)
+        case .sideNumber(let number):
+            let side = try side(numbered: number, in: conflict)
+            return try keeping(side.object ?? conflict.object, of: conflict)
         case .policy(let policy):
             if policy.leavesUnresolved {
                 throw CoordinatorError(.malformed, "Policy \(policy.rawValue) decides nothing.")

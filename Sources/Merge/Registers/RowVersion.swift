@@ -35,41 +35,70 @@ public struct RowVersion: Hashable, Sendable, CustomStringConvertible {
         eclipsed.isEmpty ? dots : dots + eclipsed.flatMap(\.dots)
     }
 
-    /// The dots joined by `+`; each eclipsed row's after `~pDECIMAL~`.
+    /// The dots joined by `+`. Where rows are eclipsed, each one's dots follow a mark that names the row
+    /// and looks like a dot of the sequence 0, which no transaction has.
     public var description: String {
         let own = Self.text(dots)
         if eclipsed.isEmpty { return own }
-        return own + eclipsed.map { "~\($0.row)~\(Self.text($0.dots))" }.joined()
+        return own + eclipsed.map { "+\(Self.mark($0.row))+\(Self.text($0.dots))" }.joined()
     }
 
     private static func text(_ dots: [Dot]) -> String {
         dots.map(\.description).joined(separator: "+")
     }
 
-    /// Reads what ``description`` prints; nil where it is anything else, has more than 1024 dots, or
-    /// one whose sequence no transaction can have.
+    private static func mark(_ row: RowID) -> String {
+        "1.\(String(row.rawValue, radix: 16))-0"
+    }
+
+    /// The row that a mark names; nil where the text is none.
+    private static func row(ofMark text: some StringProtocol) -> RowID? {
+        guard text.hasPrefix("1."), text.hasSuffix("-0"),
+            let number = Int64(text.dropFirst(2).dropLast(2), radix: 16), number > 0,
+            mark(RowID(number)).utf8.elementsEqual(text.utf8)
+        else { return nil }
+        return RowID(number)
+    }
+
+    /// Reads what ``description`` prints, and what former programs did, with each eclipsed row's dots
+    /// after `~pDECIMAL~`; nil where it is anything else, has more than 1024 dots, or one whose
+    /// sequence no transaction can have.
     public init?(_ text: some StringProtocol) {
+        var groups: [(row: RowID?, dots: [Substring])] = [(nil, [])]
         let parts = text.split(separator: "~", omittingEmptySubsequences: false)
-        guard parts.count % 2 == 1, let own = parts.first.flatMap({ Self.dots($0) }) else {
-            return nil
+        guard parts.count % 2 == 1 else { return nil }
+        for (index, part) in parts.enumerated() {
+            if index % 2 == 1 {
+                guard let row = RowID(part) else { return nil }
+                groups.append((row, []))
+                continue
+            }
+            for word in part.split(separator: "+", omittingEmptySubsequences: false) {
+                if let row = Self.row(ofMark: word) {
+                    groups.append((row, []))
+                } else {
+                    groups[groups.count - 1].dots.append(Substring(word))
+                }
+            }
         }
+        guard groups.reduce(0, { $0 + $1.dots.count }) <= 1024 else { return nil }
+        var own: [Dot] = []
         var eclipsed: [Eclipsed] = []
-        var count = own.count
-        for index in stride(from: 1, to: parts.count, by: 2) {
-            guard let row = RowID(parts[index]), let dots = Self.dots(parts[index + 1]) else {
-                return nil
+        for (row, words) in groups {
+            guard let dots = Self.dots(words) else { return nil }
+            guard let row else {
+                own = dots
+                continue
             }
             if let last = eclipsed.last, last.row >= row { return nil }
-            count += dots.count
-            guard count <= 1024 else { return nil }
             eclipsed.append(Eclipsed(row: row, dots: dots))
         }
         self.init(dots: own, eclipsed: eclipsed)
     }
 
-    private static func dots(_ text: some StringProtocol) -> [Dot]? {
+    private static func dots(_ words: [Substring]) -> [Dot]? {
         var dots: [Dot] = []
-        for part in text.split(separator: "+", omittingEmptySubsequences: false) {
+        for part in words {
             guard let dot = Dot(part), dot.sequence >> Dot.sequenceBits == 0, dots.count < 1024
             else { return nil }
             if let last = dots.last, last >= dot { return nil }

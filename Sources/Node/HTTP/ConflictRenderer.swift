@@ -43,6 +43,18 @@ struct ConflictRenderer: Sendable {
             ],
             "violation": ValueRenderer.text(conflict.violation?.rawValue),
             "closedBy": ValueRenderer.text(conflict.closedBy?.description),
+            "decision": conflict.decision.map(Self.json) ?? .null,
+        ]
+    }
+
+    /// Who resolved a conflict: `by` is the node where it was done.
+    static func json(_ decision: ConflictDecision) -> JSONValue {
+        [
+            "by": .integer(Int64(decision.dot.actor.node.rawValue)),
+            "author": ValueRenderer.text(decision.author),
+            "context": ValueRenderer.text(decision.contextName), "note": .null,
+            "timestamp": ValueRenderer.timestamp(decision.timestamp),
+            "dot": .string(decision.dot.description),
         ]
     }
 

@@ -196,8 +196,14 @@ struct ConflictsResource: Sendable {
         }
         switch kinds[0] {
         case "side":
+            if let number = fields["side"]?.integer {
+                guard fields["object"] == nil, let number = Int(exactly: number) else {
+                    throw HTTPError.malformed("A side's number names its object by itself.")
+                }
+                return .sideNumber(number)
+            }
             guard let dot = Dot(try fields.string("side") ?? "") else {
-                throw fields.wrong("side", "the dot of a side")
+                throw fields.wrong("side", "the dot or the number of a side")
             }
             return try object(fields).map { .sideOf($0, dot) } ?? .side(dot)
         case "policy":

@@ -74,6 +74,9 @@ struct HTTPError: Error {
                 conflicts.append(try renderer.mergeConflict(conflict, naming))
             }
             if !conflicts.isEmpty { details["conflicts"] = .array(conflicts) }
+            if let decision = error.decision {
+                details["decision"] = ConflictRenderer.json(decision)
+            }
             if !error.failures.isEmpty {
                 details["failures"] = .array(error.failures.map(renderer.failure))
             }
@@ -112,7 +115,8 @@ struct HTTPError: Error {
             .consumerUnknown, .orphanUnknown:
             404
         case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
-            .sidesChanged, .sideAmbiguous, .fileExists, .memberDeparted, .memberConnected:
+            .sidesChanged, .sideAmbiguous, .saveIDReused, .alreadyResolved, .fileExists,
+            .memberDeparted, .memberConnected:
             409
         case .queryGenerationExpired, .historyTokenExpired: 410
         case .validationFailed, .aggregateOverflow: 422

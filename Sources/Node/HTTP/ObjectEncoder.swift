@@ -134,23 +134,16 @@ struct ObjectEncoder {
     private func versions(
         _ row: RowSnapshot, _ entity: ManagedObjectModel.Entity
     ) throws -> JSONValue {
-        guard let state = try reader.registers(entity, row.objectID.row) else { return .null }
+        guard let registers = try reader.shownRegisters(entity, row.objectID.row) else {
+            return .null
+        }
         var result = JSONObject()
         for (position, property) in entity.properties.enumerated() {
             if let wanted = selection.properties, !wanted.contains(property.name) { continue }
-            guard let visible = state.visible(position, entity.policies) else { continue }
-            var siblings: [JSONValue] = []
-            if entity.policies.isRowGrained {
-                for sibling in state.existence.siblings {
-                    guard case .whole(let values) = sibling.value, position < values.count
-                    else { continue }
-                    siblings.append(
-                        try self.sibling(sibling.stamp, values[position], property.content))
-                }
-            } else {
-                siblings = try state.properties[position].siblings.map {
-                    try sibling($0.stamp, $0.value, property.content)
-                }
+            guard let register = registers[position] else { continue }
+            let visible = register.visible
+            let siblings = try register.siblings.map {
+                try sibling($0.stamp, $0.value, property.content)
             }
             result[property.name] = [
                 "dot": .string(visible.dot.description),

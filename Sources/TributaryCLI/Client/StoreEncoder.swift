@@ -104,21 +104,15 @@ struct StoreEncoder {
     private func versions(
         _ row: RowSnapshot, _ entity: ManagedObjectModel.Entity
     ) throws -> JSONValue {
-        guard let state = try reader.registers(entity, row.objectID.row) else { return .null }
+        guard let registers = try reader.shownRegisters(entity, row.objectID.row) else {
+            return .null
+        }
         var result = JSONObject()
         for (position, property) in entity.properties.enumerated() {
             if let properties, !properties.contains(property.name) { continue }
-            guard let visible = state.visible(position, entity.policies) else { continue }
-            var siblings: [(Stamp, PropertyValue)] = []
-            if entity.policies.isRowGrained {
-                for sibling in state.existence.siblings {
-                    guard case .whole(let values) = sibling.value, position < values.count
-                    else { continue }
-                    siblings.append((sibling.stamp, values[position]))
-                }
-            } else {
-                siblings = state.properties[position].siblings.map { ($0.stamp, $0.value) }
-            }
+            guard let register = registers[position] else { continue }
+            let visible = register.visible
+            let siblings = register.siblings.map { ($0.stamp, $0.value) }
             result[property.name] = [
                 "dot": .string(visible.dot.description),
                 "timestamp": Self.timestamp(visible.stamp.timestamp),
@@ -210,6 +204,15 @@ struct StoreEncoder {
             ],
             "violation": Self.text(conflict.violation?.rawValue),
             "closedBy": Self.text(conflict.closedBy?.description),
+            "decision": conflict.decision.map { decision in
+                [
+                    "by": .integer(Int64(decision.dot.actor.node.rawValue)),
+                    "author": Self.text(decision.author),
+                    "context": Self.text(decision.contextName), "note": .null,
+                    "timestamp": Self.timestamp(decision.timestamp),
+                    "dot": .string(decision.dot.description),
+                ]
+            } ?? .null,
         ]
     }
 

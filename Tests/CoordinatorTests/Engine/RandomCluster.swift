@@ -77,6 +77,7 @@ struct RandomCluster {
     private static let refusals: [CoordinatorError.Code] = [
         .mergeConflict, .unresolvedConflict, .deleteDenied, .objectNotFound, .validationFailed,
         .malformed, .conflictNotFound, .cannotBeUndone, .sidesChanged, .sideAmbiguous,
+        .alreadyResolved,
     ]
 
     private func attempt(_ body: () throws -> Void) throws {

@@ -49,10 +49,16 @@ struct NameTests {
             eclipsed: [
                 .init(row: RowID(9), dots: [name, other]), .init(row: RowID(7), dots: [name]),
             ])
-        #expect("\(version)" == "\(name)~p7~\(name)~p9~\(other)+\(name)")
+        #expect("\(version)" == "\(name)+1.7-0+\(name)+1.9-0+\(other)+\(name)")
         #expect(RowVersion("\(version)") == version)
+        // What clients of a former program hold.
+        #expect(RowVersion("\(name)~p7~\(name)~p9~\(other)+\(name)") == version)
         #expect(version != RowVersion(dots: [name]))
-        for text in ["\(name)~", "\(name)~p7", "\(name)~p7~", "\(name)~p9~\(name)~p7~\(name)"] {
+        for text in [
+            "\(name)~", "\(name)~p7", "\(name)~p7~", "\(name)~p9~\(name)~p7~\(name)",
+            "\(name)+1.7-0", "1.7-0+\(name)", "\(name)+1.07-0+\(name)",
+            "\(name)+1.9-0+\(name)+1.7-0+\(name)",
+        ] {
             #expect(RowVersion(text) == nil)
         }
     }

@@ -91,6 +91,7 @@ import Testing
         private static let refusals: [CoordinatorError.Code] = [
             .mergeConflict, .unresolvedConflict, .constraintConflict, .objectNotFound,
             .validationFailed, .malformed, .conflictNotFound, .cannotBeUndone, .sidesChanged,
+            .alreadyResolved,
         ]
 
         private func attempt(_ body: () throws -> Void) throws {

@@ -39,7 +39,7 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
     @Argument(help: "The conflicts; with --policy there may be several.")
     var ids: [String]
 
-    @Option(help: "Take the side that this transaction wrote.")
+    @Option(help: "Take the side that this transaction wrote, or the side with this number.")
     var side: String?
 
     @Option(help: "With --side: the object whose side it is, where the transaction wrote several.")
@@ -74,7 +74,7 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
 
     func run() async throws {
         var body = JSONObject()
-        if let side { body["side"] = .string(side) }
+        if let side { body["side"] = Int64(side).map { .integer($0) } ?? .string(side) }
         if let object { body["object"] = .string(object) }
         if let policy { body["policy"] = .string(policy) }
         if delete { body["delete"] = .boolean(true) }
