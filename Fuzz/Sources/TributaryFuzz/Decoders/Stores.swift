@@ -203,7 +203,10 @@ enum RecordSamples {
             insertedRows: [
                 .init(temporary: RowID(-1), row: RowID(7), entityName: "Person", name: "@a")
             ], conflicts: [ConflictID(entity: "Person", row: RowID(7), subject: "name")], rows: [])
-        result.append([2] + SaveAnswer.encode(answer, Beginnings()))
+        for fingerprint in [nil, [UInt8](0..<16)] {
+            let kept = SaveAnswer.Kept(result: answer, fingerprint: fingerprint)
+            result.append([2] + SaveAnswer.encode(kept, Beginnings()))
+        }
         result += RegisterSamples.all()
         return result
     }

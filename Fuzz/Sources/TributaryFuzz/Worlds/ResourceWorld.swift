@@ -163,6 +163,7 @@ extension ResourceWorld {
         case .sideOf(let objectID, let dot)?:
             object["side"] = .string(dot.description)
             object["object"] = .string(services.renderer.uri(objectID))
+        case .sideNumber(let number)?: object["side"] = .integer(Int64(number))
         case .policy(let policy)?: object["policy"] = .string(policy.rawValue)
         case .delete?: object["delete"] = .boolean(true)
         case .values(let values)?: object["values"] = json(values, of: id.entity)
