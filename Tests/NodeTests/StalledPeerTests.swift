@@ -12,6 +12,8 @@ extension MeshSuites {
     struct StalledPeerTests {
         private static let allowance = 64 << 20
         private static let page = [UInt8](repeating: 7, count: 4 << 20)
+        /// What is asked without keys is no longer than 1.25 MiB.
+        private static let question = [UInt8](repeating: 7, count: 1 << 20)
 
         /// A socket that takes nothing in before it is told to. The system gives its connection little
         /// room: left to itself it took up to 32 MiB for a peer that reads nothing, in the peer's own
@@ -113,8 +115,8 @@ extension MeshSuites {
             let dealer = try Self.socket(.dealer, in: ZeroMQContext())
             try dealer.set(ZMQ_ROUTING_ID, text: "node-2-0123456789abcdef")
             try dealer.connect(mesh.transports[0].exchangeEndpoint)
-            let count = try Self.fill(atLeast: 4) { try dealer.send(Self.page) == .sent }
-            #expect(count >= 4 && count * Self.page.count < Self.allowance, "\(count)")
+            let count = try Self.fill(atLeast: 4) { try dealer.send(Self.question) == .sent }
+            #expect(count >= 4 && count * Self.question.count < Self.allowance, "\(count)")
         }
 
         // libzmq's heartbeats end the process here: they write to a connection that has broken while
@@ -126,7 +128,7 @@ extension MeshSuites {
                 var dealer: ZeroMQSocket? = try Self.socket(.dealer, in: ZeroMQContext())
                 try dealer?.set(ZMQ_ROUTING_ID, text: "node-2-0123456789abcdef")
                 try dealer?.connect(mesh.transports[0].exchangeEndpoint)
-                #expect(try Self.fill(atLeast: 4) { try dealer?.send(Self.page) == .sent } >= 4)
+                #expect(try Self.fill(atLeast: 4) { try dealer?.send(Self.question) == .sent } >= 4)
                 dealer = nil
                 usleep(2_500_000)
             }
