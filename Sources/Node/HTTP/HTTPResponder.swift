@@ -159,6 +159,9 @@ struct HTTPResponder: Sendable {
             let write = begin(writingTo: channel, isLarge: isLarge)
             defer { writes.end(write) }
             try await writer.write(part)
+            // Only the event loop knows whether the client makes room. Where it gets no turn for a while,
+            // as on a busy machine, all of the answer would be handed to it meanwhile.
+            try await channel.eventLoop.submit {}.get()
         }
         try await writer.finish(nil)
     }
