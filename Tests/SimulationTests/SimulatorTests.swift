@@ -27,6 +27,8 @@ struct SimulatorTests {
     func calm() {
         var options = SimulationOptions()
         options.hasFaults = false
+        // Each step of a walk is a start.
+        options.hasModelWalks = false
         for seed in UInt64(100)..<104 {
             let report = Simulator.run(seed: seed, options: options)
             #expect(report.violations.isEmpty, "\(report.violations)")
