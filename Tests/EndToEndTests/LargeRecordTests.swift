@@ -34,7 +34,7 @@ extension EndToEnd.LargeRecordTests {
         }
     }
 
-    @Test("CSV of an entity that others inherit from keeps each object's entity and the heirs' values")
+    @Test("CSV of an entity with heirs keeps each object's entity and the heirs' values")
     func heirs() async throws {
         try await TestCluster.with(nodes: 1, model: Self.model) { cluster in
             let node = cluster.node(1)
