@@ -44,7 +44,8 @@ extension EndToEnd.CrashTests {
             try await node.start()
             // As a careful client does: whatever had no answer is saved again under its ID.
             for saveID in outcome.unanswered + outcome.acknowledged.suffix(5) {
-                try await node.save(Load.inserts(saveID, 0), saveID: saveID)
+                let index = try #require(saveID.split(separator: "-").last.flatMap { Int($0) })
+                try await node.save(Load.inserts(saveID, index), saveID: saveID)
             }
             let counts = try await objectsBySave(node)
             for saveID in outcome.unanswered + outcome.acknowledged {
