@@ -90,8 +90,14 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
 
     // MARK: - What comes
 
+    /// Whether what comes is still parsed. After a request that is not upgraded as it asks the parser takes
+    /// nothing more, and would keep it all.
+    var takesBytes: Bool { !isEnding || isReceiving }
+
     /// Bytes have come, and are parsed next.
     func received(_ bytes: ByteBufferView) {
+        // An empty line between requests is no request (RFC 9112, 2.2).
+        if isBetween, bytes.allSatisfy({ $0 == 13 || $0 == 10 }) { return }
         if isBetween || !hasBytes {
             if isBetween { begun = .now() }
             isBetween = false
@@ -144,6 +150,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
         isReceiving = true
         begun = .now()
         bodyBytes = 0
+        excess = connections.limits.excess
         connections.note(context.channel, .receiving)
         context.fireChannelRead(wrapInboundOut(.head(head)))
     }
@@ -328,7 +335,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     }
 }
 
-/// Tells of bytes before the parser takes them.
+/// Tells of bytes before the parser takes them, and drops what it will not take.
 final class HTTPByteWatch: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -338,6 +345,7 @@ final class HTTPByteWatch: ChannelInboundHandler {
     init(_ handler: HTTPConnectionHandler) { self.handler = handler }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard handler.takesBytes else { return }
         handler.received(unwrapInboundIn(data).readableBytesView)
         context.fireChannelRead(data)
     }

@@ -19,6 +19,8 @@ struct HTTPResponder: Sendable {
         /// How much more than its bound a body is read, and thrown away, so that the client gets
         /// to the answer. A longer one is cut off.
         static let excess = 64 << 20
+        /// The longest body of a request that needs no token, in bytes.
+        static let openBody = 64 << 10
         /// The longest address in bytes: of what clients put there tokens are the longest, some 20 bytes for
         /// each incarnation. The parser below takes 80 KiB for the address and all fields.
         static let target = 64 << 10
@@ -215,17 +217,19 @@ struct HTTPResponder: Sendable {
         let endpoint = try router.endpoint(
             request.method.rawValue, segments, access: access(),
             field: request.headers[.authorization])
+        // Who needs no token may not have the node keep much either.
+        let own = endpoint.scope == nil ? min(limit, Limits.openBody) : limit
         var parts = HTTPRequestParts(segments: segments, query: query, body: [])
         if announced > 0 { try RequestContent.check(request.headers) }
         do {
             if request.headers[.expect] != nil {
                 try await writer.writeInformationalHead(HTTPResponse(status: .continue))
             }
-            parts.body = try await body(of: request, announced: announced, limit: limit)
+            parts.body = try await body(of: request, announced: announced, limit: own)
         } catch let error as BodyNotRead {
             _ = error
             isBodyRead = false
-            throw Self.tooLarge(limit)
+            throw Self.tooLarge(own)
         } catch let error as HTTPError {
             throw error
         } catch {

@@ -102,6 +102,16 @@ struct HTTPMessageTests {
         malformed("two lengths", post(["Content-Length: 2", "Content-Length: 3"], "{}")),
         malformed(
             "two lengths that agree", post(["Content-Length: 2", "Content-Length: 2"], "{}")),
+        Case(
+            testDescription: "a long body where no token is needed",
+            text: get("/healthz", "Content-Type: application/json", "Content-Length: 70000")
+                + String(repeating: "x", count: 70_000), status: 413, code: "bodyTooLarge",
+            ends: false),
+        Case(
+            testDescription: "a long body in chunks where no token is needed",
+            text: get("/healthz", "Content-Type: application/json", "Transfer-Encoding: chunked")
+                + "11170\r\n" + String(repeating: "x", count: 70_000) + "\r\n0\r\n\r\n",
+            status: 413, code: "bodyTooLarge", ends: false),
         malformed("a length below zero", post(["Content-Length: -2"], "{}")),
         malformed("a length with a sign", post(["Content-Length: +2"], "{}")),
         malformed("a length in words", post(["Content-Length: two"], "{}")),
