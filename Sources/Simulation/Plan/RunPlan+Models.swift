@@ -30,7 +30,8 @@ extension RunPlan {
                     at: UInt64(time), &generator)
             }
         }
-        drawDeviations(editions, stage, &generator)
+        // A deviation ends with a store that is made anew, and loses what it alone has.
+        if options.hasFaults { drawDeviations(editions, stage, &generator) }
         for edition in 1...editions.last {
             drawStep(to: edition, stage, hasFaults: options.hasFaults, &generator)
         }
