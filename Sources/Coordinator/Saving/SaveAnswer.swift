@@ -20,7 +20,10 @@ extension StoreEngine {
         statement.bind(
             3,
             SaveAnswer.encode(
-                .init(result: result, fingerprint: request.fingerprint), state.beginnings))
+                .init(
+                    result: result,
+                    fingerprint: request.isWordByWord ? request.fingerprint : nil),
+                state.beginnings))
         try statement.run()
         group.wroteApart = true
     }
@@ -189,7 +192,7 @@ enum SaveAnswer {
         ///
         /// - Throws: ``CoordinatorError`` (`saveIDReused`) where it has other operations.
         func answer(to request: SaveRequest) throws -> SaveResult {
-            if let fingerprint, fingerprint != request.fingerprint {
+            if request.isWordByWord, let fingerprint, fingerprint != request.fingerprint {
                 let saved = result.transaction.map { " as \($0)" } ?? ""
                 throw CoordinatorError(
                     .saveIDReused,

@@ -12,6 +12,10 @@ public struct SaveRequest: Sendable {
     public var contextName: String?
     /// A name under which the save is done at most once, 1...200 bytes.
     public var saveID: String?
+    /// Whether the operations are what a client asked for, word by word, so that others under its ``saveID``
+    /// are another save. A context's are what differs from what was fetched: who repeats such a save after
+    /// it was done asks for less.
+    package var isWordByWord = false
     /// Changes of membership, instead of operations.
     var membership: [MembershipChange] = []
 

@@ -68,12 +68,13 @@ struct SaveRequestReader {
         }
         reader.noteInvalid(of: operations)
         try reader.reader.check()
+        var request = SaveRequest(
+            operations: operations, mergePolicy: policy, author: try fields.string("author"),
+            contextName: try fields.string("context"), saveID: try fields.string("saveID"))
+        request.isWordByWord = true
         return Result(
-            request: SaveRequest(
-                operations: operations, mergePolicy: policy, author: try fields.string("author"),
-                contextName: try fields.string("context"), saveID: try fields.string("saveID")),
-            names: names, objects: reader.objects, acknowledgement: acknowledgement,
-            timeout: try fields.timeout())
+            request: request, names: names, objects: reader.objects,
+            acknowledgement: acknowledgement, timeout: try fields.timeout())
     }
 
     private init(reader: PropertyReader) { self.reader = reader }
