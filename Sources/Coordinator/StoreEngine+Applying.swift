@@ -298,6 +298,7 @@ extension StoreEngine {
         }
 
         let transitions = noteTransitions(touched, order)
+        defer { dying = [:] }
         let regrouping = try regroup(touched)
         heldClaims = HeldClaims()
         var contested = Set<Claim>()
@@ -378,6 +379,7 @@ extension StoreEngine {
         for (row, _) in transitions.revived where regrouping.rows[row] == nil {
             try restoreReferences(to: row, by: stamp)
         }
+        try judgeReferences(touched, order, by: stamp)
         try moveReferences(regrouping, &contested, by: stamp)
         if !contested.isEmpty { try settleClaims(contested, by: stamp) }
         try settleLinks(died: transitions.died, revived: transitions.revived, by: stamp)
@@ -389,9 +391,11 @@ extension StoreEngine {
     func noteTransitions(_ touched: [RowID: TouchedRow], _ order: [RowID]) -> Transitions {
         var died: [(RowID, EntityTable)] = []
         var revived: [(RowID, EntityTable)] = []
+        dying = [:]
         for row in order {
             guard let entry = touched[row] else { continue }
             let isAlive = entry.isAlive
+            if !isAlive { dying[row] = entry.state }
             noteTable(entry.table, of: row)
             if entry.old?.survivor == nil {
                 knownAlive[row] = isAlive ? entry.table.entity.root : nil
@@ -488,6 +492,7 @@ extension StoreEngine {
 
     private func reproject(_ table: EntityTable, _ row: RowID, by stamp: Stamp) throws {
         guard let loaded = try load(table, row), loaded.isVisible else { return }
-        try write(loaded.table, row: row, old: loaded, state: loaded.state, by: stamp)
+        let new = try write(loaded.table, row: row, old: loaded, state: loaded.state, by: stamp)
+        try noteDerived(from: loaded, to: new)
     }
 }

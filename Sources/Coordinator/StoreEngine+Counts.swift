@@ -155,7 +155,7 @@ extension StoreEngine {
         group = GroupChanges()
     }
 
-    private func openEntries(_ kind: ConflictKind) throws -> [Conflict] {
+    func openEntries(_ kind: ConflictKind) throws -> [Conflict] {
         let statement = try database.prepared(
             "SELECT id FROM _conflict WHERE closed = 0 AND kind = ?1 ORDER BY id")
         statement.bind(1, kind.rawValue)

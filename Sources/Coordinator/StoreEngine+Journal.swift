@@ -11,7 +11,7 @@ extension StoreEngine {
         let hadAny = old.map { mayConflict($0, oldDangling) } ?? false
         guard hadAny || mayConflict(new, newDangling) else { return }
         if journalLater?.note(new) != nil { return }
-        var before = try old.map { try conflicts(of: $0, dangling: oldDangling) } ?? []
+        var before = try old.map { try conflicts(of: $0, listed: listed($0, oldDangling)) } ?? []
         var after = try conflicts(of: new, dangling: newDangling)
         heldClaims?.take(from: &before, to: &after, of: new)
         try journal(from: before, to: after, by: stamp)
@@ -38,8 +38,19 @@ extension StoreEngine {
         row.state.hasSiblings || !dangling.isEmpty || !row.eclipsed.isEmpty || row.lacksReference
     }
 
+    /// - Parameters:
+    ///   - dangling: the row's references that lead nowhere.
+    ///   - kept: what was listed before the journal was emptied to be written anew.
     func conflicts(
-        of row: LoadedRow, dangling: [(position: Int, target: RowID)]
+        of row: LoadedRow, dangling: [(position: Int, target: RowID)],
+        kept: Set<ListedReference> = []
+    ) throws -> [Conflict] {
+        try conflicts(of: row, listed: disputed(row, dangling, listed: kept))
+    }
+
+    /// - Parameter dangling: those of the row's references that are conflicts.
+    private func conflicts(
+        of row: LoadedRow, listed dangling: [(position: Int, target: RowID)]
     ) throws -> [Conflict] {
         var survivor: LoadedRow?
         if let standing = row.survivor, row.state.hasSiblings {
@@ -114,7 +125,7 @@ extension StoreEngine {
     ///
     /// Of many rows that one save wrote, each asks for the same: to decode it for each would take time in
     /// the square of their number.
-    private func seen(by dot: Dot) throws -> VersionVector? {
+    func seen(by dot: Dot) throws -> VersionVector? {
         if pasts.generation != state.generation || pasts.seen.count >= Self.pastsLimit {
             pasts = (state.generation, [:])
         }

@@ -282,6 +282,7 @@ extension StoreEngine {
         if plan?.hasOtherClaims ?? false { try engine.settleAllClaims() }
         if beginning.isUpgraded { try engine.releaseMisled() }
         if let plan { try engine.adoptDigest(plan) }
+        if beginning.isUpgraded { try engine.forgetSeenDeletes() }
         if plan != nil || beginning.isUpgraded { try engine.adoptValidation() }
         engine.adoptState()
         return engine

@@ -103,6 +103,9 @@ final class StoreEngine {
     /// its rows are written; nil where entries are written at once.
     var heldClaims: HeldClaims?
 
+    /// Dead rows as the transaction that is being applied leaves them; their tombstones may come later.
+    var dying: [RowID: RowState] = [:]
+
     /// Whether the store is being held to other constraints than before.
     var isAdopting = false
 

@@ -44,7 +44,7 @@ extension ReferenceModel {
                     result.append(open("\(place).\(name)", register.policy, register.siblings))
                 }
                 let isDemanded = leads(row.entity, name) && demands(row.entity, name)
-                if row.isVisible, register.shown.isNull, !register.raw.isNull || isDemanded {
+                if row.isVisible, register.shown.isNull, isDemanded || isLostUnseen(register) {
                     result.append(
                         OpenConflict(
                             id: "\(place).\(name).target", isUnresolved: false,
@@ -61,6 +61,19 @@ extension ReferenceModel {
             result.append(open(name, link.policy, link.siblings))
         }
         return result.sorted { $0.id < $1.id }
+    }
+
+    /// Whether a reference leads nowhere, and every delete of its target is concurrent with it (DESIGN 5.4):
+    /// else it was nullified knowingly. What is alive was lost to another claim, or to a misfit.
+    func isLostUnseen(_ register: ReferenceRegister) -> Bool {
+        guard case .reference(let target) = register.raw, let found = rows[target] else {
+            return false
+        }
+        let write = register.winner
+        return found.isAlive
+            || !found.existence.contains {
+                $0.isDeath && ($0.dot == write.dot || $0.saw(write) || write.saw($0))
+            }
     }
 
     /// Relationships kept at the other side that lead to fewer objects than the model asks for, or to

@@ -19,7 +19,7 @@ extension ReferenceModel {
                 result += lost(write, of: row, id, listed)
             }
             for (name, register) in row.registers
-            where row.isVisible && !register.raw.isNull && register.shown.isNull
+            where row.isVisible && register.shown.isNull && isLostUnseen(register)
                 && !listed.targets.contains("\(row.entity.name).\(id).\(name).target")
             {
                 result.append("\(id).\(name) reads as null, and no conflict says why")

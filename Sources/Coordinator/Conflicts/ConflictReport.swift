@@ -36,6 +36,14 @@ enum ConflictReport {
         return result
     }
 
+    /// The name of the conflict that there may be over a reference that leads nowhere.
+    static func danglingID(_ row: LoadedRow, _ position: Int) -> ConflictID {
+        let entity = row.table.entity
+        return ConflictID(
+            entity: entity.name, row: row.row,
+            subject: "\(entity.properties[position].name).target")
+    }
+
     /// The conflict of a reference that reads as nil: what its register refers to is gone, or a mandatory
     /// one refers to nothing. That no save asks for; but of two claims to one target a later save lets
     /// go of the one that lost, and a model that does not demand it may have written it.
@@ -55,8 +63,8 @@ enum ConflictReport {
         let remedy =
             " \(entity.name).\(property.name) is mandatory: give it another object, or delete this one."
         return Conflict(
-            id: ConflictID(entity: entity.name, row: row.row, subject: "\(property.name).target"),
-            kind: .dangling, state: .settled, property: property.name,
+            id: danglingID(row, position), kind: .dangling, state: .settled,
+            property: property.name,
             policy: entity.policies.properties[position],
             sides: [
                 ConflictSide(

@@ -157,13 +157,15 @@ extension StoreEngine {
         let values = try delete(
             "_parked WHERE position IN (SELECT position FROM _parked WHERE position < ?1 LIMIT ?2)",
             first)
+        let derived = try delete(
+            "_derived WHERE id IN (SELECT id FROM _derived WHERE position < ?1 LIMIT ?2)", first)
         let look = try database.prepared("SELECT generation FROM _transaction WHERE position = ?1")
         look.bind(1, first)
         let generation = try look.step() ? look.integer(0) : 0
         look.reset()
         let records = try dropRecords(closedBefore: generation, limit: PurgeStep.rows)
-        if answers + values > 0 { group.wroteApart = true }
-        return answers < PurgeStep.rows && records < PurgeStep.rows
+        if answers + values + derived > 0 { group.wroteApart = true }
+        return [answers, records, derived].allSatisfy { $0 < PurgeStep.rows }
     }
 
     /// Deletes closed conflicts, those first that closed first.

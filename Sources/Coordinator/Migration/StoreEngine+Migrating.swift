@@ -154,6 +154,10 @@ extension StoreEngine {
         let entries = try ids.sorted { $0.description < $1.description }.compactMap {
             try openEntry($0)
         }
+        // A mandatory one is listed whatever was concurrent.
+        let kept = entries.filter { $0.kind == .dangling && $0.violation == nil }.flatMap { entry in
+            entry.sides.compactMap(\.dot).map { ListedReference(row: entry.id.row, write: $0) }
+        }
         try database.execute(sql: "DELETE FROM _conflict WHERE \(own)")
         let opened = Dictionary(
             entries.map { (renamed($0.id, plan), $0.openedAt) },
@@ -167,7 +171,7 @@ extension StoreEngine {
             if entry.kind == .link {
                 current = try linkConflict(entry, plan).map { [$0] } ?? []
             } else if rows.insert(entry.id.row).inserted, let row = try load(table, entry.id.row) {
-                current = try conflicts(of: row, dangling: dangling(row))
+                current = try conflicts(of: row, dangling: dangling(row), kept: Set(kept))
             }
             for var conflict in current where written.insert(conflict.id).inserted {
                 conflict.openedAt = opened[conflict.id] ?? entry.openedAt

@@ -9,15 +9,16 @@ enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
     /// The layout's number, in the file's user_version.
-    static let version: Int32 = 14
+    static let version: Int32 = 15
 
     /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
     /// members, without consumers of history, without staged rows, of a program that recorded
     /// stores as new though it took them for vouched for, whose journal tells nothing of the
     /// model's validation, without founders, without orphans, of a program that knows no links which a
-    /// staged transaction takes away, without beginnings, or of a program that decided silently what an
-    /// error policy leaves open between objects shown as one.
-    static func canUpgrade(_ version: Int32) -> Bool { (3...13).contains(version) }
+    /// staged transaction takes away, without beginnings, of a program that decided silently what an
+    /// error policy leaves open between objects shown as one, or of one that listed references as
+    /// conflicts though the delete had seen them.
+    static func canUpgrade(_ version: Int32) -> Bool { (3...14).contains(version) }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
     /// the model is adopted.
@@ -36,6 +37,7 @@ enum StoreLayout {
                 \(founderTable)
                 \(orphanTable)
                 \(beginningTable)
+                \(derivedTable)
                 \(version < 8 ? vouching : "")
                 """)
         return true
@@ -115,6 +117,15 @@ enum StoreLayout {
             place INTEGER PRIMARY KEY, actor INTEGER NOT NULL UNIQUE, frontier BLOB NOT NULL) STRICT;
         """
 
+    /// References that lead elsewhere since a transaction of the log that did not write them; they go
+    /// with it.
+    private static let derivedTable = """
+        CREATE TABLE IF NOT EXISTS _derived (
+            id INTEGER PRIMARY KEY, position INTEGER NOT NULL, entity INTEGER NOT NULL,
+            row INTEGER NOT NULL, property TEXT NOT NULL, target INTEGER,
+            UNIQUE (position, row, property)) STRICT;
+        """
+
     /// The position of the newest transaction; 0 where there was none yet. Where all that a store has had
     /// came by rows its log is empty: then it is 1, so that whoever has read nothing is told that he
     /// has missed something.
@@ -169,6 +180,7 @@ enum StoreLayout {
         \(founderTable)
         \(orphanTable)
         \(beginningTable)
+        \(derivedTable)
         """
 
     /// Makes or extends the tables of a model's entities.

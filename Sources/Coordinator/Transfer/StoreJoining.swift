@@ -268,6 +268,7 @@ struct StoreJoining {
                         SELECT max(position) FROM _transaction
                         WHERE dot >> \(ActorTable.sequenceBits) IN (\(list)));
                     DELETE FROM _parked WHERE position NOT IN (SELECT position FROM _transaction);
+                    DELETE FROM _derived WHERE position NOT IN (SELECT position FROM _transaction);
                     """)
         }
         var position: UInt64 = 0

@@ -90,7 +90,8 @@ struct ChangesResource: Sendable {
                 continue
             }
             output.append(contentsOf: "id: \(place.token.text)\nevent: transaction\ndata: ".utf8)
-            var object = try renderer.json(transaction, entities.name)
+            var object = try renderer.json(
+                transaction, derived: reader.derivedChanges(of: transaction.dot), entities.name)
             object["token"] = .string(place.token.text)
             JSONWriter.append(.object(object), to: &output)
             output.append(contentsOf: "\n\n".utf8)

@@ -12,6 +12,10 @@ struct HistoryResource: Sendable {
         static let transactions = 10_000
         /// Bytes of transactions in an answer; the first always is in it.
         static let bytes = 8 << 20
+        /// Transactions that are read at once: what they changed without writing it is not in their bytes.
+        static let page = 100
+        /// What such a change counts for.
+        static let derivedBytes = 128
     }
 
     func get(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
@@ -27,10 +31,15 @@ struct HistoryResource: Sendable {
                 var bytes = 0
                 while transactions.count < limit, bytes < Limits.bytes, !place.reachedEnd {
                     let page = try place.advance(
-                        reader, limit: limit - transactions.count, bytes: Limits.bytes)
+                        reader, limit: min(limit - transactions.count, Limits.page),
+                        bytes: Limits.bytes)
                     for logged in page {
+                        let derived = try reader.derivedChanges(of: logged.dot)
+                        bytes += derived.count * Limits.derivedBytes
                         transactions.append(
-                            .object(try renderer.json(logged.transaction, entities.name)))
+                            .object(
+                                try renderer.json(
+                                    logged.transaction, derived: derived, entities.name)))
                     }
                     bytes += page.reduce(0) { $0 + $1.size }
                 }

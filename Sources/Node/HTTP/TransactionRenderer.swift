@@ -11,15 +11,18 @@ struct TransactionRenderer: Sendable {
 
     /// A transaction with all its changes.
     ///
-    /// - Parameter naming: gives the entities of the objects that it refers to.
+    /// - Parameters:
+    ///   - derived: what it changed without writing it.
+    ///   - naming: gives the entities of the objects that it refers to.
     func json(
-        _ transaction: Transaction, _ naming: EntityNaming
+        _ transaction: Transaction, derived: [DerivedChange] = [], _ naming: EntityNaming
     ) rethrows -> JSONObject {
         var changes: [JSONValue] = []
         changes.reserveCapacity(transaction.changes.count)
         for change in transaction.changes {
             changes.append(try json(change, transaction.shapes[change.shape], naming))
         }
+        for change in derived { changes.append(try json(change, naming)) }
         return [
             "dot": .string(transaction.dot.description),
             "timestamp": ValueRenderer.timestamp(transaction.timestamp),
@@ -59,6 +62,20 @@ struct TransactionRenderer: Sendable {
         ]
         if isRevival { result["revival"] = .boolean(true) }
         return .object(result)
+    }
+
+    /// A reference that leads elsewhere since, told as an update of the object that has it.
+    private func json(
+        _ change: DerivedChange, _ naming: EntityNaming
+    ) rethrows -> JSONValue {
+        var values = JSONObject()
+        values[change.property] = try renderer.value(
+            change.target.map { .reference($0) } ?? .null, entity: change.object.entityName,
+            property: change.property, naming)
+        return [
+            "object": .string(renderer.uri(change.object)), "kind": .string("update"),
+            "values": .object(values), "derived": .boolean(true),
+        ]
     }
 
     /// A link made or taken away, told as an update of the object on the side that sorts first. A

@@ -131,7 +131,9 @@ struct StoreEncoder {
 
     // MARK: Transactions
 
-    func transaction(_ transaction: Transaction) -> JSONObject {
+    func transaction(
+        _ transaction: Transaction, derived: [DerivedChange] = []
+    ) -> JSONObject {
         [
             "dot": .string(transaction.dot.description),
             "timestamp": Self.timestamp(transaction.timestamp),
@@ -139,7 +141,20 @@ struct StoreEncoder {
             "context": Self.text(transaction.contextName),
             "saveID": Self.text(transaction.saveID),
             "changes": .array(
-                transaction.changes.map { .object(change($0, transaction.shapes[$0.shape])) }),
+                transaction.changes.map { .object(change($0, transaction.shapes[$0.shape])) }
+                    + derived.map { .object(change($0)) }),
+        ]
+    }
+
+    /// A reference that leads elsewhere since, told as an update of the object that has it.
+    private func change(_ change: DerivedChange) -> JSONObject {
+        var values = JSONObject()
+        values[change.property] = value(
+            change.target.map { .reference($0) } ?? .null, entity: change.object.entityName,
+            property: change.property)
+        return [
+            "object": .string(uri(change.object)), "kind": .string("update"),
+            "values": .object(values), "derived": .boolean(true),
         ]
     }
 

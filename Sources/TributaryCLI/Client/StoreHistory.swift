@@ -39,7 +39,10 @@ extension StoreInterface {
                     vector.advance(to: logged.encoded.dot)
                     // Another node's token may have seen some of what comes after its place here.
                     if let after, after.versionVector.contains(logged.encoded.dot) { continue }
-                    transactions.append(.object(encoder.transaction(logged.encoded.transaction)))
+                    let derived = try reader.derivedChanges(of: logged.encoded.dot)
+                    transactions.append(
+                        .object(
+                            encoder.transaction(logged.encoded.transaction, derived: derived)))
                     bytes += logged.encoded.size
                 }
                 place = QueryGenerationToken(

@@ -141,7 +141,7 @@ import Testing
         #expect(try node.coordinator.currentDigest == atBackup)
         #expect(try node.coordinator.verify().isOK)
         node.close()
-        #expect(try node.look("PRAGMA user_version") == 14)
+        #expect(try node.look("PRAGMA user_version") == 15)
     }
 
     @Test("A backup put back at once, with nothing saved since, must be vouched for as well")

@@ -48,6 +48,26 @@ import Testing
         #expect(error?.code == .malformed)
     }
 
+    @Test("A context repeats an update of what it fetches anew, and is answered as the first")
+    func repeatedUpdate() throws {
+        let id = try store.insert("Item", ["p": "old", "q": "old"])
+        func update(_ context: ManagedObjectContext) throws -> Dot? {
+            try context.performAndWait {
+                let item = try context.existingObject(with: id)
+                item["p"] = "new"
+                item["q"] = "then"
+                return try context.save(SaveOptions(saveID: "update"))
+            }
+        }
+        let first = try update(store.context())
+        // Of what another has changed since it asks for more or less than the first did.
+        try store.update(id, "q", "later")
+        #expect(try update(store.context()) == first && first != nil)
+        let context = store.context()
+        #expect(
+            try context.performAndWait { try context.existingObject(with: id)["q"] == "later" })
+    }
+
     @Test("A context decides over an unresolved conflict where its save says so")
     func resolving() throws {
         let id = try store.insert("Item", ["p": "old", "q": "old"])

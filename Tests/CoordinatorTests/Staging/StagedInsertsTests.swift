@@ -380,7 +380,7 @@ struct StagedInsertsTests {
         #expect(try node.coordinator.verify().isOK)
         #expect(try node.value(id, "name") == .string("old"))
         node.close()
-        #expect(try node.look("PRAGMA user_version") == 14)
+        #expect(try node.look("PRAGMA user_version") == 15)
     }
 }
 

@@ -1,0 +1,196 @@
+import Merge
+import Testing
+
+@testable import Coordinator
+
+/// References to what somebody deleted (DESIGN section 5.4): a conflict is only what was concurrent.
+@Suite("A delete that had seen a reference")
+struct SeenDeleteTests {
+    private let here: EngineNode
+    private let there: EngineNode
+
+    /// What a history keeps that is let go of as far as possible.
+    private static let nothing: HistoryLimits = {
+        var limits = HistoryLimits()
+        limits.maximumBytes = 1
+        return limits
+    }()
+
+    init() throws {
+        let model = try ManagedObjectModel(
+            entities: [MergePolicy.mergeByPropertyObjectTrump, .rollback].flatMap { policy in
+                [
+                    EntityDescription(
+                        Self.name("Owner", policy), mergePolicy: policy,
+                        attributes: [AttributeDescription("name", .string)],
+                        relationships: [
+                            RelationshipDescription(
+                                "items", to: Self.name("Item", policy), inverse: "owner",
+                                isToMany: true)
+                        ]),
+                    EntityDescription(
+                        Self.name("Item", policy), mergePolicy: policy,
+                        attributes: [AttributeDescription("name", .string)],
+                        relationships: [
+                            RelationshipDescription(
+                                "owner", to: Self.name("Owner", policy), inverse: "items")
+                        ]),
+                ]
+            })
+        here = try EngineNode(model, node: 1)
+        there = try EngineNode(model, node: 2)
+    }
+
+    private static func name(_ entity: String, _ policy: MergePolicy) -> String {
+        policy == .rollback ? "Whole\(entity)" : entity
+    }
+
+    private func pair(
+        _ policy: MergePolicy = .mergeByPropertyObjectTrump
+    ) throws -> (owner: ManagedObjectID, item: ManagedObjectID) {
+        let owner = try here.insert(Self.name("Owner", policy))
+        let item = try here.insert(
+            Self.name("Item", policy), ["owner": .reference(owner.row)])
+        try exchange(here, there)
+        return (owner, item)
+    }
+
+    private func dangling(_ node: EngineNode) throws -> [String] {
+        try node.conflicts(kind: .dangling).map(\.id.description)
+    }
+
+    @Test("It is no conflict, at whichever node; the reference reads as nil")
+    func quiet() throws {
+        let (owner, item) = try pair()
+        _ = try there.delete(owner)
+        try exchange(here, there)
+        for node in [here, there] {
+            #expect(try node.value(item, "owner") == .null)
+            #expect(try node.coordinator.read { try $0.conflicts(ConflictQuery()) }.isEmpty)
+        }
+    }
+
+    @Test("History tells that the reference reads as nil, as long as it has the delete")
+    func history() throws {
+        let (owner, item) = try pair()
+        let deletion = try #require(try there.delete(owner).transaction)
+        try exchange(here, there)
+        for node in [here, there] {
+            let derived = try node.coordinator.read { try $0.derivedChanges(of: deletion) }
+            #expect(derived == [DerivedChange(object: item, property: "owner", target: nil)])
+        }
+        _ = try there.insert("Item")
+        let vector = try there.vector
+        _ = try there.coordinator.tendHistory(
+            Self.nothing, HistoryKnowledge(stable: vector, elsewhere: vector))
+        #expect(try there.coordinator.read { try $0.derivedChanges(of: deletion) }.isEmpty)
+        #expect(try there.look("SELECT count(*) FROM _derived") == 0)
+    }
+
+    @Test("History tells that the reference leads to what is back")
+    func returns() throws {
+        let (owner, item) = try pair(.rollback)
+        let edit = try #require(try here.update(owner, ["name": .string("x")]).transaction)
+        _ = try there.delete(owner)
+        #expect(try there.value(item, "owner") == .null)
+        try exchange(here, there)
+        #expect(try there.value(item, "owner") == .reference(owner.row))
+        let derived = try there.coordinator.read { try $0.derivedChanges(of: edit) }
+        #expect(derived == [DerivedChange(object: item, property: "owner", target: owner.row)])
+        // Here it has always led there.
+        #expect(try here.coordinator.read { try $0.derivedChanges(of: edit) }.isEmpty)
+    }
+
+    @Test("Commit notices name the objects that refer to what was deleted", .timeLimit(.minutes(1)))
+    func notices() async throws {
+        let (owner, item) = try pair()
+        _ = try there.delete(owner)
+        let (notices, continuation) = AsyncStream.makeStream(of: CommitNotice.self)
+        let observation = here.coordinator.observeCommits { continuation.yield($0) }
+        try exchange(here, there)
+        var updated: [ManagedObjectID] = []
+        for await notice in notices {
+            updated = notice.updated
+            if notice.deleted.contains(owner) { break }
+        }
+        withExtendedLifetime(observation) {}
+        #expect(updated == [item])
+    }
+
+    @Test("A reference written apart from the delete is a conflict, at every node")
+    func concurrent() throws {
+        let (owner, _) = try pair()
+        let late = try here.insert("Item", ["owner": .reference(owner.row)])
+        _ = try there.delete(owner)
+        try exchange(here, there)
+        for node in [here, there] {
+            #expect(try dangling(node) == ["Item.\(late.row).owner.target"])
+        }
+    }
+
+    @Test("A later delete that had seen the reference ends the conflict")
+    func laterDelete() throws {
+        let (owner, _) = try pair()
+        let third = try EngineNode(here.model, node: 3)
+        try exchange(here, there, third)
+        let late = try here.insert("Item", ["owner": .reference(owner.row)])
+        try exchange(here, third)
+        _ = try there.delete(owner)
+        try exchange(here, there)
+        #expect(try dangling(here) == ["Item.\(late.row).owner.target"])
+        _ = try third.delete(owner)
+        try exchange(here, there, third)
+        for node in [here, there, third] { #expect(try dangling(node).isEmpty) }
+    }
+
+    @Test("What is a conflict stays one once the tombstone is collected and the log is purged")
+    func collected() throws {
+        let (owner, item) = try pair()
+        let late = try here.insert("Item", ["owner": .reference(owner.row)])
+        _ = try there.delete(owner)
+        try exchange(here, there)
+        let token = try here.coordinator.currentToken
+        _ = try here.coordinator.collect(stable: token.versionVector)
+        try here.update(late, ["name": .string("x")])
+        try here.update(item, ["name": .string("x")])
+        #expect(try dangling(here) == ["Item.\(late.row).owner.target"])
+        let vector = try here.vector
+        _ = try here.coordinator.tendHistory(
+            Self.nothing, HistoryKnowledge(stable: vector, elsewhere: vector))
+        try here.update(late, ["name": .string("y")])
+        try here.update(item, ["name": .string("y")])
+        #expect(try dangling(here) == ["Item.\(late.row).owner.target"])
+    }
+
+    @Test("An edit of the whole row that has seen the delete makes no conflict")
+    func wholeRow() throws {
+        let (owner, item) = try pair(.rollback)
+        _ = try there.delete(owner)
+        try exchange(here, there)
+        try here.update(item, ["name": .string("x")])
+        try exchange(here, there)
+        for node in [here, there] {
+            #expect(try node.value(item, "owner") == .null)
+            #expect(try dangling(node).isEmpty)
+        }
+    }
+
+    @Test("A store of the layout before forgets what it listed without cause, and keeps the rest")
+    func upgraded() throws {
+        let (owner, item) = try pair()
+        let late = try here.insert("Item", ["owner": .reference(owner.row)])
+        _ = try there.delete(owner)
+        try exchange(here, there)
+        here.close()
+        try here.tamper(
+            """
+            DROP TABLE _derived; PRAGMA user_version = 14;
+            INSERT INTO _conflict (id, closed, entity, row, kind, state, opened, record)
+            SELECT 'Item.\(item.row).owner.target', 0, entity, \(item.row.rawValue), kind, state,
+                opened, record FROM _conflict WHERE kind = 'dangling'
+            """)
+        try here.open()
+        #expect(try dangling(here) == ["Item.\(late.row).owner.target"])
+        #expect(try here.coordinator.verify().isOK)
+    }
+}
