@@ -445,9 +445,10 @@ struct ProtectionTests {
                 cluster: "test", sender: World.id(1), message: .heads(introduction)
             ).encoded()
             for socket in [World.id(2), World.id(9)] {
-                told += replicator.handle(
-                    .messageReceived(bytes: bytes, from: socket, over: .exchange, now: 1)
-                ).count
+                told +=
+                    replicator.handle(
+                        .messageReceived(bytes: bytes, from: socket, over: .exchange, now: 1)
+                    ).count
             }
         }
         #expect(told == limits.peers)
