@@ -10,7 +10,8 @@ import Merge
 /// tells that, and nothing is kept beside it:
 /// 1. of what is in the log, and of what is being applied, its `seen` tells;
 /// 2. a log lets go of its beginning, in the order of application. Where one of two has gone and the
-///    other is there, the one that has gone was applied first, and had not seen the other;
+///    other is there, the one that has gone was applied first, and had not seen the other. So that this
+///    holds where two stores are joined, the copy's log goes if the former store's is not whole;
 /// 3. where both have gone, or the tombstone is collected, what the journal lists stays listed and
 ///    nothing else is. What a log lets go of is stable as a rule, and so is all of a collected tombstone;
 ///    a settled conflict of which all is stable may be listed at one node and not at another.
@@ -43,9 +44,9 @@ extension StoreEngine {
     private func isListed(
         _ row: LoadedRow, _ position: Int, _ write: Dot, _ listed: Set<ListedReference>
     ) throws -> Bool {
-        if listed.contains(ListedReference(row: row.row, write: write)) { return true }
-        let entry = try openEntry(ConflictReport.danglingID(row, position))
-        return entry?.sides.contains { $0.dot == write } ?? false
+        let id = ConflictReport.danglingID(row, position)
+        if listed.contains(ListedReference(id: id, write: write)) { return true }
+        return try openEntry(id)?.listedReferences.contains { $0.write == write } ?? false
     }
 
     /// Whether a delete of the target and the write that refers to it are not concurrent; nil where
@@ -62,10 +63,16 @@ extension StoreEngine {
         // What is alive is claimed by another, or shown as what the reference cannot lead to.
         if try isAlive(target, root: table.entity.root) { return false }
         let state = try dying[target] ?? loadTombstone(table, target)?.state
-        let deaths = state?.existence.siblings.filter { !$0.value.isAlive } ?? []
-        let answers = try deaths.map { try areOrdered($0.dot, write) }
-        if answers.contains(true) { return true }
-        return answers.isEmpty || answers.contains(nil) ? nil : false
+        let deaths = state?.deaths ?? []
+        var isKnown = !deaths.isEmpty
+        for death in deaths {
+            switch try areOrdered(death, write) {
+            case true?: return true
+            case false?: continue
+            case nil: isKnown = false
+            }
+        }
+        return isKnown ? false : nil
     }
 
     private func areOrdered(_ one: Dot, _ other: Dot) throws -> Bool? {
@@ -80,16 +87,19 @@ extension StoreEngine {
         return past == nil && otherPast == nil ? nil : false
     }
 
-    /// Brings the journal up to date where one more delete of a row that was dead already had seen what
-    /// refers to it.
+    /// Brings the journal up to date where one more delete of a row had seen what refers to it in vain: the
+    /// row was dead already, or another stands in the way of the reference.
     func judgeReferences(
         _ touched: [RowID: TouchedRow], _ order: [RowID], by stamp: Stamp
     ) throws {
         for row in order {
-            guard let entry = touched[row], !entry.isAlive, let old = entry.old, !old.isAlive,
-                old.state.existence != entry.state.existence
+            guard let entry = touched[row], !entry.isAlive,
+                entry.old?.state.deaths != entry.state.deaths
             else { continue }
-            try restoreReferences(to: row, by: stamp)
+            for (referring, table) in try rowsReferringInVain(to: row) {
+                guard let loaded = try load(table, referring) else { continue }
+                try journal(old: loaded, new: loaded, by: stamp)
+            }
         }
     }
 
@@ -105,8 +115,24 @@ extension StoreEngine {
     }
 }
 
-/// A reference that the journal listed: the row, and the visible write that refers.
+/// A reference that the journal lists: the conflict's name, and the visible write that refers.
 struct ListedReference: Hashable {
-    let row: RowID
+    let id: ConflictID
     let write: Dot
+}
+
+extension Conflict {
+    /// What it lists as leading nowhere; none where it is there because the model needs the reference,
+    /// whatever was concurrent.
+    var listedReferences: [ListedReference] {
+        guard kind == .dangling, violation == nil else { return [] }
+        return sides.compactMap(\.dot).map { ListedReference(id: id, write: $0) }
+    }
+}
+
+extension RowState {
+    /// The deletes that no other write to the row has seen.
+    fileprivate var deaths: [Dot] {
+        existence.siblings.filter { !$0.value.isAlive }.map(\.dot)
+    }
 }

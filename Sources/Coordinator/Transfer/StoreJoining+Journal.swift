@@ -10,12 +10,7 @@ extension StoreJoining {
         for (row, table) in later.rows.sorted(by: { $0.key < $1.key }) {
             let loaded = try engine.load(table, row)
             let before = try openConflicts(of: row)
-            let after =
-                try loaded.map { loaded in
-                    try engine.conflicts(of: loaded, dangling: engine.dangling(loaded)).map {
-                        try withEarlierWrites($0, of: loaded, before)
-                    }
-                } ?? []
+            let after = try loaded.map { try openConflicts(of: $0, before) } ?? []
             try journal(
                 from: before, to: after, ended,
                 by: closing(loaded?.state.existence.siblings.map(\.stamp) ?? []))
@@ -38,6 +33,18 @@ extension StoreJoining {
         }
         // Nobody can tell which of the writes that came to each other were one too many.
         try engine.settleCounts(by: nil)
+    }
+
+    /// The conflicts of a row that has been joined.
+    private func openConflicts(of row: LoadedRow, _ before: [Conflict]) throws -> [Conflict] {
+        let dangling = engine.dangling(row)
+        let listed = try dangling.compactMap {
+            try formerEntry(ConflictReport.danglingID(row, $0.position))
+        }
+        let kept = Set(listed.flatMap(\.listedReferences))
+        return try engine.conflicts(of: row, dangling: dangling, kept: kept).map {
+            try withEarlierWrites($0, of: row, before)
+        }
     }
 
     /// An entry that both stores had, and the former one has closed.

@@ -11,8 +11,8 @@ import Merge
 /// Invariants
 /// 1. Afterwards every row, link and member is what applying all transactions of both would have
 ///    made of it; so is the digest, and so are the open conflicts.
-/// 2. The log stays a suffix for every actor: what went before somebody's missing transactions is
-///    dropped, and others who lack it take a copy too.
+/// 2. The log stays what was applied last, in the order of application: where the former store has lost
+///    some of what is missing here, the copy's log goes, and others who lack it take a copy too.
 /// 3. In the midst rows are as no transaction left them, so nothing is journalled before the end.
 struct StoreJoining {
     static let rowsAtOnce = 500
@@ -251,7 +251,7 @@ struct StoreJoining {
 
     private func joinLogs() throws {
         let purged = try former.purgedVector
-        let broken = formerSeen.entries.filter {
+        let isBroken = formerSeen.entries.contains {
             $0.sequence > seen[$0.actor] && purged[$0.actor] > seen[$0.actor]
         }
         // What goes with history is counted from its oldest transaction's generation: answers and
@@ -259,17 +259,9 @@ struct StoreJoining {
         let generation = engine.state.generation
         defer { engine.state.generation = generation }
         engine.state.generation = try lastGeneration() ?? generation
-        let codes = broken.compactMap { engine.state.actors.code(of: $0.actor) }.sorted()
-        if !codes.isEmpty {
-            let list = codes.map(String.init).joined(separator: ", ")
+        if isBroken {
             try engine.database.execute(
-                sql: """
-                    DELETE FROM _transaction WHERE position <= (
-                        SELECT max(position) FROM _transaction
-                        WHERE dot >> \(ActorTable.sequenceBits) IN (\(list)));
-                    DELETE FROM _parked WHERE position NOT IN (SELECT position FROM _transaction);
-                    DELETE FROM _derived WHERE position NOT IN (SELECT position FROM _transaction);
-                    """)
+                sql: "DELETE FROM _transaction; DELETE FROM _parked; DELETE FROM _derived;")
         }
         var position: UInt64 = 0
         while true {
@@ -280,6 +272,10 @@ struct StoreJoining {
             for logged in page where !seen.contains(logged.encoded.transaction.dot) {
                 try engine.park(try engine.asOwn(logged.encoded.transaction).parked)
                 try engine.log(logged.encoded)
+                for change in try former.derivedChanges(of: logged.encoded.dot) {
+                    guard let table = engine.tables[change.object.entityName] else { continue }
+                    try engine.keep(change, at: engine.state.position, table)
+                }
             }
             forgetGroup()
         }

@@ -22,7 +22,8 @@ struct ResurrectionChecker: Checker {
     private struct Store {
         var vector = VersionVector()
         var known = Set<ManagedObjectID>()
-        var deaths: [ManagedObjectID: Death] = [:]
+        /// By row: a model may call its entity otherwise than the transaction that brings it back.
+        var deaths: [RowID: Death] = [:]
     }
 
     private var stores: [Int: Store] = [:]
@@ -37,7 +38,7 @@ struct ResurrectionChecker: Checker {
             // What was committed right before the last process ended was not told of, unless the
             // world finds it; it may be what brings a row back.
             if !store.vector.covers(vector) {
-                for id in store.deaths.keys { store.deaths[id]?.mayReturn = true }
+                for row in store.deaths.keys { store.deaths[row]?.mayReturn = true }
             }
             store.vector = vector
             // A delete that was not durable may be lost with the power: then the row lives on.
@@ -80,14 +81,11 @@ struct ResurrectionChecker: Checker {
         guard stores[node]?.deaths.isEmpty == false else { return }
         for change in transaction.changes {
             guard [.insert, .update, .revival].contains(change.kind),
-                transaction.shapes.indices.contains(change.shape)
+                let death = stores[node]?.deaths[change.row], !death.mayReturn
             else { continue }
-            let id = ManagedObjectID(
-                entityName: transaction.shapes[change.shape].entity, row: change.row)
-            guard let death = stores[node]?.deaths[id], !death.mayReturn else { continue }
             let hasSeen = death.deletes.allSatisfy(transaction.seen.contains)
             if change.kind == .revival || !hasSeen {
-                stores[node]?.deaths[id]?.mayReturn = true
+                stores[node]?.deaths[change.row]?.mayReturn = true
             }
         }
     }
@@ -100,7 +98,7 @@ struct ResurrectionChecker: Checker {
         // Without a delete the row is eclipsed, or was never there; other laws tell of that. One
         // that was deleted and brought back may be eclipsed too: it is not dead.
         if deletes.isEmpty || isEclipsed(id, at: vector, run) { return }
-        stores[node]?.deaths[id] = Death(deletes: deletes)
+        stores[node]?.deaths[id.row] = Death(deletes: deletes)
     }
 
     private func isEclipsed(
@@ -119,7 +117,7 @@ struct ResurrectionChecker: Checker {
         _ id: ManagedObjectID, _ node: Int, _ generation: UInt64, _ run: RunContext
     ) {
         stores[node, default: Store()].known.insert(id)
-        guard let death = stores[node]?.deaths.removeValue(forKey: id), !death.mayReturn else {
+        guard let death = stores[node]?.deaths.removeValue(forKey: id.row), !death.mayReturn else {
             return
         }
         // Under a row-grained policy the end of one sibling can let another be seen again, such as
