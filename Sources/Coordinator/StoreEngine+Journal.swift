@@ -40,12 +40,12 @@ extension StoreEngine {
 
     /// - Parameters:
     ///   - dangling: the row's references that lead nowhere.
-    ///   - kept: what was listed before the journal was emptied to be written anew.
+    ///   - memory: what was listed where the journal does not tell it; nil where it does.
     func conflicts(
         of row: LoadedRow, dangling: [(position: Int, target: RowID)],
-        kept: Set<ListedReference> = []
+        memory: ReferenceMemory? = nil
     ) throws -> [Conflict] {
-        try conflicts(of: row, listed: disputed(row, dangling, listed: kept))
+        try conflicts(of: row, listed: disputed(row, dangling, memory: memory))
     }
 
     /// - Parameter dangling: those of the row's references that are conflicts.

@@ -16,19 +16,27 @@ import Merge
 ///    nothing else is. What a log lets go of is stable as a rule, and so is all of a collected tombstone;
 ///    a settled conflict of which all is stable may be listed at one node and not at another.
 extension StoreEngine {
+    /// Tells whether a reference was a conflict, where the log has forgotten what would tell it: of the
+    /// deletes of its target that are given.
+    typealias ReferenceMemory = (ListedReference, _ deaths: [Dot]) throws -> Bool
+
     /// Those of a row's references that lead nowhere which are conflicts.
     ///
-    /// - Parameter listed: what was listed before the journal was emptied to be written anew.
+    /// - Parameter memory: nil for what the journal lists.
     func disputed(
         _ row: LoadedRow, _ dangling: [(position: Int, target: RowID)],
-        listed: Set<ListedReference> = []
+        memory: ReferenceMemory? = nil
     ) throws -> [(position: Int, target: RowID)] {
         try dangling.filter { position, target in
             guard let write = row.shown(position)?.dot,
-                try areOrdered(row, position, target, write)
-                    ?? !isListed(row, position, write, listed)
+                let deaths = try deaths(of: target, row, position)
             else { return true }
-            return false
+            let answers = try deaths.map { try areOrdered($0, write) }
+            if answers.contains(true) { return false }
+            if !answers.isEmpty, !answers.contains(nil) { return true }
+            let id = ConflictReport.danglingID(row, position)
+            if let memory { return try memory(ListedReference(id: id, write: write), deaths) }
+            return try isListed(ListedReference(id: id, write: write))
         }
     }
 
@@ -41,40 +49,26 @@ extension StoreEngine {
         }
     }
 
-    private func isListed(
-        _ row: LoadedRow, _ position: Int, _ write: Dot, _ listed: Set<ListedReference>
-    ) throws -> Bool {
-        let id = ConflictReport.danglingID(row, position)
-        if listed.contains(ListedReference(id: id, write: write)) { return true }
-        return try openEntry(id)?.listedReferences.contains { $0.write == write } ?? false
+    func isListed(_ reference: ListedReference) throws -> Bool {
+        try openEntry(reference.id)?.listedReferences.contains(reference) ?? false
     }
 
-    /// Whether a delete of the target and the write that refers to it are not concurrent; nil where
-    /// nobody can tell any more. A reference that a rule of the model needs, or that something else than a
-    /// delete makes lead nowhere, is never quiet.
-    private func areOrdered(
-        _ row: LoadedRow, _ position: Int, _ target: RowID, _ write: Dot
-    ) throws -> Bool? {
+    /// The deletes of a reference's target; nil where it is a conflict whatever they are, for a rule of the
+    /// model needs the reference, or something else than a delete makes it lead nowhere.
+    private func deaths(
+        of target: RowID, _ row: LoadedRow, _ position: Int
+    ) throws -> [Dot]? {
         let property = row.table.entity.properties[position]
         guard property.isOptional, case .toOne(let destination) = property.content else {
-            return false
+            return nil
         }
         let table = table(destination)
         // What is alive is claimed by another, or shown as what the reference cannot lead to.
-        if try isAlive(target, root: table.entity.root) { return false }
-        let state = try dying[target] ?? loadTombstone(table, target)?.state
-        let deaths = state?.deaths ?? []
-        var isKnown = !deaths.isEmpty
-        for death in deaths {
-            switch try areOrdered(death, write) {
-            case true?: return true
-            case false?: continue
-            case nil: isKnown = false
-            }
-        }
-        return isKnown ? false : nil
+        if try isAlive(target, root: table.entity.root) { return nil }
+        return try (dying[target] ?? loadTombstone(table, target)?.state)?.deaths ?? []
     }
 
+    /// Whether a delete and a write are not concurrent; nil where nobody can tell any more.
     private func areOrdered(_ one: Dot, _ other: Dot) throws -> Bool? {
         if one.actor == other.actor { return true }
         // What is here already cannot have seen what is only now applied.

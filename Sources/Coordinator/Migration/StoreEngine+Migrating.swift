@@ -173,7 +173,9 @@ extension StoreEngine {
             if entry.kind == .link {
                 current = try linkConflict(entry, plan).map { [$0] } ?? []
             } else if rows.insert(entry.id.row).inserted, let row = try load(table, entry.id.row) {
-                current = try conflicts(of: row, dangling: dangling(row), kept: kept)
+                current = try conflicts(of: row, dangling: dangling(row)) { reference, _ in
+                    kept.contains(reference)
+                }
             }
             for var conflict in current where written.insert(conflict.id).inserted {
                 conflict.openedAt = opened[conflict.id] ?? entry.openedAt

@@ -37,13 +37,20 @@ extension StoreJoining {
 
     /// The conflicts of a row that has been joined.
     private func openConflicts(of row: LoadedRow, _ before: [Conflict]) throws -> [Conflict] {
-        let dangling = engine.dangling(row)
-        let listed = try dangling.compactMap {
-            try formerEntry(ConflictReport.danglingID(row, $0.position))
-        }
-        let kept = Set(listed.flatMap(\.listedReferences))
-        return try engine.conflicts(of: row, dangling: dangling, kept: kept).map {
-            try withEarlierWrites($0, of: row, before)
+        try engine.conflicts(of: row, dangling: engine.dangling(row)) { reference, deaths in
+            try wasConflict(reference, deaths)
+        }.map { try withEarlierWrites($0, of: row, before) }
+    }
+
+    /// Whether a reference that leads nowhere is a conflict, where the logs have forgotten what would tell
+    /// it. A store that has had both the reference and a delete of its target has judged them, and where it
+    /// lists nothing a delete had seen the reference. Where none has had both, neither saw the other.
+    private func wasConflict(_ reference: ListedReference, _ deaths: [Dot]) throws -> Bool {
+        if deaths.isEmpty { return false }
+        let former = try formerEntry(reference.id)?.listedReferences.contains(reference) ?? false
+        let judges = [(seen, try engine.isListed(reference)), (formerSeen, former)]
+        return judges.allSatisfy { seen, isListed in
+            isListed || !seen.contains(reference.write) || !deaths.contains(where: seen.contains)
         }
     }
 

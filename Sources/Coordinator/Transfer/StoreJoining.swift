@@ -25,7 +25,7 @@ struct StoreJoining {
     /// What the copy has applied.
     let seen: VersionVector
     /// What the former store has.
-    private let formerSeen: VersionVector
+    let formerSeen: VersionVector
 
     /// Prepares.
     ///

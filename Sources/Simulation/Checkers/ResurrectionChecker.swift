@@ -21,8 +21,8 @@ struct ResurrectionChecker: Checker {
     /// What a store has shown.
     private struct Store {
         var vector = VersionVector()
-        var known = Set<ManagedObjectID>()
-        /// By row: a model may call its entity otherwise than the transaction that brings it back.
+        /// By row: a model may call an entity otherwise than the one before.
+        var known: [RowID: ManagedObjectID] = [:]
         var deaths: [RowID: Death] = [:]
     }
 
@@ -92,7 +92,7 @@ struct ResurrectionChecker: Checker {
 
     private mutating func die(_ id: ManagedObjectID, _ node: Int, _ run: RunContext) {
         // In place: a copy of a store's rows for each of its deaths would take half of a run's time.
-        stores[node, default: Store()].known.remove(id)
+        stores[node, default: Store()].known[id.row] = nil
         let vector = stores[node]?.vector ?? VersionVector()
         let deletes = index.deletes(of: id.row).filter(vector.contains)
         // Without a delete the row is eclipsed, or was never there; other laws tell of that. One
@@ -116,7 +116,7 @@ struct ResurrectionChecker: Checker {
     private mutating func show(
         _ id: ManagedObjectID, _ node: Int, _ generation: UInt64, _ run: RunContext
     ) {
-        stores[node, default: Store()].known.insert(id)
+        stores[node, default: Store()].known[id.row] = id
         guard let death = stores[node]?.deaths.removeValue(forKey: id.row), !death.mayReturn else {
             return
         }
@@ -155,8 +155,8 @@ struct ResurrectionChecker: Checker {
             }
         }
         guard reading.isWhole, let known = stores[node]?.known else { return }
-        let living = Set(reading.entities.flatMap(\.rows).map(\.objectID))
-        for id in known.subtracting(living).sorted() { die(id, node, run) }
+        let living = Set(reading.entities.flatMap(\.rows).map(\.objectID.row))
+        for id in known.values.sorted() where !living.contains(id.row) { die(id, node, run) }
     }
 }
 
