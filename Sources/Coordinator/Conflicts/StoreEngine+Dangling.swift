@@ -10,11 +10,14 @@ import Merge
 /// tells that, and nothing is kept beside it:
 /// 1. of what is in the log, and of what is being applied, its `seen` tells;
 /// 2. a log lets go of its beginning, in the order of application. Where one of two has gone and the
-///    other is there, the one that has gone was applied first, and had not seen the other. So that this
-///    holds where two stores are joined, the copy's log goes if the former store's is not whole;
+///    other is there, the one that has gone was applied first, and had not seen the other. Of two stores
+///    that are being joined the logs have no such order; what each had tells then;
 /// 3. where both have gone, or the tombstone is collected, what the journal lists stays listed and
 ///    nothing else is. What a log lets go of is stable as a rule, and so is all of a collected tombstone;
 ///    a settled conflict of which all is stable may be listed at one node and not at another.
+///
+/// A judgement stands until the reference is written again or its target is deleted again or is back:
+/// other writes to the row ask the journal, not the log.
 extension StoreEngine {
     /// Tells whether a reference was a conflict, where the log has forgotten what would tell it: of the
     /// deletes of its target that are given.
@@ -22,21 +25,26 @@ extension StoreEngine {
 
     /// Those of a row's references that lead nowhere which are conflicts.
     ///
-    /// - Parameter memory: nil for what the journal lists.
+    /// - Parameters:
+    ///   - judged: the positions of which the journal has the judgement.
+    ///   - memory: nil for what the journal lists.
     func disputed(
         _ row: LoadedRow, _ dangling: [(position: Int, target: RowID)],
-        memory: ReferenceMemory? = nil
+        judged: Set<Int> = [], memory: ReferenceMemory? = nil
     ) throws -> [(position: Int, target: RowID)] {
         try dangling.filter { position, target in
             guard let write = row.shown(position)?.dot,
                 let deaths = try deaths(of: target, row, position)
             else { return true }
-            let answers = try deaths.map { try areOrdered($0, write) }
+            let reference = ListedReference(
+                id: ConflictReport.danglingID(row, position), write: write)
+            if judged.contains(position) { return try isListed(reference) }
+            let answers = try deaths.map {
+                try areOrdered($0, write, isInOrder: memory == nil)
+            }
             if answers.contains(true) { return false }
             if !answers.isEmpty, !answers.contains(nil) { return true }
-            let id = ConflictReport.danglingID(row, position)
-            if let memory { return try memory(ListedReference(id: id, write: write), deaths) }
-            return try isListed(ListedReference(id: id, write: write))
+            return try memory?(reference, deaths) ?? isListed(reference)
         }
     }
 
@@ -69,7 +77,9 @@ extension StoreEngine {
     }
 
     /// Whether a delete and a write are not concurrent; nil where nobody can tell any more.
-    private func areOrdered(_ one: Dot, _ other: Dot) throws -> Bool? {
+    ///
+    /// - Parameter isInOrder: whether what has gone from the log was applied before what is there.
+    private func areOrdered(_ one: Dot, _ other: Dot, isInOrder: Bool) throws -> Bool? {
         if one.actor == other.actor { return true }
         // What is here already cannot have seen what is only now applied.
         if let applying, applying.dot == one { return applying.seen.contains(other) }
@@ -78,7 +88,9 @@ extension StoreEngine {
         if past?.contains(other) ?? false { return true }
         let otherPast = try seen(by: other)
         if otherPast?.contains(one) ?? false { return true }
-        return past == nil && otherPast == nil ? nil : false
+        let isKnown =
+            isInOrder ? past != nil || otherPast != nil : past != nil && otherPast != nil
+        return isKnown ? false : nil
     }
 
     /// Brings the journal up to date where one more delete of a row had seen what refers to it in vain: the
@@ -92,7 +104,7 @@ extension StoreEngine {
             else { continue }
             for (referring, table) in try rowsReferringInVain(to: row) {
                 guard let loaded = try load(table, referring) else { continue }
-                try journal(old: loaded, new: loaded, by: stamp)
+                try journal(old: loaded, new: loaded, by: stamp, isJudgedAnew: true)
             }
         }
     }

@@ -11,8 +11,8 @@ import Merge
 /// Invariants
 /// 1. Afterwards every row, link and member is what applying all transactions of both would have
 ///    made of it; so is the digest, and so are the open conflicts.
-/// 2. The log stays what was applied last, in the order of application: where the former store has lost
-///    some of what is missing here, the copy's log goes, and others who lack it take a copy too.
+/// 2. The log stays a suffix for every actor: what went before somebody's missing transactions is
+///    dropped, and others who lack it take a copy too.
 /// 3. In the midst rows are as no transaction left them, so nothing is journalled before the end.
 struct StoreJoining {
     static let rowsAtOnce = 500
@@ -251,7 +251,7 @@ struct StoreJoining {
 
     private func joinLogs() throws {
         let purged = try former.purgedVector
-        let isBroken = formerSeen.entries.contains {
+        let broken = formerSeen.entries.filter {
             $0.sequence > seen[$0.actor] && purged[$0.actor] > seen[$0.actor]
         }
         // What goes with history is counted from its oldest transaction's generation: answers and
@@ -259,9 +259,17 @@ struct StoreJoining {
         let generation = engine.state.generation
         defer { engine.state.generation = generation }
         engine.state.generation = try lastGeneration() ?? generation
-        if isBroken {
+        let codes = broken.compactMap { engine.state.actors.code(of: $0.actor) }.sorted()
+        if !codes.isEmpty {
+            let list = codes.map(String.init).joined(separator: ", ")
             try engine.database.execute(
-                sql: "DELETE FROM _transaction; DELETE FROM _parked; DELETE FROM _derived;")
+                sql: """
+                    DELETE FROM _transaction WHERE position <= (
+                        SELECT max(position) FROM _transaction
+                        WHERE dot >> \(ActorTable.sequenceBits) IN (\(list)));
+                    DELETE FROM _parked WHERE position NOT IN (SELECT position FROM _transaction);
+                    DELETE FROM _derived WHERE position NOT IN (SELECT position FROM _transaction);
+                    """)
         }
         var position: UInt64 = 0
         while true {
