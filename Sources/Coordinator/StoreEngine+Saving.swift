@@ -14,6 +14,7 @@ extension StoreEngine {
             }
             if let answer = try repeatedAnswer(to: request, saveID) { return answer }
         }
+        if request.exceedsLimit { throw CoordinatorError.notBulk(request.operations.count) }
         // Checked here, for what follows a departure in its own group would reach nobody.
         if state.membership[actor.node]?.departure != nil {
             throw CoordinatorError.departed(actor.node)

@@ -82,7 +82,7 @@ struct InsertCommand: AsyncParsableCommand {
                 object.setValue(item.note, forKey: "note")
                 object.setValue(item.weight, forKey: "weight")
             }
-            try context.save()
+            try context.save(SaveOptions(isBulk: true))
             context.reset()
         }
     }

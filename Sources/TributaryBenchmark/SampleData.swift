@@ -65,7 +65,7 @@ enum SampleData {
                     kind: .insert, entity: entity, row: RowID(-Int64(operations.count) - 1),
                     values: item.values))
         }
-        return SaveRequest(operations: operations)
+        return SaveRequest(operations: operations, isBulk: true)
     }
 
     /// Opens or makes a store, of the model of all benchmarks or another that has its entity.

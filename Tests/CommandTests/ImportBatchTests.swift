@@ -1,4 +1,5 @@
 public import Coordinator
+import Foundation
 import Testing
 
 @testable import TributaryCLI
@@ -101,6 +102,29 @@ struct ImportBatchTests {
                 ]
             ])
         #expect(other.report.referencesSkipped == 1)
+    }
+
+    @Test("No save has more than 10,000 operations, unless one record alone needs them")
+    func divided() async throws {
+        let node = try CannedNode(status: 200, body: "{}")
+        let interface = try NodeInterface(url: node.url, token: nil)
+        var importer = Importer(
+            node: interface, plan: try plan(), onlyExisting: false, batchSize: 10_000, runID: "run")
+        func record(_ number: Int, references: Int) -> ImportRecord {
+            let names = (0..<references).map { JSONValue.string("\(number).\($0)") }
+            return ImportRecord(
+                line: number,
+                fields: ["Package": .string("\(number)"), "Depends": .array(names)])
+        }
+        // With each of these comes the insert of what it refers to.
+        for number in 1...3 { try await importer.add(record(number, references: 4_000)) }
+        try await importer.add(record(4, references: 10_000))
+        try await importer.flush()
+        await interface.close()
+        let saves = zip(node.requests, node.bodies).filter { $0.0.contains("/v1/save") }.map(\.1)
+        let inserts = saves.map { $0.components(separatedBy: #""insert":"#).count - 1 }
+        #expect(inserts == [8_002, 4_001, 10_001])
+        #expect(saves.map { $0.contains(#""bulk":true"#) } == [false, false, true])
     }
 
     @Test("A value that is none of its attribute's type is told with line and column")

@@ -174,6 +174,18 @@ struct ProgramTests {
         #expect(outcome.errors.count { $0 == "\n" } == 1)
     }
 
+    @Test("A save is bulk where its flag or its file says so")
+    func bulk() async throws {
+        let node = try CannedNode(status: 200, body: #"{"transaction": null}"#)
+        let files = [#"{"operations": []}"#, #"{"operations": [], "bulk": true}"#]
+        for (flags, file) in [([], files[0]), (["--bulk"], files[0]), ([], files[1])] {
+            let outcome = try await program.run(
+                ["save", "-", "--node", node.url] + flags, input: file)
+            #expect(outcome.exitCode == 0, "\(outcome)")
+        }
+        #expect(node.bodies.map { $0.contains(#""bulk":true"#) } == [false, true, true])
+    }
+
     @Test("A save whose answers are lost ends with 4 and says by which ID to ask")
     func lostAnswers() async throws {
         let node = try CannedNode(status: 200, body: "{}", lost: .max)

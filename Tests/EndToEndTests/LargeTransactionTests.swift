@@ -8,16 +8,15 @@ extension EndToEnd {
 }
 
 extension EndToEnd.LargeTransactionTests {
-    /// As JSON some 5 MB, of the 16 MiB that `http.maxBodyBytes` is by default. A save of more than
-    /// 5,000 objects is written part by part, where it is made and where it is applied.
+    /// As JSON some 5 MB, of the 16 MiB that `http.maxBodyBytes` is by default.
     private static let size = 100_000
     /// How many of them are changed, and then deleted, by one save each.
     private static let part = 10_000
     /// Of which the small saves insert nothing.
     private static let entity = "Earliest"
-    /// By far longer than a small save has to wait for a part of the large one, also in a program
-    /// that was not optimised.
-    private static let patience = Duration.seconds(10)
+    /// By far longer than a small save has to wait for a large one, also in a program that was not
+    /// optimised.
+    private static let patience = Duration.seconds(60)
     private static let deadline = Duration.seconds(300)
 
     @Test(
@@ -97,8 +96,9 @@ extension EndToEnd.LargeTransactionTests {
             // The other connection is for counting.
             let client = try node.makeClient()
             let answer = try await node.expect(
-                "POST", "/v1/save", ["operations": .array(operations)], timeout: Self.deadline,
-                using: client)
+                "POST", "/v1/save",
+                ["operations": .array(operations), "bulk": .boolean(true)],
+                timeout: Self.deadline, using: client)
             await client.close()
             #expect(!answer.text("transaction").isEmpty)
             var all: [Int: Set<Int>] = [:]

@@ -11,10 +11,12 @@ extension ManagedObjectContext {
     ///
     /// - Throws: ``CoordinatorError``, and the context stays as it was: `mergeConflict` and
     ///   `constraintConflict` with ``CoordinatorError/conflicts``, `validationFailed` with
-    ///   ``CoordinatorError/failures``, `deleteDenied`, and what the store reports.
+    ///   ``CoordinatorError/failures``, `deleteDenied`, `limitExceeded` for more than
+    ///   ``SaveRequest/Bounds/operations`` objects, and what the store reports.
     public func save() throws { try save(SaveOptions()) }
 
-    /// The same, with a name to repeat it by, or with the word that it resolves conflicts.
+    /// The same, with a name to repeat it by, or with the word that it resolves conflicts
+    /// or is large.
     ///
     /// Where the outcome was unknown (`outcomeUnknown`) the changes are still pending; saved again
     /// with the same ``SaveOptions/saveID`` they are done once. Objects of a save that was done
@@ -160,7 +162,7 @@ extension ManagedObjectContext {
         }
         return SaveRequest(
             operations: operations, mergePolicy: settings.0, author: settings.1,
-            contextName: settings.2, saveID: options.saveID)
+            contextName: settings.2, saveID: options.saveID, isBulk: options.isBulk)
     }
 
     private func operation(

@@ -6,10 +6,14 @@ public struct SaveOptions: Hashable, Sendable {
     /// Whether it decides over unresolved conflicts between nodes on what it writes. Without, such
     /// a save is refused (`unresolvedConflict`).
     public var resolvesConflicts: Bool
+    /// Whether it may save more than ``SaveRequest/Bounds/operations`` objects. Other saves wait while
+    /// they are written.
+    public var isBulk: Bool
 
     /// Describes a save.
-    public init(saveID: String? = nil, resolvesConflicts: Bool = false) {
+    public init(saveID: String? = nil, resolvesConflicts: Bool = false, isBulk: Bool = false) {
         self.saveID = saveID
         self.resolvesConflicts = resolvesConflicts
+        self.isBulk = isBulk
     }
 }

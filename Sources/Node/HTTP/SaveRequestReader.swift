@@ -24,7 +24,7 @@ struct SaveRequestReader {
 
     private static let fields = [
         "operations", "saveID", "mergePolicy", "author", "context", "acknowledgement",
-        "timeoutSeconds",
+        "timeoutSeconds", "bulk",
     ]
     private static let insertFields = ["insert", "id", "values", "add", "resolves"]
     private static let updateFields = [
@@ -70,7 +70,8 @@ struct SaveRequestReader {
         try reader.reader.check()
         var request = SaveRequest(
             operations: operations, mergePolicy: policy, author: try fields.string("author"),
-            contextName: try fields.string("context"), saveID: try fields.string("saveID"))
+            contextName: try fields.string("context"), saveID: try fields.string("saveID"),
+            isBulk: try fields.boolean("bulk"))
         request.isWordByWord = true
         return Result(
             request: request, names: names, objects: reader.objects,

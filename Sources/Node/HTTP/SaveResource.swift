@@ -15,6 +15,11 @@ struct SaveResource: Sendable {
         let result: SaveResult
         do {
             result = try await services.backend.save(save.request)
+        } catch let error as CoordinatorError
+            where error.code == .limitExceeded && save.request.exceedsLimit
+        {
+            // Unlike other bounds, this one never lets the same request through later.
+            throw HTTPError(400, error.code.rawValue, error.message)
         } catch let error as CoordinatorError { throw named(error, save) }
         return try await answer(
             to: result, ids: ids(of: result, save), acknowledgement: save.acknowledgement,

@@ -17,6 +17,9 @@ struct SaveCommand: AsyncParsableCommand {
     @Argument(help: "A file with JSON, or - for standard input.", completion: .file())
     var file: String
 
+    @Flag(help: "Allow more than 20,000 operations. Other saves wait while they are written.")
+    var bulk = false
+
     @OptionGroup var options: NodeOptions
 
     func run() async throws {
@@ -39,6 +42,7 @@ struct SaveCommand: AsyncParsableCommand {
         case let other: throw CommandFailure.usage("The \"saveID\" is \(other.kind), not a string.")
         }
         body["saveID"] = .string(saveID)
+        if bulk { body["bulk"] = .boolean(true) }
         let isEmpty = body["operations"]?.array?.isEmpty ?? false
         let node = try options.open()
         let answer = try await node.save(.object(body), saveID: saveID)

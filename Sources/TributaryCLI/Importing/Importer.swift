@@ -9,6 +9,8 @@ struct Importer {
     enum Limits {
         /// A save's values stay well under the node's bound of 16 MiB for a request.
         static let batchBytes = 4 << 20
+        /// A save's operations: other saves wait while they are written.
+        static let operations = 10_000
         /// Keys asked for at once.
         static let keys = 500
         /// References remembered between batches; each costs about 200 bytes.
@@ -28,6 +30,8 @@ struct Importer {
     private var savingLine: Int?
     private var batchKeys = Set<JSONValue>()
     private var batchBytes = 0
+    /// For each reference of the plan, the keys in the batch whose objects may have to be made.
+    private var batchReferences: [Set<JSONValue>]
     private var batchNumber = 0
     private var remembered: [[JSONValue: String]]
     /// Of these the keys that several objects have.
@@ -41,6 +45,7 @@ struct Importer {
         self.onlyExisting = onlyExisting
         self.batchSize = batchSize
         self.runID = runID
+        batchReferences = plan.references.map { _ in [] }
         remembered = plan.references.map { _ in [:] }
         sharedReferences = plan.references.map { _ in [] }
     }
@@ -78,9 +83,26 @@ struct Importer {
             if batchKeys.contains(key) { try await flush() }
             batchKeys.insert(key)
         }
+        if operationCount(with: prepared) > Limits.operations { try await flush() }
         batch.append(prepared)
+        for position in batchReferences.indices {
+            batchReferences[position].formUnion(newReferences(of: prepared, position))
+        }
         batchBytes += JSONWriter.bytes(of: .object(prepared.values)).count
         if batch.count >= batchSize || batchBytes >= Limits.batchBytes { try await flush() }
+    }
+
+    /// How many operations the batch has at most, once a record is added.
+    private func operationCount(with record: PreparedRecord) -> Int {
+        batchReferences.indices.reduce(batch.count + 1) { count, position in
+            count + batchReferences[position].count
+                + newReferences(of: record, position).subtracting(batchReferences[position]).count
+        }
+    }
+
+    /// The keys of a record's reference whose objects are not known to be in the store.
+    private func newReferences(of record: PreparedRecord, _ position: Int) -> Set<JSONValue> {
+        Set(record.references[position].filter { remembered[position][$0] == nil })
     }
 
     /// Saves what waits.
@@ -90,6 +112,7 @@ struct Importer {
         batch = []
         batchKeys = []
         batchBytes = 0
+        batchReferences = plan.references.map { _ in [] }
         batchNumber += 1
         savingLine = records[0].line
         do {
@@ -151,11 +174,13 @@ struct Importer {
         let composed = ImportBatch(
             clear, plan: plan, existing: existing, onlyExisting: onlyExisting)
         if !composed.operations.isEmpty {
-            _ = try await node.save(
-                [
-                    "operations": .array(composed.operations), "saveID": .string(saveID),
-                    "author": .string("import"),
-                ], saveID: saveID)
+            var body: JSONObject = [
+                "operations": .array(composed.operations), "saveID": .string(saveID),
+                "author": .string("import"),
+            ]
+            // One record may refer to very many objects, and cannot be divided.
+            if composed.operations.count > Limits.operations { body["bulk"] = .boolean(true) }
+            _ = try await node.save(.object(body), saveID: saveID)
         }
         report.inserted += composed.report.inserted
         report.updated += composed.report.updated

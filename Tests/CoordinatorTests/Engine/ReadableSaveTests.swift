@@ -42,12 +42,12 @@ struct ReadableSaveTests {
         }
         let most = Transaction.Bounds.shapes
         let error = #expect(throws: CoordinatorError.self) {
-            try node.coordinator.save(SaveRequest(operations: operations(most + 1)))
+            try node.coordinator.save(SaveRequest(operations: operations(most + 1), isBulk: true))
         }
         #expect(error?.code == .limitExceeded)
         let request = FetchRequest("Sparse")
         #expect(try node.coordinator.read { try $0.count(request) } == 0)
-        _ = try node.coordinator.save(SaveRequest(operations: operations(most)))
+        _ = try node.coordinator.save(SaveRequest(operations: operations(most), isBulk: true))
         let other = try EngineNode(model, node: 2)
         try exchange(node, other)
         #expect(try other.coordinator.read { try $0.count(request) } == most)

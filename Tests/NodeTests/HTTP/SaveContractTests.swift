@@ -41,6 +41,21 @@ struct SaveContractTests {
         }
     }
 
+    @Test("More than 20,000 operations need \"bulk\": true")
+    func bulk() async throws {
+        try await HTTPTestNode.run { node in
+            let inserts = [String](repeating: #"{"insert":"Circle"}"#, count: 20_001)
+            let operations = #""operations":[\#(inserts.joined(separator: ","))]"#
+            let refused = try await node.save("{\(operations)}")
+            #expect(refused.status == 400 && refused.code == "limitExceeded")
+            #expect(refused.text.contains("20001") && refused.text.contains("--bulk"))
+            let wrong = try await node.save(#"{"operations":[],"bulk":1}"#)
+            #expect(wrong.status == 400 && wrong.code == "malformed")
+            let saved = try await node.save(#"{\#(operations),"bulk":true}"#)
+            #expect(saved.status == 200 && saved["transaction"]?.string != nil)
+        }
+    }
+
     @Test("Values of every type come back exactly")
     func keepsValues() async throws {
         try await HTTPTestNode.run { node in
