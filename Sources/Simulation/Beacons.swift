@@ -133,15 +133,6 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case heldForModel
     /// A store made with the next model learnt of the one before from a peer.
     case modelLearnt
-    /// A transaction was written part by part, and shown at once.
-    case transactionStaged
-    /// Something came between the parts of a staged transaction that it could not be shown with.
-    case stagedOvertaken
-    /// Something was written between the parts of a staged transaction, and the part that it changed
-    /// was written anew.
-    case stagedRewritten
-    /// What a crash had left of one was finished by the next opening.
-    case stagingFinished
     /// A transaction of another node came that does not name all that it has seen, and was applied with
     /// what later incarnations had seen first.
     case incarnationCompacted

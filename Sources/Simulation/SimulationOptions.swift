@@ -20,32 +20,9 @@ public struct SimulationOptions: Sendable {
     /// Whether in a third of the runs some nodes keep little history and take copies of others'
     /// stores; all else of a seed's plan is the same.
     public var hasTransfers = true
-    /// Whether at some nodes every save is a group of its own, and saves come between the parts of
-    /// large ones; all else of a seed's plan is the same, though not what comes of it.
-    public var hasGroupsOfOne = true
     /// Whether some nodes join their store with a copy by rows, where their log would do, too; all else
     /// of a seed's plan is the same, though not what comes of it.
     public var hasJoins = true
-    /// Whether at nodes where every save is a group of its own saves also come between the parts of
-    /// large ones that change what is there; all else of a seed's plan is the same, though not what
-    /// comes of it.
-    public var hasLargeChanges = true
-    /// Whether at these nodes some large ones both insert and change what is there; all else of a seed's
-    /// plan is the same, though not what comes of it.
-    public var hasMixedChanges = true
-    /// Whether at these nodes some large ones make links; all else of a seed's plan is the same, though
-    /// not what comes of it.
-    public var hasLargeLinks = true
-    /// Whether at these nodes some saves take the unique keys of what a large one deletes; all else of
-    /// a seed's plan is the same, though not what comes of it.
-    public var hasFreedKeys = true
-    /// Whether at these nodes some large ones change unique keys, or take links away; all else of a
-    /// seed's plan is the same, though not what comes of it.
-    public var hasChangedKeys = true
-    /// Whether at these nodes some large ones claim objects in one-to-ones, or delete what does, and
-    /// others claim the same, and more of them change unique keys; all else of a seed's plan is the
-    /// same, though not what comes of it.
-    public var hasContestedClaims = true
     /// Whether in a quarter of the runs to-manys have least and greatest counts; all else of a seed's
     /// plan is the same, though not what comes of it.
     public var hasCounts = true

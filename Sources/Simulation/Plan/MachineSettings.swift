@@ -30,20 +30,6 @@ struct MachineSettings: Hashable, Sendable {
     var journalRecords: Int?
     /// Whether somebody reads its history by name.
     var hasConsumer = false
-    /// Whether every save is a group of its own, so that others come between the parts of a large one.
-    var hasGroupsOfOne = false
-    /// Whether such large ones may also change what is there.
-    var hasLargeChanges = false
-    /// Whether they may do both.
-    var hasMixedChanges = false
-    /// Whether they may make links.
-    var hasLargeLinks = false
-    /// Whether others may take the unique keys of what they delete.
-    var hasFreedKeys = false
-    /// Whether they may change unique keys, and take links away.
-    var hasChangedKeys = false
-    /// Whether others may claim in one-to-ones what they claim, or what they delete claims.
-    var hasContestedClaims = false
     /// Whether its store is joined by rows with a copy that takes its place, though its log would do.
     var joinsAlways = false
     /// How far the machine's clock is off from the start, in milliseconds.

@@ -74,7 +74,6 @@ struct RunPlan {
         if options.hasMembershipChanges { drawMembers(seed, options) }
         if succession != nil { drawMigrations(&later) }
         if options.hasTransfers { drawHistory(options) }
-        if options.hasGroupsOfOne { drawGroups(options) }
         if options.hasPartialMeshes { drawStrangers() }
         if walks { drawWalk(options, &walker) }
         if options.hasFaults, options.hasReturns { drawReturns() }
@@ -127,21 +126,6 @@ struct RunPlan {
             }
         }
         return reached.count == count
-    }
-
-    /// Lets each save be a group of its own on some machines.
-    private mutating func drawGroups(_ options: SimulationOptions) {
-        var generator = SeededGenerator(seed: seed &* 0x9FB2_1C65_1E98_DF25 &+ 3)
-        guard generator.number(below: 3) == 0 else { return }
-        for place in machines.indices {
-            machines[place].hasGroupsOfOne = generator.number(below: 2) == 0
-            machines[place].hasLargeChanges = options.hasLargeChanges
-            machines[place].hasMixedChanges = options.hasMixedChanges
-            machines[place].hasLargeLinks = options.hasLargeLinks
-            machines[place].hasFreedKeys = options.hasFreedKeys
-            machines[place].hasChangedKeys = options.hasChangedKeys
-            machines[place].hasContestedClaims = options.hasContestedClaims
-        }
     }
 
     /// Lets somebody read the history of some machines, of which some forget it soon.

@@ -29,7 +29,6 @@ struct GroupCommits: Workload {
                 requests.append(plain(entity, rows, place, session, &generator))
             }
         }
-        if session.hasGroupsOfOne { requests += LargeInCompany.requests(session) }
         let results = session.saveTogether(requests)
         report(results, mustFail, session)
     }

@@ -30,7 +30,6 @@ struct Large: Workload {
             for _ in 0..<count { composer.insert(entity, &generator) }
         }
         session.save(composer.request(&generator))
-        if session.hasGroupsOfOne { session.saveTogether(LargeInCompany.requests(session)) }
     }
 
     /// An entity with a text of any length that leads nowhere, so that many of its objects cost

@@ -59,27 +59,6 @@ final class WorkloadSession {
         process.observe { .contextSaved(node: $0, record: record) }
     }
 
-    /// Whether every save is a group of its own here.
-    var hasGroupsOfOne: Bool { process.machine.settings.hasGroupsOfOne }
-
-    /// Whether large saves may change what is there, with others between their parts.
-    var hasLargeChanges: Bool { process.machine.settings.hasLargeChanges }
-
-    /// Whether they may also insert.
-    var hasMixedChanges: Bool { process.machine.settings.hasMixedChanges }
-
-    /// Whether they may make links.
-    var hasLargeLinks: Bool { process.machine.settings.hasLargeLinks }
-
-    /// Whether others may take the unique keys of what they delete.
-    var hasFreedKeys: Bool { process.machine.settings.hasFreedKeys }
-
-    /// Whether large saves may change unique keys, and take links away.
-    var hasChangedKeys: Bool { process.machine.settings.hasChangedKeys }
-
-    /// Whether others may claim in one-to-ones what they claim, or what they delete claims.
-    var hasContestedClaims: Bool { process.machine.settings.hasContestedClaims }
-
     /// Counts a rare path.
     func met(_ beacon: Beacon) { process.met(beacon) }
 }

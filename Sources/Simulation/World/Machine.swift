@@ -73,15 +73,6 @@ final class Machine {
         options.checkpointPages = settings.checkpointPages
         options.worksAlone = true
         options.joinsAlways = settings.joinsAlways
-        // A chance of its own, so that plans are drawn as before.
-        var odd = SeededGenerator(seed: seed ^ 0x5741_6ED1_0000_0007)
-        if settings.hasGroupsOfOne { options.jobsInGroup = 1 }
-        if odd.chance(in: 2) || settings.hasGroupsOfOne {
-            // What is staged itself waits for what is being staged, and comes between nothing.
-            let least = settings.hasGroupsOfOne && settings.hasFreedKeys ? 2 : 1
-            options.stagedOperations = Int.random(in: least...4, using: &odd)
-            options.stagedAtOnce = Int.random(in: 1...3, using: &odd)
-        }
         return options
     }
 

@@ -157,7 +157,6 @@ final class SimulatedProcess {
         }
         observeFound()
         noteMigration()
-        if coordinator.hasFinishedStaging { met(.stagingFinished) }
         if recoveryAtOpening == .founder { met(.founderReopened) }
         observe { .durable(node: $0, vector: state.durable) }
         feed(
@@ -690,9 +689,6 @@ final class SimulatedProcess {
         noteGap(gauges)
         if gauges.piecesBytes > 0 { met(.sentInPieces) }
         if gauges.partialHeadsCount > 0 { met(.headsAskedWhole) }
-        if coordinator.stagedTransactions > 0 { met(.transactionStaged) }
-        if coordinator.overtakenTransactions > 0 { met(.stagedOvertaken) }
-        if coordinator.rewrittenParts > 0 { met(.stagedRewritten) }
         checkOrphans()
         if world.plan.editions != nil { noteHeldForModel() }
         let sizes = coordinator.storeSizes()

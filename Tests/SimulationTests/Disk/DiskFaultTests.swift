@@ -70,40 +70,8 @@ struct DiskFaultTests {
     }
 
     @Test(
-        "Whenever the disk is full amid a large save that is given up, it fails, and others go on")
-    func fullWhileStaging() throws {
-        var codes: [CoordinatorError.Code] = []
-        for struck in 0..<200 as Range<UInt64> {
-            let script = try DiskScript(SimulatedDisk(seed: struck))
-            let coordinator = try script.open {
-                $0.stagedOperations = 10
-                $0.stagedAtOnce = 4
-                $0.worksAlone = true
-            }
-            var request = try Self.stale(script, coordinator)
-            script.disk.arm(.full, afterOperations: struck)
-            // Its last update is of an object that has changed since: it is found out when nearly all is
-            // written, and then all of that is removed.
-            let code = try #require(code { _ = try coordinator.save(request) as SaveResult })
-            codes.append(code)
-            #expect([.mergeConflict, .diskFull].contains(code), "operation \(struck)")
-            script.disk.disarm()
-            request.operations.removeLast()
-            let saved: SaveResult = try coordinator.save(request)
-            #expect(saved.rows.count == request.operations.count)
-            #expect(try coordinator.verify().isOK)
-            coordinator.close()
-            try script.check()
-            if code == .mergeConflict, codes.count > 3, codes.suffix(3) == [code, code, code] {
-                break
-            }
-        }
-        #expect(codes.contains(.diskFull) && codes.last == .mergeConflict)
-    }
-
-    @Test(
         "A large transaction of another node that a full disk keeps out is taken once it has room")
-    func fullWhileStagingForeign() throws {
+    func fullWhileApplying() throws {
         let elsewhere = try DiskScript(SimulatedDisk(seed: 9))
         let other = try elsewhere.open(node: 2)
         let foreign = try Self.large(elsewhere, other)
@@ -111,13 +79,9 @@ struct DiskFaultTests {
         var isFull = false
         for struck in 0..<200 as Range<UInt64> {
             let script = try DiskScript(SimulatedDisk(seed: struck))
-            let coordinator = try script.open {
-                $0.stagedOperations = 10
-                $0.stagedAtOnce = 4
-                $0.worksAlone = true
-            }
+            let coordinator = try script.open()
             script.disk.arm(.full, afterOperations: struck)
-            // Tried again as the replicator does: what the first attempt has left may still be there.
+            // Tried again, as the replicator does.
             var codes: [CoordinatorError.Code] = []
             for _ in 0..<3 {
                 var rejected = 0
@@ -147,7 +111,7 @@ struct DiskFaultTests {
     ) throws -> [EncodedTransaction] {
         let request = SaveRequest(
             operations: try (1...20).map { number in
-                var insertion = try script.insertion("staged \(number)").operations[0]
+                var insertion = try script.insertion("note \(number)").operations[0]
                 insertion.row = RowID(-Int64(number))
                 return insertion
             })
@@ -155,29 +119,6 @@ struct DiskFaultTests {
         return try coordinator.read {
             try $0.transactions(notCoveredBy: VersionVector(), byteLimit: 1 << 20).transactions
         }.map { try EncodedTransaction(decoding: $0) }
-    }
-
-    /// Inserts with updates of what is there, of which the last does not know of the latest.
-    private static func stale(
-        _ script: DiskScript, _ coordinator: PersistentStoreCoordinator
-    ) throws -> SaveRequest {
-        let entity = try #require(script.model.entity(named: "Note"))
-        let size = try #require(entity.position(of: "size"))
-        let notes = try (0..<12).map { number in
-            try script.save("note \(number)", in: coordinator).rows[0]
-        }
-        func update(_ row: SaveResult.SavedRow, to value: Int64) -> SaveOperation {
-            SaveOperation(
-                kind: .update, entity: entity, row: row.objectID.row,
-                values: [(size, .integer(value))], version: row.version)
-        }
-        _ = try coordinator.save(SaveRequest(operations: [update(notes[11], to: 1)])) as SaveResult
-        return SaveRequest(
-            operations: try (1...20).map { number in
-                var insertion = try script.insertion("staged \(number)").operations[0]
-                insertion.row = RowID(-Int64(number))
-                return insertion
-            } + notes.map { update($0, to: 2) })
     }
 
     @Test("What was saved is told again by its ID, whatever hinders saves now")

@@ -40,8 +40,7 @@ final class DiskScript {
     }
 
     func open(
-        node number: Int = 1, checkpointPages: Int = 4_000,
-        configure: (inout PersistentStoreCoordinator.Options) -> Void = { _ in }
+        node number: Int = 1, checkpointPages: Int = 4_000
     ) throws -> PersistentStoreCoordinator {
         var options = PersistentStoreCoordinator.Options()
         options.files = disk
@@ -51,7 +50,6 @@ final class DiskScript {
         openings += 1
         options.wallMilliseconds = { Self.instant + opening * 60_000 }
         options.random = { 1_000_003 &* (opening &+ 1) }
-        configure(&options)
         return try PersistentStoreCoordinator(
             storeAt: disk.path("store.sqlite"), model: model, cluster: "test",
             node: try #require(NodeID(number)), options: options)

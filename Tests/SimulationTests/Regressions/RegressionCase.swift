@@ -10,12 +10,8 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         case uniqueKeys
         /// Nodes that come and go, and come to have the next model.
         case changes
-        /// Nodes that commit every save by itself.
-        case groupsOfOne
         /// Stores that are joined by their rows where logs would have done.
         case joins
-        /// Something that comes between the parts of large updates.
-        case largeChanges
         /// Least and greatest counts of to-manys.
         case counts
         /// Consumers of history, added constraints, crowds of joiners, partial meshes, short journals
@@ -25,16 +21,6 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         case returns
         /// To-ones that must lead to something.
         case demanded
-        /// Large saves that insert and change at once.
-        case mixedChanges
-        /// Large saves that make links.
-        case largeLinks
-        /// Saves that take the unique keys of what a large one deletes.
-        case freedKeys
-        /// Large saves that change unique keys, or take links away.
-        case changedKeys
-        /// Saves that claim in a one-to-one what a large one claims, or what it deletes claims.
-        case contestedClaims
         /// Nodes with room for few writers whose transactions wait.
         case smallQueues
         /// Nodes that walk through several models.
@@ -55,9 +41,7 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         options.hasUniqueKeys = plans >= .uniqueKeys
         options.hasMembershipChanges = plans >= .changes
         options.hasModelChanges = plans >= .changes
-        options.hasGroupsOfOne = plans >= .groupsOfOne
         options.hasJoins = plans >= .joins
-        options.hasLargeChanges = plans >= .largeChanges
         options.hasCounts = plans >= .counts
         options.hasConsumers = plans >= .consumersToBackups
         options.hasAddedConstraints = plans >= .consumersToBackups
@@ -67,11 +51,6 @@ struct RegressionCase: Sendable, CustomTestStringConvertible {
         options.hasBackups = plans >= .consumersToBackups
         options.hasReturns = plans >= .returns
         options.hasDemanded = plans >= .demanded
-        options.hasMixedChanges = plans >= .mixedChanges
-        options.hasLargeLinks = plans >= .largeLinks
-        options.hasFreedKeys = plans >= .freedKeys
-        options.hasChangedKeys = plans >= .changedKeys
-        options.hasContestedClaims = plans >= .contestedClaims
         options.hasSmallQueues = plans >= .smallQueues
         options.hasModelWalks = plans >= .modelWalks
         return options

@@ -501,20 +501,20 @@ extension RegressionCase {
                 conflict with its own. ConstraintConformanceTests.survivorOfOwnSave.
                 """),
         RegressionCase(
-            seed: 160_001_271, plans: .groupsOfOne,
+            seed: 160_001_271, plans: .changes,
             lesson: """
                 Law 8, by the plan: a store whose copy came to its end was made anew, and it alone had \
                 told that a node had joined.
                 """),
         RegressionCase(
-            seed: 160_001_769, plans: .groupsOfOne,
+            seed: 160_001_769, plans: .changes,
             lesson: """
                 Law 1. All logs were too short for a node that had been away. The last it asked for only \
                 what the one before could not bring, so that log seemed long enough, and no copy was \
                 ever taken; a full queue kept nothing of it either.
                 """),
         RegressionCase(
-            seed: 170_000_905, plans: .groupsOfOne,
+            seed: 170_000_905, plans: .changes,
             lesson: """
                 Law 1. Two sides had each purged what the other lacked, and the store that had both was \
                 gone: neither could take the other's copy without a loss, for ever. A copy and the store \
@@ -595,87 +595,75 @@ extension RegressionCase {
                 readers see in its place took along was held to be unspoken of. UnresolvedSaveCheckerTests.
                 """),
         RegressionCase(
-            seed: 290_001_551, plans: .largeChanges,
-            lesson: """
-                Law 1. A staged update of a row that is one register made its claim to a one-to-one newer \
-                than another row's, and nobody settled the claims anew. StagedChangesTests.claims.
-                """),
-        RegressionCase(
-            seed: 330_000_627, plans: .largeChanges,
+            seed: 330_000_627, plans: .joins,
             lesson: """
                 Law 1, by the simulation. A node whose clock was two years ahead did not know of its \
                 last save whether it was made; it was, and after healing nobody let its time come.
                 """),
         RegressionCase(
-            seed: 330_005_715, plans: .largeChanges,
+            seed: 330_005_715, plans: .joins,
             lesson: """
                 Laws 1 and 3. The disk was full when the first transactions of an actor of a former \
                 model were applied; after a restart its writes were settled by the present model's \
                 policies. MixedModelTests.givenUp.
                 """),
         RegressionCase(
-            seed: 340_009_517, plans: .largeChanges,
+            seed: 340_009_517, plans: .joins,
             lesson: """
                 Law 9, by the judge. A pin holds the write-ahead log up to a limit of its own; the bound \
                 without one was expected. ContextPolicyCheckerTests.pinnedLog.
                 """),
         RegressionCase(
-            seed: 340_000_084, plans: .largeChanges,
+            seed: 340_000_084, plans: .joins,
             lesson: "Law 9, by the judge: the same as 340009517."),
         RegressionCase(
-            seed: 360_003_689, plans: .largeChanges,
+            seed: 360_003_689, plans: .joins,
             lesson: """
                 Law 2. Of a row deleted against edits the journal lists what the edits stand on, and asked \
                 the log what they had seen; the log had been purged. JournalTests (forgotten log).
                 """),
         RegressionCase(
-            seed: 360_006_337, plans: .largeChanges,
+            seed: 360_006_337, plans: .joins,
             lesson: """
                 Law 10. A save took a one-to-one from a row that it wrote as well, and the context was not \
                 told; it wrote the claim back with its next overwrite. JournalTests.displacedClaim.
                 """),
         RegressionCase(
-            seed: 360_008_621, plans: .largeChanges,
+            seed: 360_008_621, plans: .joins,
             lesson: "Law 2, as 360003689."),
         RegressionCase(
-            seed: 360_010_423, plans: .largeChanges,
+            seed: 360_010_423, plans: .joins,
             lesson: """
                 Laws 1 and 2. A restored node took the donor's copy of before over, which had nothing for \
                 it, began anew, and took it again, thousands of times. TransferTests.nothingNew.
                 """),
         RegressionCase(
-            seed: 370_008_775, plans: .largeChanges,
-            lesson: """
-                Law 8. Rows of staged deletes are listed for collection when they are buried, which a full \
-                disk put off until collection had found all done. StagedChangesTests (burying).
-                """),
-        RegressionCase(
-            seed: 370_011_454, plans: .largeChanges,
+            seed: 370_011_454, plans: .joins,
             lesson: """
                 Law 1, by the simulation. With one transaction in a frame that is long under way, two nodes \
                 one after the other needed more than three minutes to come up with the rest.
                 """),
         RegressionCase(
-            seed: 370_006_140, plans: .largeChanges,
+            seed: 370_006_140, plans: .joins,
             lesson: """
                 Law 8. A store made anew was configured with the only member there was, and read \
                 the part of the log in which that one had not joined: so it was no guide, and who \
                 had been retired since was believed. DepartureTests.newerThanTheLog.
                 """),
         RegressionCase(
-            seed: 420_004_073, plans: .largeChanges,
+            seed: 420_004_073, plans: .joins,
             lesson: """
                 Law 8, by the judge. That a store is vouched for waits for the disk, and the judge was \
                 not told that more was on disk by then.
                 """),
         RegressionCase(
-            seed: 420_004_501, plans: .largeChanges,
+            seed: 420_004_501, plans: .joins,
             lesson: "Law 8, by the judge: the same as 420004073."),
         RegressionCase(
-            seed: 420_006_362, plans: .largeChanges,
+            seed: 420_006_362, plans: .joins,
             lesson: "Law 8, by the judge: the same as 420004073."),
         RegressionCase(
-            seed: 440_009_551, plans: .largeChanges,
+            seed: 440_009_551, plans: .joins,
             lesson: """
                 Law 1. A long transaction came in small pieces from the one whose log reached, and \
                 one whose log was short gave a piece of it again every two seconds: each time all \
@@ -699,7 +687,7 @@ extension RegressionCase {
             lesson: """
                 Law 10. Where a row is one register any save makes its claim to a one-to-one as new, and \
                 another's may stand then; the context whose save it was went on showing its own, and an \
-                overwrite after that left it. StagedChangesTests.lostClaims.
+                overwrite after that left it. RenewedClaimTests.lostClaims.
                 """),
         RegressionCase(
             seed: 640_011_442, plans: .consumersToBackups,
@@ -723,27 +711,27 @@ extension RegressionCase {
                 TransferTests.severedConsumers.
                 """),
         RegressionCase(
-            seed: 740_002_110, plans: .mixedChanges,
+            seed: 740_002_110, plans: .demanded,
             lesson: """
                 Law 12. An entry of a row of one register, closed before a migration that renames, was \
                 completed by the new names when the tombstone went: with nulls, which an undo would have \
                 brought back. MixedModelTests.forgottenAfterRenaming.
                 """),
         RegressionCase(
-            seed: 773_000_245, plans: .largeLinks,
+            seed: 773_000_245, plans: .demanded,
             lesson: """
                 Law 0. A reader kept a checkpoint from the log's end, so SQLite did not sync what it had \
                 written back; the sync of the next one failed, which lost that too, and the closing one \
                 wrote the rest only and deleted the log. FailedSyncTests.halfWrittenBack.
                 """),
         RegressionCase(
-            seed: 780_010_249, plans: .largeLinks,
+            seed: 780_010_249, plans: .demanded,
             lesson: """
                 Law 8, by the plan. Both nodes of a cluster had been copied, and their own stores, opened \
                 again beside a copy, vouched for each other as if all others were lost.
                 """),
         RegressionCase(
-            seed: 830_000_457, plans: .freedKeys,
+            seed: 830_000_457, plans: .demanded,
             lesson: """
                 Law 1, the product's. An entity got unique keys with the next model. What a save of \
                 before had assigned was known to a node that applied it with that model, and not to \
@@ -752,34 +740,27 @@ extension RegressionCase {
                 written without unique keys what is not null counts as assigned.
                 """),
         RegressionCase(
-            seed: 870_010_699, plans: .changedKeys,
-            lesson: """
-                Law 0. A large change of unique keys was given up; while its inserts were still to be \
-                taken back, and its successors' tables gone, a save looked for a key in these, and the \
-                node stopped. StagedKeysTests.soughtWhileTakenBack.
-                """),
-        RegressionCase(
-            seed: 870_029_101, plans: .changedKeys,
+            seed: 870_029_101, plans: .demanded,
             lesson: """
                 Law 2, by the judge, and 870018186 as well. A save whose outcome nobody knew was there, its \
                 transaction was purged, and then its client repeated it: nobody knows it any more, \
                 so it is done, or refused, like a new one. HistoryCheckerTests.refusedAgain.
                 """),
         RegressionCase(
-            seed: 870_000_896, plans: .changedKeys,
+            seed: 870_000_896, plans: .demanded,
             lesson: """
                 Law 3, by the oracle. A policy discarded an insertion at its save, and an undo brought it to be: \
                 the oracle knew of no entity but by insertions. ReferenceModelTests.undoneDiscard.
                 """),
         RegressionCase(
-            seed: 870_015_017, plans: .changedKeys,
+            seed: 870_015_017, plans: .demanded,
             lesson: """
                 Law 8. Two stores without a save were joined by rows, as is done here at any time: the \
                 log's end counted as 1 until the next opening, a consumer came to stand behind the \
                 first save, and that was purged unread. TransferTests.consumerOfNothing.
                 """),
         RegressionCase(
-            seed: 880_008_468, plans: .changedKeys,
+            seed: 880_008_468, plans: .demanded,
             lesson: """
                 Law 1, by the world, and 880017253 as well. A node retired another, was retired itself \
                 before anybody heard of that, and told the one it had retired, which a backup had \
@@ -787,14 +768,14 @@ extension RegressionCase {
                 members for it. Whoever retires a node looks at what others tell by then.
                 """),
         RegressionCase(
-            seed: 910_018_929, plans: .contestedClaims,
+            seed: 910_018_929, plans: .demanded,
             lesson: """
                 Law 8, by the world. Of the two who knew a join one was put back to before it, and the other \
                 was retired while cut off: the newcomer was a stranger to all. Nobody is retired that alone \
                 can tell of a join.
                 """),
         RegressionCase(
-            seed: 910_048_481, plans: .contestedClaims,
+            seed: 910_048_481, plans: .demanded,
             lesson: """
                 Law 1. Two nodes revived an object, one of them by a model that lacks one of its \
                 properties, which had been given the same value by the other: collapsed to the other's \
@@ -802,14 +783,7 @@ extension RegressionCase {
                 MixedModelTests.revivedByTwoModels.
                 """),
         RegressionCase(
-            seed: 920_026_772, plans: .contestedClaims,
-            lesson: """
-                Laws 1 and 3. A staged transaction of another node was folded by the frontier of what it \
-                had seen, so that what an earlier incarnation had written to a row stayed in the row's \
-                version. StagedChangesTests.ofLaterIncarnation.
-                """),
-        RegressionCase(
-            seed: 920_032_280, plans: .contestedClaims,
+            seed: 920_032_280, plans: .demanded,
             lesson: """
                 Law 8, by the world, and 920030117 as well. A node was put back and lost a save that was \
                 still on its way to the earlier of a node's two stores; the members called stable what \
@@ -817,7 +791,7 @@ extension RegressionCase {
                 itself. Such a store is made anew, as it was already where somebody goes back to it.
                 """),
         RegressionCase(
-            seed: 930_027_161, plans: .contestedClaims,
+            seed: 930_027_161, plans: .demanded,
             lesson: """
                 Law 8, by the world. Two of three nodes had copies. What one copy had saved came to the \
                 earlier store of the other node alone, which was taken for that node's disk, so that \
