@@ -16,7 +16,7 @@ struct AllCommand: AsyncParsableCommand {
             try HTTPCommand.parse(arguments), try LatencyCommand.parse(arguments),
             try CatchUpCommand.parse(arguments), try HealCommand.parse(arguments),
             try TransferCommand.parse(arguments), try GrowthCommand.parse(arguments),
-            try IncarnationsCommand.parse(arguments), try LargeCommand.parse(arguments),
+            try IncarnationsCommand.parse(arguments), try BulkCommand.parse(arguments),
             try IdleCommand.parse(arguments),
         ]
         var failures: [String] = []
