@@ -30,17 +30,15 @@ public struct ApplyResult: Sendable {
 /// (Were every caller to take its turn on the queue, a caller whose job was done by another would
 /// still wait in line, and groups would stay at one job.)
 ///
-/// What is very large is staged: done a part at a time, with the groups that wait between the parts
-/// (`Staging/GroupCommit+Staging.swift`).
-///
-/// `@unchecked Sendable`: `engine` and `staged` are touched on the writer queue only, inside
-/// ``drain(atMost:)`` and ``finish()``, but for its constant `actor`; everything else is behind a mutex.
+/// `@unchecked Sendable`: `engine` is touched on the writer queue only, inside ``drain(atMost:)`` and
+/// ``finish()``, but for its constant `actor`; everything else is behind a mutex.
 final class GroupCommit: @unchecked Sendable {
     enum Limits {
         /// Jobs that may wait. Past it callers are told, before memory is.
         static let waitingJobs = 20_000
-        /// Operations in a group: what bounds the time until the first of them is acknowledged; a longer
-        /// save is staged, or alone.
+        /// Jobs in a group, and their operations: what bounds the time until the first of them is
+        /// acknowledged. A longer save is alone in its group.
+        static let jobsInGroup = 512
         static let operationsInGroup = 5_000
         /// Groups that a blocked caller commits for others before it hands over: its own save is
         /// in the first.
@@ -93,46 +91,10 @@ final class GroupCommit: @unchecked Sendable {
         var durable: VersionVector
         /// The generation whose vector ``durable`` is.
         var durableGeneration: UInt64
-        /// How many transactions were staged and shown since the store was opened.
-        var stagedCount = 0
-        /// How many were given up since something had come between.
-        var overtakenCount = 0
-        /// How many parts were written anew for the same reason.
-        var rewrittenCount = 0
     }
 
-    /// What makes a group, from which size on transactions are staged, and how.
-    struct Staging {
-        let jobsInGroup: Int
-        let operations: Int
-        let atOnce: Int
-        let worksAlone: Bool
-        /// Pages of write-ahead log after which they are written back, while something is staged: it
-        /// takes some milliseconds; and at other times.
-        let checkpointPages: Int
-        let usualCheckpointPages: Int
-
-        init(_ options: PersistentStoreCoordinator.Options) {
-            jobsInGroup = max(1, options.jobsInGroup)
-            operations = max(1, options.stagedOperations)
-            atOnce = max(1, options.stagedAtOnce)
-            worksAlone = options.worksAlone
-            usualCheckpointPages = options.checkpointPages
-            checkpointPages = min(options.checkpointPages, 500)
-        }
-    }
-
-    struct Waiting {
+    private struct Waiting {
         var jobs: [Job] = []
-        /// Jobs that are to be staged, and foreign transactions behind such ones, each with the
-        /// number of jobs that had come before it.
-        var deferred: [(job: Job, after: Int)] = []
-        /// How many jobs have come, and how many of them are being done or are done.
-        var (come, taken) = (0, 0)
-        /// Whether something is staged that can be gone on with.
-        var isStaging = false
-        /// Whether it is a foreign transaction.
-        var isStagingForeign = false
         var stopped: CoordinatorError?
         /// With what the disk failed first, for whatever reason it was stopped before.
         var diskFailure: CoordinatorError?
@@ -143,15 +105,12 @@ final class GroupCommit: @unchecked Sendable {
         var isLed = false
     }
 
-    let engine: StoreEngine
+    private let engine: StoreEngine
     private let pool: DatabasePool
-    let staging: Staging
-    /// Whether the opening has finished what a process that ended had left staged.
-    let hasFinishedStaging: Bool
-    let waiting = Mutex(Waiting())
-    /// What is staged; touched on the writer queue only.
-    var staged: (transaction: StagedTransaction, job: Job)?
-    let published: Mutex<Published>
+    /// Whether a caller that blocks works off all there is before it returns.
+    private let worksAlone: Bool
+    private let waiting = Mutex(Waiting())
+    private let published: Mutex<Published>
     /// How long readers are waited for where the log is asked to begin anew, in milliseconds; 0
     /// where it is not.
     private let logRestartPatience = Atomic<Int32>(0)
@@ -159,14 +118,13 @@ final class GroupCommit: @unchecked Sendable {
     private let onStop: @Sendable (CoordinatorError) -> Void
 
     init(
-        engine: StoreEngine, pool: DatabasePool, staging: Staging,
+        engine: StoreEngine, pool: DatabasePool, worksAlone: Bool,
         onCommit: @escaping @Sendable (CommitNotice) -> Void,
         onStop: @escaping @Sendable (CoordinatorError) -> Void
     ) {
         self.engine = engine
         self.pool = pool
-        self.staging = staging
-        hasFinishedStaging = engine.hasFinishedStaging
+        self.worksAlone = worksAlone
         self.onCommit = onCommit
         self.onStop = onStop
         published = Mutex(
@@ -190,7 +148,7 @@ final class GroupCommit: @unchecked Sendable {
     var current: Published { published.withLock { $0 } }
 
     /// How many jobs wait.
-    var waitingCount: Int { waiting.withLock { $0.jobs.count + $0.deferred.count } }
+    var waitingCount: Int { waiting.withLock(\.jobs.count) }
 
     // MARK: Enqueuing
 
@@ -202,7 +160,7 @@ final class GroupCommit: @unchecked Sendable {
     /// likewise.
     func runBlocking(_ jobs: [Job]) {
         guard enqueue(jobs) else { return }
-        let groups = staging.worksAlone ? .max : Limits.groupsByCaller
+        let groups = worksAlone ? .max : Limits.groupsByCaller
         pool.writeWithoutTransaction { _ in drain(atMost: groups) }
     }
 
@@ -219,10 +177,9 @@ final class GroupCommit: @unchecked Sendable {
         let (stopped, accepted, leads): (CoordinatorError?, Int, Bool) = waiting.withLock {
             waiting in
             if let stopped = waiting.stopped { return (stopped, 0, false) }
-            let room = Limits.waitingJobs - waiting.jobs.count - waiting.deferred.count
-            let accepted = min(jobs.count, max(0, room))
+            let accepted = min(jobs.count, max(0, Limits.waitingJobs - waiting.jobs.count))
             guard accepted > 0 else { return (nil, 0, false) }
-            for job in jobs.prefix(accepted) { waiting.add(job, staging) }
+            waiting.jobs += jobs.prefix(accepted)
             defer { waiting.isLed = true }
             return (nil, accepted, !waiting.isLed)
         }
@@ -261,8 +218,8 @@ final class GroupCommit: @unchecked Sendable {
     func stop(_ reason: CoordinatorError) {
         let left = waiting.withLock { waiting in
             if waiting.stopped == nil { waiting.stopped = reason }
-            defer { (waiting.jobs, waiting.deferred) = ([], []) }
-            return waiting.jobs + waiting.deferred.map(\.job)
+            defer { waiting.jobs = [] }
+            return waiting.jobs
         }
         for job in left { job.fail(reason) }
     }
@@ -290,29 +247,26 @@ final class GroupCommit: @unchecked Sendable {
             guard let group = takeGroup() else { return }
             commit(group)
             restartLogIfAsked()
-            advanceStaged()
             left -= 1
         }
         pool.asyncWriteWithoutTransaction { _ in self.drain(atMost: .max) }
     }
 
-    func commit(_ group: [Job]) {
-        guard let first = group.first else { return }
-        if first.isSave { commitSaves(group) } else { commitOthers(group) }
+    private func commit(_ group: [Job]) {
+        if group.first?.isSave ?? false { commitSaves(group) } else { commitOthers(group) }
     }
 
-    /// The longest run of jobs of one kind from the front, within bounds; empty where there is only
-    /// something staged to go on with, nil where there is nothing at all.
+    /// The longest run of jobs of one kind from the front, within bounds; nil if none waits.
     private func takeGroup() -> [Job]? {
         waiting.withLock { waiting in
             guard let first = waiting.jobs.first else {
-                waiting.isLed = waiting.isStaging || !waiting.deferred.isEmpty
-                return waiting.isLed ? [] : nil
+                waiting.isLed = false
+                return nil
             }
             var count = 0
             var size = 0
             for job in waiting.jobs {
-                guard count < staging.jobsInGroup, job.isSave == first.isSave,
+                guard count < Limits.jobsInGroup, job.isSave == first.isSave,
                     count == 0 || size + job.size <= Limits.operationsInGroup
                 else { break }
                 size += job.size
@@ -320,7 +274,6 @@ final class GroupCommit: @unchecked Sendable {
             }
             let group = Array(waiting.jobs[0..<count])
             waiting.jobs.removeFirst(count)
-            waiting.taken += count
             return group
         }
     }
@@ -455,10 +408,6 @@ final class GroupCommit: @unchecked Sendable {
             published.log = engine.state.log
             published.tombstones = engine.state.tombstones
             published.orphans = engine.state.orphans
-            // What is shown is a group of its own.
-            if engine.showing != nil, engine.committed.actors.staged != nil {
-                published.stagedCount += 1
-            }
             if isDurable {
                 published.durable = engine.committed.versionVector
                 published.durableGeneration = engine.committed.generation
@@ -467,7 +416,7 @@ final class GroupCommit: @unchecked Sendable {
     }
 
     /// After a failure of the disk or damage nothing is written any more; a full disk passes.
-    func stopIfNeeded(_ error: CoordinatorError, always: Bool = false) {
+    private func stopIfNeeded(_ error: CoordinatorError, always: Bool = false) {
         noteFailure(error)
         guard always || [.inputOutput, .storeDamaged].contains(error.code) else { return }
         stop(error)

@@ -29,14 +29,6 @@ public final class PersistentStoreCoordinator: Sendable {
         /// How long readers that are under way are waited for before the log can begin anew, in
         /// milliseconds from 1 on; saves wait as long.
         package var logRestartPatienceMilliseconds: Int32 = 20
-        /// Operations of a save, or changes of a foreign transaction, from which on it is staged, so
-        /// that it holds no other save up.
-        package var stagedOperations = 5_000
-        /// How many rows of it are written at once: some milliseconds.
-        package var stagedAtOnce = 2_000
-        /// How many saves are committed as one group at most: what bounds the time until the first of
-        /// them is acknowledged.
-        package var jobsInGroup = 512
         /// Whether a copy that takes a store's place is joined with it by rows also where the store's log
         /// tells of all that the copy lacks; for simulations.
         package var joinsAlways = false
@@ -138,7 +130,7 @@ public final class PersistentStoreCoordinator: Sendable {
             let observers = observers
             let waiters = waiters
             writer = GroupCommit(
-                engine: engine, pool: pool, staging: .init(options),
+                engine: engine, pool: pool, worksAlone: options.worksAlone,
                 onCommit: { notice in
                     waiters.advance(to: notice.token.versionVector)
                     observers.notify(notice)
@@ -231,20 +223,6 @@ public final class PersistentStoreCoordinator: Sendable {
         defer { savesUnderWay.end(saveID) }
         return try await body()
     }
-
-    /// How many very large transactions were written part by part, so that others could
-    /// be saved meanwhile, since the store was opened.
-    public var stagedTransactions: Int { writer?.current.stagedCount ?? 0 }
-
-    /// How many of them were removed again and written in one piece, since the store was opened: what
-    /// they refer to was deleted meanwhile, or one of their unique keys was taken.
-    package var overtakenTransactions: Int { writer?.current.overtakenCount ?? 0 }
-
-    /// How many parts of staged transactions were written anew, since something had come between.
-    package var rewrittenParts: Int { writer?.current.rewrittenCount ?? 0 }
-
-    /// Whether the opening has finished what a process that ended had left staged.
-    package var hasFinishedStaging: Bool { writer?.hasFinishedStaging ?? false }
 
     // MARK: Saving
 

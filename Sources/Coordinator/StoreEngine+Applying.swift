@@ -6,21 +6,11 @@ struct ApplyRejection: Error, Hashable, Sendable {
     let reason: String
 }
 
-/// That a transaction names what this store's model lacks.
-struct UnknownShape: Error {
-    let reason: String
-
-    init(_ reason: String) { self.reason = reason }
-}
-
 /// What a transaction's changes mean in this store: names looked up once a shape.
 enum ResolvedShape {
     case rows(EntityTable, positions: [Int])
     case link(ManagedObjectModel.Link)
     case membership
-
-    /// The root of the hierarchy that it is about.
-    var root: String? { if case .rows(let table, _) = self { table.entity.root } else { nil } }
 
     var isMembership: Bool {
         if case .membership = self { true } else { false }
@@ -71,8 +61,8 @@ extension StoreEngine {
             throw ApplyRejection(
                 dot: transaction.dot, reason: "No opening of a store has the incarnation 0.")
         }
-        let shapes = try resolve(transaction)
-        if !isLocal, showing == nil { try checkForeign(transaction, shapes: shapes) }
+        let shapes = try transaction.shapes.map { try resolve($0, of: transaction.dot) }
+        if !isLocal { try checkForeign(transaction, shapes: shapes) }
 
         if !isLocal, let owed = owedRecovery.record { try record(owed) }
         applying = transaction
@@ -82,7 +72,7 @@ extension StoreEngine {
         if !isLocal { try database.prepared("SAVEPOINT one").run() }
         do {
             try intern(transaction.dot.actor)
-            if !isLocal { avoidIdentities(transaction.changes[...], of: transaction.dot.actor) }
+            if !isLocal { avoidIdentities(transaction.changes, of: transaction.dot.actor) }
             try noteModel(logged.modelHash, of: logged.dot.actor)
             try park(parked)
             try applyChanges(transaction, shapes: shapes, isLocal: isLocal, loaded: loaded)
@@ -127,7 +117,7 @@ extension StoreEngine {
     }
 
     /// A former life of this node whose store was lost may have been ahead of our blocks.
-    func avoidIdentities(_ changes: ArraySlice<Change>, of author: ActorID) {
+    private func avoidIdentities(_ changes: [Change], of author: ActorID) {
         guard author.node == actor.node else { return }
         for change in changes where change.kind == .insert {
             state.allocator.avoid(change.row)
@@ -141,33 +131,7 @@ extension StoreEngine {
             throw ApplyRejection(
                 dot: transaction.dot, reason: "It bears the name of this node's own saves.")
         }
-        try checkForeign(transaction.changes[...], of: transaction, shapes)
-        try checkInserts(transaction, shapes)
-    }
-
-    /// Refuses what no save does: to insert a row and to change it as well.
-    private func checkInserts(_ transaction: Transaction, _ shapes: [ResolvedShape]) throws {
-        let inserts = transaction.changes.lazy.filter { $0.kind == .insert }
-        let count = inserts.count
-        if count == 0 || count == transaction.changes.count { return }
-        func root(_ change: Change) -> String? {
-            if case .rows(let table, _) = shapes[change.shape] { table.entity.root } else { nil }
-        }
-        let inserted = Dictionary(
-            inserts.map { ($0.row, root($0)) }, uniquingKeysWith: { first, _ in first })
-        for change in transaction.changes where change.kind != .insert {
-            guard let root = root(change), inserted[change.row] == root else { continue }
-            throw ApplyRejection(
-                dot: transaction.dot,
-                reason: "It inserts \(change.row), and changes it as well.")
-        }
-    }
-
-    /// The same of some of its changes.
-    func checkForeign(
-        _ changes: ArraySlice<Change>, of transaction: Transaction, _ shapes: [ResolvedShape]
-    ) throws {
-        for change in changes {
+        for change in transaction.changes {
             let isSound: Bool
             switch shapes[change.shape] {
             case .link: isSound = change.target != nil
@@ -191,24 +155,36 @@ extension StoreEngine {
                     reason: "A change of \(change.row) does not fit the model.")
             }
         }
+        try checkInserts(transaction, shapes)
     }
 
-    /// What a transaction's shapes mean in this store.
-    func resolve(_ transaction: Transaction) throws -> [ResolvedShape] {
-        do {
-            return try transaction.shapes.map(resolve)
-        } catch {
-            throw ApplyRejection(dot: transaction.dot, reason: error.reason)
+    /// Refuses what no save does: to insert a row and to change it as well.
+    private func checkInserts(_ transaction: Transaction, _ shapes: [ResolvedShape]) throws {
+        let inserts = transaction.changes.lazy.filter { $0.kind == .insert }
+        let count = inserts.count
+        if count == 0 || count == transaction.changes.count { return }
+        func root(_ change: Change) -> String? {
+            if case .rows(let table, _) = shapes[change.shape] { table.entity.root } else { nil }
+        }
+        let inserted = Dictionary(
+            inserts.map { ($0.row, root($0)) }, uniquingKeysWith: { first, _ in first })
+        for change in transaction.changes where change.kind != .insert {
+            guard let root = root(change), inserted[change.row] == root else { continue }
+            throw ApplyRejection(
+                dot: transaction.dot,
+                reason: "It inserts \(change.row), and changes it as well.")
         }
     }
 
-    func resolve(_ shape: ChangeShape) throws(UnknownShape) -> ResolvedShape {
+    /// What a transaction's shape means in this store.
+    private func resolve(_ shape: ChangeShape, of transaction: Dot) throws -> ResolvedShape {
         if let table = tables[shape.entity] {
             var positions: [Int] = []
             positions.reserveCapacity(shape.valueCount)
             for name in shape.assigned + shape.carried {
                 guard let position = table.entity.position(of: name) else {
-                    throw UnknownShape("\(shape.entity) has no property \(name) here.")
+                    throw ApplyRejection(
+                        dot: transaction, reason: "\(shape.entity) has no property \(name) here.")
                 }
                 positions.append(position)
             }
@@ -218,19 +194,15 @@ extension StoreEngine {
             return .link(link)
         }
         if shape.entity == MembershipChange.entity { return .membership }
-        throw UnknownShape("There is no entity \(shape.entity) here.")
+        throw ApplyRejection(
+            dot: transaction, reason: "There is no entity \(shape.entity) here.")
     }
 
     private func applyChanges(
-        _ whole: Transaction, shapes: [ResolvedShape], isLocal: Bool,
+        _ transaction: Transaction, shapes: [ResolvedShape], isLocal: Bool,
         loaded: [RowID: LoadedRow]
     ) throws {
-        let stamp = whole.stamp
-        var transaction = whole
-        if let showing {
-            transaction.changes = try showing.show(self, as: stamp)
-            if transaction.changes.isEmpty { return }
-        }
+        let stamp = transaction.stamp
         var touched: [RowID: TouchedRow] = [:]
         var order: [RowID] = []
         var fresh: [(EntityTable, Change, [Int])] = []
@@ -238,16 +210,8 @@ extension StoreEngine {
 
         let hasReferences = shapes.contains { $0.hasReferences }
         if Self.isPlain(shapes), transaction.changes.allSatisfy({ $0.kind == .insert }) {
-            var digest = ProjectionDigest()
-            try insertPlain(
-                transaction.changes[...], shapes, version: state.actors.integer(transaction.dot),
-                timestamp: Int64(bitPattern: transaction.timestamp.rawValue),
-                dot: transaction.dot, mayBeDead: !isLocal && state.tombstones > 0
-            ) { object, hasher in
-                digest.add(hasher.finalize())
-                group.inserted.append(object)
-            }
-            return state.digest.add(digest)
+            return try insertPlain(
+                transaction, shapes, mayBeDead: !isLocal && state.tombstones > 0)
         }
 
         // First every row's new state, so that references within the transaction find rows that
@@ -336,18 +300,9 @@ extension StoreEngine {
     }
 
     /// Whether inserts of these shapes are independent of all other rows.
-    static func isPlain(_ shapes: [ResolvedShape]) -> Bool {
+    private static func isPlain(_ shapes: [ResolvedShape]) -> Bool {
         !shapes.contains {
             $0.hasReferences || $0.hasConstraints || $0.isMembership || $0.isCounted
-        }
-    }
-
-    /// Whether inserts of these shapes depend on no other rows than those that they refer to, and
-    /// those that have their keys or claim what they claim.
-    static func isStageable(_ shapes: [ResolvedShape]) -> Bool {
-        shapes.allSatisfy { shape in
-            guard case .rows(let table, _) = shape else { return false }
-            return !table.isCounted
         }
     }
 
@@ -410,7 +365,7 @@ extension StoreEngine {
     }
 
     /// What a change does to a row; of rows under constraints also what is no assignment.
-    func rowWrite(
+    private func rowWrite(
         _ kind: RowWrite.Kind, _ table: EntityTable, _ positions: [Int],
         _ values: [PropertyValue], assignedCount: Int
     ) -> RowWrite {
@@ -429,6 +384,18 @@ extension StoreEngine {
         return RowWrite(
             kind: kind, values: written,
             exceptions: Self.exceptions(values, at: positions, assigned: assignedCount))
+    }
+
+    /// What an insert wrote as null, and what it did not write that is not null: of rows with unique
+    /// keys that is kept, for what one of a group did not write another may show.
+    ///
+    /// - Parameter assigned: how many of the values, from the first, the insert assigned.
+    private static func exceptions(
+        _ values: [PropertyValue], at positions: [Int], assigned: Int
+    ) -> [Int] {
+        zip(positions, values).enumerated().filter { index, entry in
+            (index < assigned) == entry.1.isNull
+        }.map(\.element.0).sorted()
     }
 
     private func insert(

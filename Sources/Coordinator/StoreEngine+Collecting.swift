@@ -41,8 +41,7 @@ extension StoreEngine {
             left -= candidates.count
             floor = (code + 1) << ActorTable.sequenceBits
         }
-        // Rows that are staged to be deleted are listed when they are put in place.
-        result.isDone = left > 0 && staging == nil
+        result.isDone = left > 0
         return result
     }
 
@@ -181,7 +180,6 @@ extension StoreEngine {
             if let survivor = new.survivor {
                 try writeEclipsed(new, survivor: survivor, isNew: false)
             } else {
-                staging?.noteWritten(new.row, isShown: true)
                 try writeColumns(old.table.updateSQL, new)
             }
             result.siblingsCollapsed += removed.properties.count + removed.existence.count

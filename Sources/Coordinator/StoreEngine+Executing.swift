@@ -135,13 +135,8 @@ extension StoreEngine {
     /// - Throws: ``CoordinatorError`` where other nodes would refuse it: `limitExceeded` for its size,
     ///   `malformed` where it assigns a property twice.
     func encode(_ transaction: Transaction) throws -> EncodedTransaction {
-        try checkReadable(
-            EncodedTransaction(transaction, beginnings: state.beginnings))
-    }
-
-    /// Refuses what no node would read, this one included.
-    func checkReadable(_ encoded: EncodedTransaction) throws -> EncodedTransaction {
-        let shapes = encoded.transaction.shapes
+        let encoded = EncodedTransaction(transaction, beginnings: state.beginnings)
+        let shapes = transaction.shapes
         guard shapes.count <= Transaction.Bounds.shapes,
             shapes.reduce(0, { $0 + $1.valueCount }) <= Transaction.Bounds.names
         else {
@@ -154,8 +149,8 @@ extension StoreEngine {
             throw CoordinatorError(.malformed, "The save assigns a property of an object twice.")
         }
         guard encoded.bytes.count <= Limits.transactionBytes,
-            encoded.transaction.changes.count <= Transaction.Bounds.changes,
-            encoded.transaction.changes.reduce(0, { $0 + $1.values.count })
+            transaction.changes.count <= Transaction.Bounds.changes,
+            transaction.changes.reduce(0, { $0 + $1.values.count })
                 <= Transaction.Bounds.values
         else {
             throw CoordinatorError(

@@ -26,7 +26,6 @@ extension StoreEngine {
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID, isAlive: Bool,
         stamp: Stamp, seen: VersionVector
     ) throws {
-        for end in [source, target] { staging?.noteReferred(end) }
         let old = try loadLink(link, source: source, target: target)
         var new = old
         new.apply(Sibling(stamp: stamp, value: isAlive), seen: seen)
@@ -66,7 +65,6 @@ extension StoreEngine {
     func writeLink(
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID, _ register: Register<Bool>
     ) throws {
-        staging?.noteLinked(LinkKey(link: link.name, source: source, target: target))
         let statement = try database.prepared(
             """
             INSERT INTO \(EntityTable.quote(link.name)) (source, target, _alive, _siblings)
@@ -87,7 +85,6 @@ extension StoreEngine {
     func removeLink(
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID
     ) throws {
-        staging?.noteLinked(LinkKey(link: link.name, source: source, target: target))
         let statement = try database.prepared(
             "DELETE FROM \(EntityTable.quote(link.name)) WHERE source = ?1 AND target = ?2")
         statement.bind(1, source.rawValue)
@@ -139,49 +136,17 @@ enum LinkCoding {
         actors: ActorTable
     ) throws -> Register<Bool> {
         let statement = try database.prepared(
-            "SELECT _siblings, _alive FROM \(EntityTable.quote(link.name)) "
+            "SELECT _siblings FROM \(EntityTable.quote(link.name)) "
                 + "WHERE source = ?1 AND target = ?2")
         statement.bind(1, source.rawValue)
         statement.bind(2, target.rawValue)
         defer { statement.reset() }
         guard try statement.step() else { return Register() }
-        return try decode(statement.bytes(0), alive: statement.integer(1), actors: actors)
+        return try decode(statement.bytes(0), actors: actors)
     }
 
     /// The first byte of a register of one sibling: an array of three. No other can be disputed.
     static let headerOfOne: [UInt8] = [0x83]
-    static let headerInSQL = "83"
-
-    /// What `_alive` is of a link that a staged transaction makes. Its register is empty as long as nobody
-    /// sees it.
-    static let stagedMade: Int64 = 2
-
-    /// What it is of one that it takes away. Its register is the one it had as long as nobody sees that.
-    static let stagedUnmade: Int64 = 3
-
-    /// What stands for the register of a link that a staged transaction makes.
-    static let staged = encode(
-        madeBy: ActorTable.stagedVersion, HybridTimestamp.zero.rawValue, isAlive: true)
-
-    /// Whether readers see a link that has `alive` for its `_alive`.
-    ///
-    /// - Parameter isShown: whether what is staged is shown.
-    static func isSeen(_ alive: Int64, isShown: Bool) -> Bool {
-        switch alive {
-        case stagedMade: isShown
-        case stagedUnmade: !isShown
-        default: alive != 0
-        }
-    }
-
-    /// The condition that readers see a link, in SQL.
-    ///
-    /// - Parameters:
-    ///   - alive: its column `_alive`.
-    ///   - isHidden: whether something is staged and not shown yet.
-    static func isSeenInSQL(_ alive: String, isHidden: Bool) -> String {
-        "\(alive) IN (1, \(isHidden ? stagedUnmade : stagedMade))"
-    }
 
     static func encode(_ register: Register<Bool>, actors: ActorTable) -> [UInt8] {
         var writer = CBORWriter(capacity: 24)
@@ -194,32 +159,8 @@ enum LinkCoding {
         return writer.bytes
     }
 
-    /// The register of a link that one transaction alone has a say in.
-    ///
-    /// - Parameter isAlive: whether it makes it, or takes it away.
-    static func encode(
-        madeBy version: Int64, _ timestamp: UInt64, isAlive: Bool
-    ) -> [UInt8] {
-        var writer = CBORWriter(capacity: 24)
-        writer.beginArray(3)
-        writer.write(version)
-        writer.write(timestamp)
-        writer.write(isAlive)
-        return writer.bytes
-    }
-
     /// The register of a link.
-    ///
-    /// - Parameter alive: its `_alive`, which tells whether it is staged.
-    static func decode(
-        _ bytes: [UInt8], alive: Int64, actors: ActorTable
-    ) throws -> Register<Bool> {
-        if alive == stagedMade {
-            return actors.staged.map { Register(Sibling(stamp: $0, value: true)) } ?? Register()
-        }
-        if alive == stagedUnmade, let staged = actors.staged {
-            return Register(Sibling(stamp: staged, value: false))
-        }
+    static func decode(_ bytes: [UInt8], actors: ActorTable) throws -> Register<Bool> {
         do {
             var reader = CBORReader(bytes)
             var siblings: [Sibling<Bool>] = []

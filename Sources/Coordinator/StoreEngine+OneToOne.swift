@@ -148,9 +148,6 @@ extension StoreEngine {
     /// Shows each target's one claimant, after a transaction has changed who claims it.
     func settleClaims(_ contested: Set<Claim>, by stamp: Stamp) throws {
         for claim in contested.sorted() {
-            // Also who loses may come to claim it by another row of its group, and nothing of that is
-            // written; what is staged has looked for who claims it.
-            staging?.noteReferred(claim.target)
             let claimants = try claimants(claim, besides: RowID(0))
             for claimant in claimants {
                 let columns = try project(claimant)

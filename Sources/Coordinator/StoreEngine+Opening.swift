@@ -30,7 +30,6 @@ extension StoreEngine {
             if isNew { try create(database, model, cluster, node, environment) }
             let isUpgraded = try StoreLayout.upgrade(database)
             try checkOwner(database, path: path, cluster: cluster, node: node)
-            let hasFinishedStaging = try finishStaging(database)
             let remainder = try adopt(model, migration, in: database, path: path)
             engine = try begin(
                 database, model, cluster, node, environment,
@@ -38,7 +37,6 @@ extension StoreEngine {
                     path: path, remainder: remainder, isNew: isNew, isUpgraded: isUpgraded,
                     minimumIncarnation: minimumIncarnation, beside: beside,
                     announce: { try $0.write(path, files) }))
-            engine.hasFinishedStaging = hasFinishedStaging
             if isUpgraded { try engine.recomputeDigest() }
             try database.prepared("COMMIT").run()
         } catch {

@@ -145,9 +145,6 @@ extension StoreEngine {
         if let planned = plan.rows[row] {
             return table.entity.familyNames.contains(planned.table.entity.name)
         }
-        if let inserted = plan.apart.inserted?.entity(of: row) {
-            return table.entity.familyNames.contains(inserted.name)
-        }
         guard try isFound(row, as: destination) else { return false }
         if table.entity.parent == nil { return true }
         return try load(table, row).map {

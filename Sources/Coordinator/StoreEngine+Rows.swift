@@ -122,7 +122,6 @@ extension StoreEngine {
             return try loadEclipsed(table, row) ?? loadTombstone(table, row)
         }
         defer { statement.reset() }
-        if state.actors.isHidden(statement.integer(1)) { return nil }
         var columns: [PropertyValue] = []
         columns.reserveCapacity(table.entity.properties.count)
         for (position, property) in table.entity.properties.enumerated() {
@@ -180,9 +179,9 @@ extension StoreEngine {
     func isVisible(_ row: RowID, root: String) throws -> Bool {
         if let known = knownAlive[row] { return known == root }
         let statement = try database.prepared(
-            "SELECT _version FROM \(EntityTable.quote(root)) WHERE _id = ?1")
+            "SELECT 1 FROM \(EntityTable.quote(root)) WHERE _id = ?1")
         statement.bind(1, row.rawValue)
-        let found = try statement.step() && !state.actors.isHidden(statement.integer(0))
+        let found = try statement.step()
         statement.reset()
         if found { knownAlive[row] = root }
         return found
@@ -206,7 +205,6 @@ extension StoreEngine {
         }
         if table.entity.sharesTable { statement.bind(index, table.code) }
         try statement.run()
-        staging?.noteReferences(of: values)
         noteCounts(table, row, from: nil, to: values)
 
         state.digest.add(
@@ -301,7 +299,6 @@ extension StoreEngine {
     /// Puts a row where it belongs: its entity's table, the eclipsed rows or the tombstones.
     private func place(_ new: LoadedRow, over old: LoadedRow?) throws {
         let row = new.row
-        if old?.isVisible ?? false { staging?.noteWritten(row, isShown: new.isVisible) }
         switch (old?.isVisible ?? false, new.isVisible) {
         case (true, true):
             try writeColumns(new.table.updateSQL, new)
@@ -323,8 +320,6 @@ extension StoreEngine {
             knownEclipsed[row] = nil
             knownAlive[row] = new.table.entity.root
         } else if let survivor = new.survivor {
-            // That of one that was to be deleted counts no more, and is not found in its table.
-            if staging != nil, old?.isVisible ?? false { try deleteTombstone(row) }
             try writeEclipsed(new, survivor: survivor, isNew: old?.survivor == nil)
         } else {
             try writeTombstone(new)
@@ -334,7 +329,6 @@ extension StoreEngine {
     }
 
     func writeColumns(_ sql: String, _ new: LoadedRow) throws {
-        staging?.noteReferences(of: new.columns)
         let statement = try database.prepared(sql)
         guard let latest = new.state.existence.siblings.last else {
             preconditionFailure("Row \(new.row) has no existence.")
@@ -373,14 +367,10 @@ extension StoreEngine {
     }
 
     func removeTombstone(_ row: RowID) throws {
-        try deleteTombstone(row)
-        state.tombstones -= 1
-    }
-
-    private func deleteTombstone(_ row: RowID) throws {
         let statement = try database.prepared("DELETE FROM _tombstone WHERE row = ?1")
         statement.bind(1, row.rawValue)
         try statement.run()
+        state.tombstones -= 1
     }
 
     private func noteDangling(old: LoadedRow?, new: LoadedRow) throws {
@@ -396,7 +386,6 @@ extension StoreEngine {
             try statement.run()
         }
         for target in after.subtracting(before).sorted() {
-            staging?.noteReferred(target)
             let statement = try database.prepared(
                 "INSERT OR IGNORE INTO _dangling (target, row, entity) VALUES (?1, ?2, ?3)")
             statement.bind(1, target.rawValue)

@@ -22,7 +22,6 @@ extension StoreEngine {
         // It was let through before, and waited: a row that it writes may be one of the others'.
         if owedRecovery.record?.recovery == .restored { throw CoordinatorError.recovering }
         if !request.membership.isEmpty { return try saveMembership(request) }
-        if let showing { return try showing.save(request, self) }
         if let result = try saveInserts(request) { return result }
         var plan = SavePlan()
         try work(out: request, into: &plan)
@@ -31,7 +30,7 @@ extension StoreEngine {
 
     // MARK: Planning
 
-    func work(out request: SaveRequest, into plan: inout SavePlan) throws {
+    private func work(out request: SaveRequest, into plan: inout SavePlan) throws {
         var allocator = state.allocator
         let inserts = request.operations.filter { $0.kind == .insert }
         guard Set(inserts.map(\.row)).count == inserts.count else {

@@ -119,15 +119,6 @@ final class StoreEngine {
     /// What transactions of the log had seen that this generation has asked for.
     var pasts: (generation: UInt64, seen: [Dot: VersionVector]) = (0, [:])
 
-    /// Whether the opening has finished what a process that ended had left staged.
-    var hasFinishedStaging = false
-
-    /// What the group is about to show: its rows are in their tables already.
-    var showing: StagedTransaction?
-
-    /// What is being written part by part, which must know of rows that are written meanwhile.
-    var staging: StagedTransaction?
-
     /// What is to be journalled at the end of a join, in the midst of which rows are as no
     /// transaction left them.
     var journalLater: JournalLater?
@@ -275,7 +266,7 @@ final class StoreEngine {
 
     /// In WAL mode synchronous = NORMAL writes a commit without waiting for the disk, FULL waits.
     /// SQLite lets it be changed between transactions only.
-    func setDurability(_ isDurable: Bool) throws {
+    private func setDurability(_ isDurable: Bool) throws {
         guard currentDurability != isDurable else { return }
         // Prepared anew each time: SQLite carries this pragma out while it compiles it, so that
         // running a kept statement once more changes nothing.

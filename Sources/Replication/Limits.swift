@@ -39,8 +39,7 @@ public struct Limits: Hashable, Sendable {
     /// The most bytes in one apply effect, unless a single transaction is longer.
     public var applyBytes = 4 * 1024 * 1024
 
-    /// The most changes in one apply effect, unless a single transaction has more: such a one is
-    /// alone, and the store lets saves come between its parts.
+    /// The most changes in one apply effect, unless a single transaction has more: that one is alone.
     public var applyChanges = 5_000
 
     /// The most values of properties in one apply effect, as ``applyChanges``: 12 MB in memory, whatever

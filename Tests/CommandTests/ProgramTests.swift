@@ -1,6 +1,5 @@
 import Coordinator
 import Foundation
-import GRDB
 import Merge
 import Testing
 
@@ -300,20 +299,6 @@ struct ProgramTests {
         #expect(!none.errors.contains("rebuild"), "\(none)")
     }
 
-    /// SQL shows what is staged, which nothing else does; so it says so.
-    private func expectStagedNote(_ path: String) async throws {
-        func mark(_ sql: String) throws {
-            let file = try DatabaseQueue(path: path)
-            try file.write { try $0.execute(sql: sql) }
-            try file.close()
-        }
-        try mark("INSERT INTO _staged (id) VALUES (1)")
-        let noted = try await program.run(["sql", "SELECT 1 AS one", "--store", path])
-        #expect(noted.exitCode == 0 && noted.output == "one\n1\n")
-        #expect(noted.errors.contains("part by part"))
-        try mark("DELETE FROM _staged")
-    }
-
     @Test("A store's file is read as a node is, and what writes is refused")
     func store() async throws {
         let folder = FileManager.default.temporaryDirectory
@@ -335,7 +320,6 @@ struct ProgramTests {
         let sql = try await program.run(
             ["sql", "SELECT name FROM Person ORDER BY name", "--store", path])
         #expect(sql.output == "name\nAda\nBob\n" && sql.errors == "")
-        try await expectStagedNote(path)
         let write = try await program.run(["sql", "DELETE FROM Person", "--store", path])
         #expect(write.exitCode == 2)
         let export = try await program.run(

@@ -33,8 +33,6 @@ public struct FetchCompiler: Sendable {
     let model: ManagedObjectModel
     let codes: EntityCodes
     let cluster: String?
-    let hiddenVersion: Int64?
-    let hasViews: Bool
 
     /// Makes a compiler.
     ///
@@ -42,17 +40,10 @@ public struct FetchCompiler: Sendable {
     ///   - model: the model.
     ///   - codes: what column `_entity` holds.
     ///   - cluster: whose object URIs are taken; nil for any.
-    ///   - hiddenVersion: the `_version` of rows that are not to be seen; nil where there are none.
-    ///   - hasViews: whether tables may be views of rows and their successors.
-    public init(
-        model: ManagedObjectModel, codes: EntityCodes, cluster: String? = nil,
-        hiding hiddenVersion: Int64? = nil, hasViews: Bool = false
-    ) {
+    public init(model: ManagedObjectModel, codes: EntityCodes, cluster: String? = nil) {
         self.model = model
         self.codes = codes
         self.cluster = cluster
-        self.hiddenVersion = hiddenVersion
-        self.hasViews = hasViews
     }
 
     /// Compiles a request.
@@ -74,8 +65,7 @@ public struct FetchCompiler: Sendable {
         var resolver = PredicateResolver(paths: paths, cluster: cluster)
         let predicate = try resolver.resolve(request.predicate ?? .constant(true))
 
-        var builder = SQLBuilder(
-            model: model, codes: codes, hiding: hiddenVersion, hasViews: hasViews)
+        var builder = SQLBuilder(model: model, codes: codes)
         var conditions = builder.entityCondition(
             entity, includesSubentities: request.includesSubentities, alias: "t0")
         if predicate != .constant(true) {

@@ -11,11 +11,6 @@ struct SQLBuilder {
 
     let model: ManagedObjectModel
     let codes: EntityCodes
-    /// What marks the rows of tables that readers are not to see; nil where there are none.
-    let hiddenVersion: Int64?
-    /// Whether tables may be views of two. SQLite joins such a one by copying all of it into memory, so
-    /// what a to-one leads to is looked up where it is asked for.
-    let hasViews: Bool
     var bindings: [PropertyValue] = []
     /// Of a grouped fetch, what names in having and order stand for.
     var columnExpressions: [String] = []
@@ -31,39 +26,13 @@ struct SQLBuilder {
     private var outer = Scope(base: "t0")
     private var aliasCount = 0
 
-    init(
-        model: ManagedObjectModel, codes: EntityCodes, hiding hiddenVersion: Int64?,
-        hasViews: Bool
-    ) {
+    init(model: ManagedObjectModel, codes: EntityCodes) {
         self.model = model
         self.codes = codes
-        self.hiddenVersion = hiddenVersion
-        self.hasViews = hasViews
     }
 
-    /// An object that a path has come to.
-    private enum Owner {
-        /// The row of a table in FROM.
-        case alias(String)
-        /// The row of a hierarchy that has this identity.
-        case row(identity: String, entity: String)
-
-        var identity: String {
-            switch self {
-            case .alias(let alias): "\(alias)._id"
-            case .row(let identity, _): identity
-            }
-        }
-    }
-
-    private mutating func column(_ name: String, of owner: Owner) -> String {
-        switch owner {
-        case .alias(let alias): return "\(alias).\(Self.quote(name))"
-        case .row(let identity, let entity):
-            let row = alias("r")
-            return "(SELECT \(row).\(Self.quote(name)) FROM \(table(entity)) AS \(row) "
-                + "WHERE \(row)._id = \(identity))"
-        }
+    private static func column(_ name: String, of alias: String) -> String {
+        "\(alias).\(quote(name))"
     }
 
     /// An identifier in quotes. Names of the model are letters, digits and underscores; link
@@ -86,11 +55,9 @@ struct SQLBuilder {
         return "\(letter)\(aliasCount)"
     }
 
-    /// The rows of an entity's hierarchy that readers see, as what FROM names.
+    /// The table of an entity's hierarchy, as what FROM names.
     func table(_ entity: String) -> String {
-        let table = Self.quote(model.entity(named: entity)?.root ?? entity)
-        guard let hiddenVersion else { return table }
-        return "(SELECT * FROM \(table) WHERE _version <> \(hiddenVersion))"
+        Self.quote(model.entity(named: entity)?.root ?? entity)
     }
 
     /// That a row is of the entity or, as wanted, of one that inherits from it; none where the
@@ -128,13 +95,13 @@ struct SQLBuilder {
     ) -> String {
         switch terminal {
         case .column(let position, _): return columnExpressions[position]
-        case .attribute(let name, _): return column(name, of: join(steps, &scope))
+        case .attribute(let name, _): return Self.column(name, of: join(steps, &scope))
         case .object:
             // The column holds the identity already; the row it leads to need not be read.
             if let last = steps.last, case .column = last.storage {
-                return column(last.name, of: join(steps.dropLast(), &scope))
+                return Self.column(last.name, of: join(steps.dropLast(), &scope))
             }
-            return join(steps, &scope).identity
+            return "\(join(steps, &scope))._id"
         case .count(let relationship):
             let owner = join(steps, &scope)
             let tables = tables(of: relationship)
@@ -142,16 +109,16 @@ struct SQLBuilder {
         }
     }
 
-    /// Joins to-ones, each path once, and gives what the last leads to.
+    /// Joins to-ones, each path once, and gives the alias of what the last leads to.
     private mutating func join(
         _ steps: ArraySlice<ManagedObjectModel.Relationship>, _ scope: inout Scope
-    ) -> Owner {
-        var owner = Owner.alias(scope.base)
+    ) -> String {
+        var owner = scope.base
         var key = ""
         for step in steps {
             key += ".\(step.name)"
             if let known = scope.aliases[key] {
-                owner = .alias(known)
+                owner = known
                 continue
             }
             let condition: String
@@ -160,13 +127,9 @@ struct SQLBuilder {
                 let other = alias("x")
                 condition =
                     "(SELECT min(\(other)._id) FROM \(table(entity)) AS \(other) WHERE "
-                    + "\(other).\(Self.quote(property)) = \(owner.identity)"
+                    + "\(other).\(Self.quote(property)) = \(owner)._id"
                     + "\(entityCondition(entity, alias: other)))"
-            case .column, .link: condition = column(step.name, of: owner)
-            }
-            if hasViews {
-                owner = .row(identity: condition, entity: step.destination)
-                continue
+            case .column, .link: condition = Self.column(step.name, of: owner)
             }
             let joined = alias("j")
             scope.text +=
@@ -174,7 +137,7 @@ struct SQLBuilder {
                 + " ON \(joined)._id = \(condition)"
             scope.count += 1
             scope.aliases[key] = joined
-            owner = .alias(joined)
+            owner = joined
         }
         return owner
     }
@@ -203,12 +166,10 @@ struct SQLBuilder {
         case .link(let name, let isFirst):
             let link = alias("l")
             let (near, far) = isFirst ? ("source", "target") : ("target", "source")
-            let isAlive = LinkCoding.isSeenInSQL(
-                "\(link)._alive", isHidden: hiddenVersion != nil)
             return [
                 Table(
                     name: Self.quote(name), alias: link, near: "\(link).\(near)",
-                    condition: " AND \(isAlive)"),
+                    condition: " AND \(link)._alive"),
                 Table(
                     name: table(relationship.destination), alias: members,
                     condition: "\(members)._id = \(link).\(far)"),
@@ -218,11 +179,11 @@ struct SQLBuilder {
 
     /// - Parameter owner: the only one whose objects are wanted; nil for those of all.
     private static func from(
-        _ tables: [Table], of owner: Owner? = nil, joins: String = ""
+        _ tables: [Table], of owner: String? = nil, joins: String = ""
     ) -> String {
         guard let first = tables.first, let near = first.near else { return "" }
         let others = tables.dropFirst().map { " JOIN \($0.name) AS \($0.alias) ON \($0.condition)" }
-        let isOwned = owner.map { "\(near) = \($0.identity)" } ?? "\(near) IS NOT NULL"
+        let isOwned = owner.map { "\(near) = \($0)._id" } ?? "\(near) IS NOT NULL"
         return "\(first.name) AS \(first.alias)\(others.joined())\(joins)"
             + " WHERE \(isOwned)\(first.condition)"
     }
@@ -303,7 +264,7 @@ struct SQLBuilder {
             return "EXISTS (SELECT 1 FROM \(from) AND \(holds))"
         }
         let near = tables.first?.near ?? "NULL"
-        return "\(owner.identity) IN (SELECT \(near) FROM "
+        return "\(owner)._id IN (SELECT \(near) FROM "
             + "\(Self.from(tables, joins: inner.text)) AND \(holds))"
     }
 

@@ -98,16 +98,14 @@ extension StoreReader {
         if !tables.contains(where: \.isGrouped) { return [:] }
         let statement = try database.prepared(
             """
-            SELECT coalesce(s.survivor, l.source), coalesce(t.survivor, l.target), l._siblings,
-                l._alive
+            SELECT coalesce(s.survivor, l.source), coalesce(t.survivor, l.target), l._siblings
             FROM \(EntityTable.quote(link.name)) l LEFT JOIN _eclipsed s ON s.row = l.source
                 LEFT JOIN _eclipsed t ON t.row = l.target
             WHERE s.row IS NOT NULL OR t.row IS NOT NULL
             """)
         var result: [RowID: Set<RowID>] = [:]
         while try statement.step() {
-            let register = try LinkCoding.decode(
-                statement.bytes(2), alive: statement.integer(3), actors: actors)
+            let register = try LinkCoding.decode(statement.bytes(2), actors: actors)
             let policy = catalog.history.settling(link, register).policy
             guard LinkCoding.isAlive(register, policy: policy) else { continue }
             result[RowID(statement.integer(0)), default: []].insert(RowID(statement.integer(1)))

@@ -68,7 +68,6 @@ extension StoreReader {
                 "SELECT \(table.selectedColumns.joined(separator: ", ")) "
                     + "FROM \(EntityTable.quote(entity.root))\(own)")
             while try statement.step() {
-                if actors.isHidden(statement.integer(1)) { continue }
                 let row = RowID(statement.integer(0))
                 do {
                     digest.add(try rowHash(statement, table, row, actors))
@@ -100,11 +99,8 @@ extension StoreReader {
             while try statement.step() {
                 let source = RowID(statement.integer(0))
                 let target = RowID(statement.integer(1))
-                let alive = statement.integer(3)
-                if alive == LinkCoding.stagedMade, actors.staged == nil { continue }
                 do {
-                    let register = try LinkCoding.decode(
-                        statement.bytes(2), alive: alive, actors: actors)
+                    let register = try LinkCoding.decode(statement.bytes(2), actors: actors)
                     let link = catalog.history.settling(link, register)
                     let hash = StoreEngine.hash(
                         link, source, target, register, hasLivingEnds: statement.integer(4) != 0)
@@ -113,7 +109,7 @@ extension StoreReader {
                         statement.integer(5) == 0
                         && (LinkCoding.isAlive(register, policy: link.policy)
                             || united[source]?.contains(target) ?? false)
-                    let isSeen = LinkCoding.isSeen(alive, isShown: actors.staged != nil)
+                    let isSeen = statement.integer(3) != 0
                     // Readers join the ends, so that what it says matters while both are there.
                     if isSeen != isAlive, statement.integer(4) != 0, damages.count < 100 {
                         damages.append(
@@ -169,14 +165,8 @@ extension StoreReader {
             }
         }
         let actors = try actors()
-        // Whose delete these are is not written yet where it is staged.
-        let settled = try SuccessorTable.all(in: database).map {
-            " AND " + $0.lacks("_tombstone.row")
-        }
-        let tombstones = SQLStatement(
-            try database.makeStatement(
-                sql: "SELECT row, entity, registers FROM _tombstone WHERE true\(settled.joined()) "
-                    + "ORDER BY row"))
+        let tombstones = try database.prepared(
+            "SELECT row, entity, registers FROM _tombstone ORDER BY row")
         while try tombstones.step() {
             try note("the tombstone of \(RowID(tombstones.integer(0)))") {
                 _ = try registersAlone(tombstones, actors)
@@ -298,12 +288,10 @@ extension StoreReader {
         }
         // A purged log does not tell of all rows.
         guard isLogWhole else { return differences }
-        let actors = try actors()
         for entity in catalog.model.entities where entity.parent == nil {
             let statement = try database.prepared(
-                "SELECT _id, _version FROM \(EntityTable.quote(entity.name)) ORDER BY _id")
+                "SELECT _id FROM \(EntityTable.quote(entity.name)) ORDER BY _id")
             while try statement.step() {
-                if actors.isHidden(statement.integer(1)) { continue }
                 let row = RowID(statement.integer(0))
                 if differences.count < limit, entities[row] == nil {
                     differences.append("\(entity.name)/\(row) was never inserted")

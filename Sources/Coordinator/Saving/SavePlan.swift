@@ -82,14 +82,6 @@ struct SavePlan {
         }
     }
 
-    /// What a save does besides a part of it.
-    struct Apart {
-        /// Rows that it deletes, with the roots of their hierarchies.
-        var deleted: [RowID: String] = [:]
-        /// Its inserts, where they are written already.
-        var inserted: StagedInserts?
-    }
-
     enum Limits {
         /// Writers whose causal contexts are kept, then all are read anew.
         static let writers = 64
@@ -119,8 +111,6 @@ struct SavePlan {
     var known: [Dot: VersionVector] = [:]
     /// What stale objects were like.
     var tail = LogTail()
-    /// What else the save does, where this is a part of it.
-    var apart = Apart()
     /// Rows that would have been inserted, by those that took their places.
     private(set) var merged: [RowID: RowID] = [:]
 
@@ -254,14 +244,11 @@ struct SavePlan {
     }
 
     /// Whether the save deletes a row.
-    func deletes(_ row: RowID) -> Bool {
-        rows[row]?.kind == .delete || apart.deleted[row] != nil
-    }
+    func deletes(_ row: RowID) -> Bool { rows[row]?.kind == .delete }
 
     /// The permanent identity of a temporary one; others are themselves.
     func resolve(_ row: RowID) -> RowID? {
         if row.rawValue > 0 { return row }
-        if let known = apart.inserted?.named(row) { return known.row }
         return places[row].map { inserted[$0].row }
     }
 }

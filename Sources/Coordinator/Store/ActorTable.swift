@@ -8,23 +8,7 @@ struct ActorTable: Sendable {
     private(set) var actors: [ActorID] = []
     private var codes: [ActorID: Int] = [:]
 
-    /// The transaction whose rows stand in their tables with ``stagedVersion``; nil where there is
-    /// none, or where it is not there for readers yet.
-    var staged: Stamp?
-
     static let sequenceBits = Int64(Dot.sequenceBits)
-
-    /// What stands in the rows of a transaction that is written part by part, in the place of its
-    /// dot, which it is given at the end: see ``StagedTransaction``. No actor ever has its number.
-    static let stagedVersion: Int64 = 1 << 62 | 1
-
-    /// Stands in registers for the dot of such a transaction, likewise: of an incarnation that no
-    /// opening gives, and that is not let in from elsewhere.
-    static let stagedStamp: Stamp = {
-        guard let node = NodeID(1) else { preconditionFailure("There is a node 1.") }
-        let dot = Dot(actor: ActorID(node: node, incarnation: 0), sequence: 1)
-        return Stamp(timestamp: .zero, dot: dot)
-    }()
 
     func code(of actor: ActorID) -> Int? { codes[actor] }
 
@@ -42,7 +26,6 @@ struct ActorTable: Sendable {
     /// interns its actor first; another dot is an error of ours.
     func integer(_ dot: Dot) -> Int64 {
         guard let code = codes[dot.actor] else {
-            if dot == Self.stagedStamp.dot { return Self.stagedVersion }
             preconditionFailure("Dot \(dot) is written before its actor was met.")
         }
         return Int64(code) << Self.sequenceBits | Int64(dot.sequence)
@@ -58,7 +41,6 @@ struct ActorTable: Sendable {
     ///
     /// - Throws: ``CoordinatorError`` (`storeDamaged`) where no actor has that number.
     func dot(_ integer: Int64) throws -> Dot {
-        if integer == Self.stagedVersion, let staged { return staged.dot }
         let code = Int(integer >> Self.sequenceBits)
         let sequence = UInt64(integer & ((1 << Self.sequenceBits) - 1))
         guard code >= 1, code <= actors.count, sequence > 0 else {
@@ -68,12 +50,8 @@ struct ActorTable: Sendable {
         return Dot(actor: actors[code - 1], sequence: sequence)
     }
 
-    /// Whether a row with that version is not there for readers yet.
-    func isHidden(_ version: Int64) -> Bool { version == Self.stagedVersion && staged == nil }
-
     /// The stamp of a row that one transaction alone has written.
     func stamp(version: Int64, timestamp: Int64) throws -> Stamp {
-        if version == Self.stagedVersion, let staged { return staged }
         guard let known = HybridTimestamp(rawValue: UInt64(bitPattern: timestamp)) else {
             throw CoordinatorError(.storeDamaged, "A row's timestamp is out of range.")
         }

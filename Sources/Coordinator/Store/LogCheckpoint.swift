@@ -19,7 +19,7 @@ enum LogCheckpoint {
     /// Has a connection write the log back after commits; in place of SQLite's own automatism,
     /// which `PRAGMA wal_autocheckpoint` would bring back.
     ///
-    /// - Parameter pages: how long the log must be, in pages; 0 for never. The last one told counts.
+    /// - Parameter pages: how long the log must be, in pages; 0 for never.
     static func follow(commitsOf database: Database, pages: Int) {
         // The number goes along as an address that nobody looks at, as SQLite itself does it.
         let length = UnsafeMutableRawPointer(bitPattern: max(0, pages))

@@ -99,96 +99,6 @@ struct RowCoding {
         return writer.bytes
     }
 
-    /// The registers of a row that one insertion alone has written, as ``encode(_:columns:eclipsed:)``
-    /// gives them, before the transaction has its dot.
-    ///
-    /// - Parameter exceptions: what the insertion wrote as null, and what it did not write that is not
-    ///   null, by position.
-    static func inserted(_ table: EntityTable, exceptions: [Int]) -> [UInt8] {
-        inserted(
-            version: ActorTable.stagedVersion, timestamp: 0,
-            exceptions: exceptions.map { table.propertyCodes[$0] })
-    }
-
-    /// The same registers once the transaction that they name by ``ActorTable/stagedVersion`` has its
-    /// dot.
-    ///
-    /// - Throws: ``DecodingFailure`` where the bytes are not what ``encode(_:columns:eclipsed:)`` gave.
-    static func restamped(
-        _ bytes: [UInt8], version: Int64, timestamp: UInt64
-    ) throws -> [UInt8] {
-        var reader = CBORReader(bytes)
-        var writer = CBORWriter(capacity: bytes.count + 16)
-        func array() throws -> Int {
-            let count = try reader.array()
-            writer.beginArray(count)
-            return count
-        }
-        func dot() throws -> Bool {
-            let known = try reader.signed()
-            writer.write(known == ActorTable.stagedVersion ? version : known)
-            return known == ActorTable.stagedVersion
-        }
-        func stamp() throws {
-            let isStaged = try dot()
-            let known = try reader.unsigned()
-            writer.write(isStaged ? timestamp : known)
-        }
-        let parts = try array()
-        for _ in 0..<(try array() / 2) { try stamp() }
-        for _ in 0..<(try array()) {
-            let count = try array()
-            try stamp()
-            writer.write(try reader.unsigned())
-            for _ in 0..<max(0, (count - 3) / 2) {
-                writer.write(try reader.signed())
-                writer.write(try reader.value())
-            }
-        }
-        for _ in 0..<(try array()) { _ = try dot() }
-        for _ in 3..<max(3, parts) {
-            let count = try array()
-            let code = try reader.signed()
-            writer.write(code)
-            switch code {
-            case 0:
-                _ = try dot()
-                for _ in 2..<max(2, count) { writer.write(try reader.signed()) }
-            case -1:
-                writer.write(try reader.signed())
-                for _ in 2..<max(2, count) { _ = try dot() }
-            default:
-                for _ in 0..<(count == 3 ? 1 : (count - 1) / 3) {
-                    try stamp()
-                    if count != 3 { writer.write(try reader.value()) }
-                }
-            }
-        }
-        try reader.finish()
-        return writer.bytes
-    }
-
-    private static func inserted(
-        version: Int64, timestamp: UInt64, exceptions: [Int64]
-    ) -> [UInt8] {
-        var writer = CBORWriter(capacity: 64)
-        writer.beginArray(4)
-        writer.beginArray(2)
-        writer.write(version)
-        writer.write(timestamp)
-        writer.beginArray(1)
-        writer.beginArray(3)
-        writer.write(version)
-        writer.write(timestamp)
-        writer.write(UInt64(0))
-        writer.beginArray(0)
-        writer.beginArray(2 + exceptions.count)
-        writer.write(Int64(0))
-        writer.write(version)
-        for code in exceptions { writer.write(code) }
-        return writer.bytes
-    }
-
     private func write(_ stamp: Stamp, to writer: inout CBORWriter) {
         writer.write(actors.integer(stamp.dot))
         writer.write(stamp.timestamp.rawValue)
@@ -427,12 +337,8 @@ struct RowCoding {
     }
 
     private func stamp(_ reader: inout CBORReader) throws -> Stamp {
-        try stamp(try reader.signed(), try reader.unsigned())
-    }
-
-    private func stamp(_ dot: Int64, _ timestamp: UInt64) throws -> Stamp {
-        if dot == ActorTable.stagedVersion, let staged = actors.staged { return staged }
-        guard let timestamp = HybridTimestamp(rawValue: timestamp) else {
+        let dot = try reader.signed()
+        guard let timestamp = HybridTimestamp(rawValue: try reader.unsigned()) else {
             throw DecodingFailure("a timestamp is out of range", offset: 0)
         }
         return Stamp(timestamp: timestamp, dot: try actors.dot(dot))

@@ -17,9 +17,6 @@ struct SQLFailure: Error, CustomStringConvertible {
     var isIdentityTaken: Bool {
         code == SQLITE_CONSTRAINT | (6 << 8) || code == SQLITE_CONSTRAINT | (10 << 8)
     }
-
-    /// Whether another row has a unique key: SQLITE_CONSTRAINT_UNIQUE, likewise.
-    var isKeyTaken: Bool { code == SQLITE_CONSTRAINT | (8 << 8) }
 }
 
 /// A prepared statement on the hot paths.

@@ -12,12 +12,11 @@ enum StoreLayout {
     static let version: Int32 = 15
 
     /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
-    /// members, without consumers of history, without staged rows, of a program that recorded
-    /// stores as new though it took them for vouched for, whose journal tells nothing of the
-    /// model's validation, without founders, without orphans, of a program that knows no links which a
-    /// staged transaction takes away, without beginnings, of a program that decided silently what an
-    /// error policy leaves open between objects shown as one, or of one that listed references as
-    /// conflicts though the delete had seen them.
+    /// members, without consumers of history, of a program that recorded stores as new though it took
+    /// them for vouched for, whose journal tells nothing of the model's validation, without founders,
+    /// without orphans, without beginnings, of a program that decided silently what an error policy
+    /// leaves open between objects shown as one, or of one that listed references as conflicts though
+    /// the delete had seen them.
     static func canUpgrade(_ version: Int32) -> Bool { (3...14).contains(version) }
 
     /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
@@ -33,7 +32,6 @@ enum StoreLayout {
                 \(version == 3 ? eclipsedTables : "")
                 \(memberTable)
                 \(historyTables)
-                \(stagedTable)
                 \(founderTable)
                 \(orphanTable)
                 \(beginningTable)
@@ -83,13 +81,6 @@ enum StoreLayout {
         CREATE INDEX IF NOT EXISTS _saveByPosition ON _save (position);
         CREATE INDEX IF NOT EXISTS _conflictByClosing ON _conflict (closed, position)
             WHERE closed > 0;
-        """
-
-    /// The transaction whose rows are being written part by part, at most one; without a dot until
-    /// readers are to see them.
-    private static let stagedTable = """
-        CREATE TABLE IF NOT EXISTS _staged (
-            id INTEGER PRIMARY KEY CHECK (id = 1), dot INTEGER, timestamp INTEGER) STRICT;
         """
 
     /// The incarnations whose stores were vouched for together with this one, when all were new.
@@ -176,7 +167,6 @@ enum StoreLayout {
         \(eclipsedTables)
         \(memberTable)
         \(historyTables)
-        \(stagedTable)
         \(founderTable)
         \(orphanTable)
         \(beginningTable)
@@ -386,24 +376,6 @@ enum StoreLayout {
         standing.closedRecords = Int(clamping: records.integer(0))
         records.reset()
         return standing
-    }
-
-    /// How rows with ``ActorTable/stagedVersion`` are to be read.
-    enum StagedRows {
-        /// There are none.
-        case none
-        /// Readers are not to see them yet.
-        case hidden
-        /// They are of this transaction, by the integer of its dot.
-        case shown(dot: Int64, timestamp: Int64)
-    }
-
-    static func readStaged(in database: Database) throws -> StagedRows {
-        let statement = try database.prepared("SELECT dot, timestamp FROM _staged")
-        guard try statement.step() else { return .none }
-        defer { statement.reset() }
-        if statement.isNull(0) { return .hidden }
-        return .shown(dot: statement.integer(0), timestamp: statement.integer(1))
     }
 
     /// Whether the file has the table of beginnings; one that no release with it has opened has not, and

@@ -159,8 +159,7 @@ extension StoreReader {
     ) throws -> CompiledFetch {
         let compiler = FetchCompiler(
             model: catalog.model, codes: EntityCodes(catalog.names.entities),
-            cluster: catalog.cluster,
-            hiding: try hidesRows() ? ActorTable.stagedVersion : nil, hasViews: try hasViews())
+            cluster: catalog.cluster)
         do {
             return try compiler.compile(request, selecting: columns)
         } catch let error as PredicateError {

@@ -72,7 +72,7 @@ extension StoreReader {
         return found
     }
 
-    /// Selects the next rows of a place that readers may see.
+    /// Selects the next rows of a place.
     private func page(
         of place: RowPlace, _ columns: [String], after last: RowID?, limit: Int
     ) throws -> SQLStatement {
@@ -81,20 +81,12 @@ extension StoreReader {
         switch place {
         case .table(let table):
             let own = table.entity.sharesTable ? " AND _entity = \(table.code)" : ""
-            let shown = try hidesRows() ? " AND _version <> \(ActorTable.stagedVersion)" : ""
             sql =
                 "SELECT \(list) FROM \(EntityTable.quote(table.entity.root)) "
-                + "WHERE _id > ?1\(own)\(shown) ORDER BY _id LIMIT ?2"
+                + "WHERE _id > ?1\(own) ORDER BY _id LIMIT ?2"
         case .eclipsed: sql = "SELECT \(list) FROM _eclipsed WHERE row > ?1 ORDER BY row LIMIT ?2"
         case .tombstones:
-            // Rows that a staged transaction is going to delete have theirs already.
-            let staged = try hidesRows() ? SuccessorTable.all(in: database) : []
-            let alive = staged.map {
-                " AND NOT EXISTS (SELECT 1 FROM \(EntityTable.quote($0.root)) "
-                    + "WHERE _id = _tombstone.row)"
-            }
-            sql =
-                "SELECT \(list) FROM _tombstone WHERE row > ?1\(alive.joined()) ORDER BY row LIMIT ?2"
+            sql = "SELECT \(list) FROM _tombstone WHERE row > ?1 ORDER BY row LIMIT ?2"
         }
         let statement = try database.prepared(sql)
         statement.bind(1, last?.rawValue ?? .min)
@@ -171,7 +163,7 @@ extension StoreReader {
     ) throws -> [(source: RowID, target: RowID, register: Register<Bool>)] {
         let actors = try actors()
         let statement = try database.prepared(
-            "SELECT source, target, _siblings, _alive FROM \(EntityTable.quote(link.name)) "
+            "SELECT source, target, _siblings FROM \(EntityTable.quote(link.name)) "
                 + "WHERE (source, target) > (?1, ?2) ORDER BY source, target LIMIT ?3")
         statement.bind(1, last?.source.rawValue ?? .min)
         statement.bind(2, last?.target.rawValue ?? .min)
@@ -182,8 +174,7 @@ extension StoreReader {
             found.append(
                 (
                     RowID(statement.integer(0)), RowID(statement.integer(1)),
-                    try LinkCoding.decode(
-                        statement.bytes(2), alive: statement.integer(3), actors: actors)
+                    try LinkCoding.decode(statement.bytes(2), actors: actors)
                 ))
         }
         return found

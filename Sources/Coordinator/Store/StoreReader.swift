@@ -72,9 +72,7 @@ public struct StoreReader {
         statement.bind(1, row.rawValue)
         guard try statement.step() else { return try survivor(of: row, entity) }
         defer { statement.reset() }
-        let actors = try actors()
-        if actors.isHidden(statement.integer(1)) { return nil }
-        return try decode(statement, table, actors: actors)
+        return try decode(statement, table, actors: try actors())
     }
 
     /// The object that is shown in place of an eclipsed one; nil where the row is not eclipsed.
@@ -123,25 +121,8 @@ public struct StoreReader {
         return catalog.table(name)
     }
 
-    /// The actors, and what is staged in the state that is read.
-    func actors() throws -> ActorTable {
-        var actors = try catalog.actors(database)
-        if case .shown(let dot, let timestamp) = try StoreLayout.readStaged(in: database) {
-            actors.staged = try actors.stamp(version: dot, timestamp: timestamp)
-        }
-        return actors
-    }
-
-    /// Whether tables hold rows that readers of this state are not to see yet.
-    func hidesRows() throws -> Bool {
-        if case .hidden = try StoreLayout.readStaged(in: database) { true } else { false }
-    }
-
-    /// Whether a hierarchy's table may be a view of its rows and their successors.
-    func hasViews() throws -> Bool {
-        guard case .shown = try StoreLayout.readStaged(in: database) else { return false }
-        return try !SuccessorTable.all(in: database).isEmpty
-    }
+    /// The actors met in the state that is read.
+    func actors() throws -> ActorTable { try catalog.actors(database) }
 
     /// Decodes the current row of a statement that selects ``EntityTable/selectedColumns``,
     /// from a column on.
@@ -213,13 +194,11 @@ public struct StoreReader {
         statement.bind(1, row.rawValue)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
-        let actors = try actors()
-        if actors.isHidden(statement.integer(1)) { return nil }
         var columns: [PropertyValue] = []
         for (position, property) in table.entity.properties.enumerated() {
             columns.append(try statement.value(Int32(position) + 4, property.content))
         }
-        return try RowCoding(table: table, actors: actors).decode(
+        return try RowCoding(table: table, actors: try actors()).decode(
             version: statement.integer(1), timestamp: statement.integer(2),
             registers: statement.isNull(3) ? nil : statement.bytes(3), columns: columns)
     }
@@ -247,30 +226,11 @@ public struct StoreReader {
         }
         let sharesTable = model.entity(named: relationship.destination)?.sharesTable ?? false
         let code = sharesTable ? "t._entity" : "NULL"
-        var alive = "1"
-        if case .link = relationship.storage { alive = "l._alive" }
-        let sql =
-            "SELECT t._id, \(code), t._version, \(alive) FROM \(source) ORDER BY t._id"
-        let statement = try database.prepared(sql)
+        let statement = try database.prepared(
+            "SELECT t._id, \(code) FROM \(source) ORDER BY t._id")
         statement.bind(1, row.rawValue)
         var result: [(RowID, Int64?)] = []
-        // Looked up once something is staged, which is rare.
-        var isHidden: Bool?
         while try statement.step() {
-            let isStaged = statement.integer(2) == ActorTable.stagedVersion
-            let alive = statement.integer(3)
-            if isStaged || alive > 1 {
-                if isHidden == nil {
-                    if case .hidden = try StoreLayout.readStaged(in: database) {
-                        isHidden = true
-                    }
-                }
-                let isShown = !(isHidden ?? false)
-                isHidden = !isShown
-                guard isShown || !isStaged, LinkCoding.isSeen(alive, isShown: isShown) else {
-                    continue
-                }
-            }
             result.append(
                 (RowID(statement.integer(0)), statement.isNull(1) ? nil : statement.integer(1)))
         }

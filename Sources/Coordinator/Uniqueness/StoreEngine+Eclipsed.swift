@@ -71,16 +71,6 @@ extension StoreEngine {
         return RowID(statement.integer(0))
     }
 
-    /// Whether a row stands for others of its group.
-    func eclipsesOthers(_ row: RowID) throws -> Bool {
-        guard state.eclipsed > 0 else { return false }
-        let statement = try database.prepared(
-            "SELECT 1 FROM _eclipsed WHERE survivor = ?1 LIMIT 1")
-        statement.bind(1, row.rawValue)
-        defer { statement.reset() }
-        return try statement.step()
-    }
-
     /// Loads an eclipsed row; nil where there is none of that identity.
     func loadEclipsed(_ table: EntityTable, _ row: RowID) throws -> LoadedRow? {
         guard table.isGrouped || isAdopting, state.eclipsed > 0 else { return nil }

@@ -118,7 +118,7 @@ extension StoreEngine {
         statement.bind(2, target.rawValue)
         guard try statement.step() else { return false }
         defer { statement.reset() }
-        return LinkCoding.isSeen(statement.integer(0), isShown: state.actors.staged != nil)
+        return statement.integer(0) != 0
     }
 
     /// A row that may be of a group as the save left it; nil where it is of none.

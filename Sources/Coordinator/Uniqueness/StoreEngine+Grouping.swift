@@ -115,27 +115,11 @@ extension StoreEngine {
     }
 
     /// The rows that readers see under a key.
-    ///
-    /// Hidden ones that have it make way, for the unique index is theirs as well: what they are part
-    /// of is not shown then, but written in one piece.
     func rows(showing key: UniqueKey, of constraint: UniqueConstraint) throws -> [RowID] {
         let statement = try database.prepared(constraint.lookupSQL)
         statement.bind(key)
         var rows: [RowID] = []
-        var hidden: [RowID] = []
-        while try statement.step() {
-            let row = RowID(statement.integer(0))
-            if state.actors.isHidden(statement.integer(1)) {
-                hidden.append(row)
-            } else {
-                rows.append(row)
-            }
-        }
-        for row in hidden {
-            staging?.noteKeyTaken()
-            try discard(ManagedObjectID(entityName: constraint.scope, row: row))
-        }
-        try staging?.noteSought(key, of: constraint, shownBy: rows, self)
+        while try statement.step() { rows.append(RowID(statement.integer(0))) }
         return rows
     }
 

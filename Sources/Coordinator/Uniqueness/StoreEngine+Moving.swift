@@ -205,7 +205,6 @@ extension StoreEngine {
         if register.siblings.isEmpty, !isShown {
             return try removeLink(link, source: source, target: target)
         }
-        staging?.noteLinked(LinkKey(link: link.name, source: source, target: target))
         let statement = try database.prepared(
             """
             INSERT INTO \(name) (source, target, _alive, _siblings) VALUES (?1, ?2, ?3, ?4)
@@ -217,8 +216,6 @@ extension StoreEngine {
         statement.bind(3, isShown ? 1 : 0)
         statement.bind(4, LinkCoding.encode(register, actors: state.actors))
         try statement.run()
-        // What a staged transaction took away is listed here if this comes before it does so itself.
-        try noteUncollected(link, source: source, target: target, register)
     }
 
     /// The links of the rows of two groups by their own registers, with those without registers
@@ -229,7 +226,7 @@ extension StoreEngine {
         let members = "SELECT row FROM _eclipsed WHERE survivor ="
         let statement = try database.prepared(
             """
-            SELECT source, target, _siblings, _alive FROM \(EntityTable.quote(link.name))
+            SELECT source, target, _siblings FROM \(EntityTable.quote(link.name))
             WHERE source IN (SELECT ?1 UNION ALL \(members) ?1)
                 AND target IN (SELECT ?2 UNION ALL \(members) ?2) ORDER BY source, target
             """)
@@ -237,8 +234,7 @@ extension StoreEngine {
         statement.bind(2, target.rawValue)
         var result: [(RowID, RowID, Register<Bool>, Bool)] = []
         while try statement.step() {
-            let register = try LinkCoding.decode(
-                statement.bytes(2), alive: statement.integer(3), actors: state.actors)
+            let register = try LinkCoding.decode(statement.bytes(2), actors: state.actors)
             if register.siblings.isEmpty { continue }
             result.append(
                 (

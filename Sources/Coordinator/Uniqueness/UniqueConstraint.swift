@@ -39,7 +39,7 @@ struct UniqueConstraint: Sendable, Hashable {
                 UniqueConstraint(
                     scope: scope.name, names: properties, positions: positions,
                     condition: condition,
-                    lookupSQL: "SELECT _id, _version FROM \(EntityTable.quote(scope.root)) WHERE "
+                    lookupSQL: "SELECT _id FROM \(EntityTable.quote(scope.root)) WHERE "
                         + condition + " ORDER BY _id"))
         }
         return result

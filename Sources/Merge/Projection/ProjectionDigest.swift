@@ -85,23 +85,22 @@ public struct DigestNames: Hashable, Sendable {
 /// an added optional column changes no digest.
 public struct RowHasher: Sendable {
     private var hasher: StableHasher
-    private let insertion: Dot?
+    private let insertion: Dot
 
     /// Begins a row.
     ///
-    /// - Parameter insertion: the dot of the write that counts as the row's insertion; nil where it
-    ///   is told at the end, and all values are by it.
-    public init(entity: UInt64, row: RowID, insertion: Dot?) {
+    /// - Parameter insertion: the dot of the write that counts as the row's insertion.
+    public init(entity: UInt64, row: RowID, insertion: Dot) {
         hasher = StableHasher(seed: entity)
         hasher.combine(UInt64(bitPattern: row.rawValue))
         self.insertion = insertion
     }
 
     /// Adds a visible value with the dot that won.
-    public mutating func combine(property: UInt64, value: PropertyValue, dot: Dot?) {
+    public mutating func combine(property: UInt64, value: PropertyValue, dot: Dot) {
         if value.isNull, dot == insertion { return }
         hasher.combine(property)
-        if let dot, dot != insertion { hasher.combine(dot) }
+        if dot != insertion { hasher.combine(dot) }
         hasher.combine(value)
     }
 
@@ -113,15 +112,6 @@ public struct RowHasher: Sendable {
 
     /// The row's hash.
     public func finalize() -> (UInt64, UInt64) {
-        guard let insertion else {
-            preconditionFailure("A row's hash needs the dot of its insertion.")
-        }
-        return finalize(insertion: insertion)
-    }
-
-    /// The hash of a row whose insertion was not known at the beginning. The dot comes last, so that
-    /// very many rows are hashed before it is known.
-    public func finalize(insertion: Dot) -> (UInt64, UInt64) {
         var hasher = hasher
         hasher.combine(insertion)
         return hasher.finalize()

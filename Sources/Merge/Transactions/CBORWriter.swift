@@ -8,9 +8,6 @@ public struct CBORWriter: Sendable {
     /// - Parameter capacity: bytes to set aside at once.
     public init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
 
-    /// Writes what another writer has written.
-    public mutating func append(_ other: CBORWriter) { bytes += other.bytes }
-
     /// The tags of values that plain CBOR has no kind for.
     enum Tag {
         static let uri: UInt64 = 32

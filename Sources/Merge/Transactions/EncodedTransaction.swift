@@ -20,13 +20,6 @@ public struct EncodedTransaction: Hashable, Sendable {
         bytes = transaction.encoded(telling: frontier)
     }
 
-    /// Encodes a transaction whose changes have been written already, in their order.
-    public init(_ transaction: Transaction, beginnings: Beginnings?, changes: CBORWriter) {
-        self.transaction = transaction
-        frontier = beginnings?.frontier(of: transaction.seen, naming: transaction.dot.actor)
-        bytes = transaction.encoded(telling: frontier, changes: changes)
-    }
-
     /// Decodes foreign bytes; total.
     public init(decoding bytes: [UInt8]) throws(DecodingFailure) {
         let told = try Transaction.decodeTold(bytes, keepsChanges: true)

@@ -35,22 +35,7 @@ extension Transaction {
     ///
     /// - Parameter frontier: of ``seen``, with its own actor's entry; nil to name all of it.
     public func encoded(telling frontier: VersionVector? = nil) -> [UInt8] {
-        var writer = head(telling: frontier, capacity: 160 + changes.count * 64)
-        for change in changes { writer.write(change) }
-        return writer.bytes
-    }
-
-    /// The canonical bytes, of changes that have been written already: a transaction of very many
-    /// is encoded part by part.
-    func encoded(telling frontier: VersionVector?, changes written: CBORWriter) -> [UInt8] {
-        var writer = head(telling: frontier, capacity: 160 + written.bytes.count)
-        writer.append(written)
-        return writer.bytes
-    }
-
-    /// What stands before the changes.
-    private func head(telling frontier: VersionVector?, capacity: Int) -> CBORWriter {
-        var writer = CBORWriter(capacity: capacity)
+        var writer = CBORWriter(capacity: 160 + changes.count * 64)
         writer.beginArray(12)
         writer.write(frontier == nil ? Self.format - 1 : Self.format)
         writer.write(UInt64(dot.actor.node.rawValue))
@@ -72,7 +57,8 @@ extension Transaction {
             for name in shape.carried { writer.write(name) }
         }
         writer.beginArray(changes.count)
-        return writer
+        for change in changes { writer.write(change) }
+        return writer.bytes
     }
 
     /// Reads canonical bytes; total: whatever the bytes are, it gives a transaction or throws. What it

@@ -12,14 +12,6 @@ struct SQLCommand: AsyncParsableCommand {
             write are refused.
             """)
 
-    /// What everything else that reads a store leaves out, and SQLite does not.
-    static let stagedNote = """
-        Note: a large transaction is being written part by part, or was when the node ended. Rows whose \
-        _version is 4611686018427387905, links whose _alive is 2 or 3 and some tombstones are of it: nobody \
-        else sees them yet, and it may come to nothing.
-
-        """
-
     @Argument(help: "A SELECT.")
     var statement: String
 
@@ -40,17 +32,12 @@ struct SQLCommand: AsyncParsableCommand {
         // Opened by the coordinator first: it says clearly what is no store.
         try await StoreInterface(path: store).close()
         let file = try SQLiteFile(path: store)
-        // One state, so that the note is of what is read.
-        _ = try file.rows("BEGIN", limit: 1)
         // One more, to know whether there are more.
         var (columns, rows) = try file.rows(statement, limit: limit == .max ? limit : limit + 1)
         if rows.count > limit {
             rows.removeLast()
             Terminal.complain("Note: these are the first \(limit) rows; --limit gives more.\n")
         }
-        // A store of a former layout has no such table, and nothing is written so there.
-        let staged = try? file.rows("SELECT id FROM _staged WHERE dot IS NULL", limit: 1).rows
-        if staged?.isEmpty == false { Terminal.complain(Self.stagedNote) }
         if json {
             let answer: JSONValue = [
                 "columns": .array(columns.map { .string($0) }),

@@ -54,7 +54,7 @@ struct BulkSaveTests {
         #expect(try other.coordinator.verify().isOK)
     }
 
-    @Test("More operations than the limit are refused unless the save is bulk, and nothing is written")
+    @Test("More operations than the limit are refused unless bulk, and nothing is written")
     func refused() throws {
         let before = try node.coordinator.currentToken
         let error = #expect(throws: CoordinatorError.self) {

@@ -140,8 +140,7 @@ import Testing
                 let statement = try reader.database.prepared(
                     "SELECT _siblings, _alive FROM \(EntityTable.quote(link.name))")
                 while try statement.step() {
-                    let register = try LinkCoding.decode(
-                        statement.bytes(0), alive: statement.integer(1), actors: actors)
+                    let register = try LinkCoding.decode(statement.bytes(0), actors: actors)
                     #expect(statement.integer(1) == 1, "seed \(seed): \(link.name)")
                     #expect(
                         register.siblings.count == 1

@@ -39,7 +39,7 @@ extension Decoder {
 
     private static func checkLink(_ record: [UInt8], _ actors: ActorTable) {
         let register = attempt(throwing: CoordinatorError.self) {
-            try LinkCoding.decode(record, alive: 1, actors: actors)
+            try LinkCoding.decode(record, actors: actors)
         }
         guard let register else { return }
         for policy in MergePolicy.allCases { _ = LinkCoding.isAlive(register, policy: policy) }
@@ -47,7 +47,7 @@ extension Decoder {
         demand(
             attempt(
                 throwing: CoordinatorError.self,
-                { try LinkCoding.decode(written, alive: 1, actors: actors) })
+                { try LinkCoding.decode(written, actors: actors) })
                 == register, "a link reads otherwise")
     }
 
