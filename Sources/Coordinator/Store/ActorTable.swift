@@ -21,7 +21,7 @@ struct ActorTable: Sendable {
     /// Stands in registers for the dot of such a transaction, likewise: of an incarnation that no
     /// opening gives, and that is not let in from elsewhere.
     static let stagedStamp: Stamp = {
-        guard let node = NodeID(1) else { preconditionFailure("There is a node 1.") }
+        guard let node = NodeID(1) else { fatalError("There is a node 1.") }
         let dot = Dot(actor: ActorID(node: node, incarnation: 0), sequence: 1)
         return Stamp(timestamp: .zero, dot: dot)
     }()
@@ -43,7 +43,7 @@ struct ActorTable: Sendable {
     func integer(_ dot: Dot) -> Int64 {
         guard let code = codes[dot.actor] else {
             if dot == Self.stagedStamp.dot { return Self.stagedVersion }
-            preconditionFailure("Dot \(dot) is written before its actor was met.")
+            fatalError("Dot \(dot) is written before its actor was met.")
         }
         return Int64(code) << Self.sequenceBits | Int64(dot.sequence)
     }

@@ -39,7 +39,7 @@ enum RowDigest {
 
     private static func insertion(of loaded: LoadedRow) -> Dot {
         guard let insertion = loaded.state.insertionStamp else {
-            preconditionFailure(
+            fatalError(
                 "Row \(loaded.row) of \(loaded.table.entity.name) was never inserted.")
         }
         return insertion.dot

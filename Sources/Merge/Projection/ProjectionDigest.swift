@@ -114,7 +114,7 @@ public struct RowHasher: Sendable {
     /// The row's hash.
     public func finalize() -> (UInt64, UInt64) {
         guard let insertion else {
-            preconditionFailure("A row's hash needs the dot of its insertion.")
+            fatalError("A row's hash needs the dot of its insertion.")
         }
         return finalize(insertion: insertion)
     }
