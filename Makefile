@@ -10,7 +10,7 @@ FIRST ?= 1
 SOAK_SEEDS ?= 50000
 SOAK_FIRST ?= 1000001
 
-.PHONY: all dependencies build release test simulate soak mutants fuzz fuzz-soak \
+.PHONY: all dependencies build release test simulate soak mutants misuse fuzz fuzz-soak \
 	thread-sanitizer demo benchmark deploy-check lint format verify clean
 
 all: build
@@ -51,6 +51,10 @@ mutants: dependencies
 	@$(SWIFT) build --product tributary-mutants
 	@"$$($(SWIFT) build --show-bin-path)/tributary-mutants" .
 
+# That a programmer's error is told in a release build too.
+misuse: dependencies
+	@SWIFT="$(SWIFT)" Tests/Misuse/check
+
 fuzz: dependencies
 	@SWIFT="$(SWIFT)" sh Fuzz/run -t 120
 
@@ -87,7 +91,7 @@ lint:
 format:
 	$(SWIFT) format --in-place --recursive --parallel $(FORMATTED)
 
-verify: lint test
+verify: lint test misuse
 
 clean:
 	rm -rf .build

@@ -120,6 +120,11 @@ let package = Package(
             ],
             swiftSettings: settings),
 
+        // A program whose author errs: release builds must say how.
+        .executableTarget(
+            name: "tributary-misuse", dependencies: ["Merge", "Coordinator"], path: "Tests/Misuse",
+            exclude: ["check"], swiftSettings: settings),
+
         // Deliberate defects of the product, each of which the simulator must catch.
         .executableTarget(
             name: "tributary-mutants", path: "Tests/Mutants/Runner", swiftSettings: settings),

@@ -460,7 +460,7 @@ private final class OutcomeBox<Value: Sendable>: Sendable {
     func wait() throws -> Value {
         signal.wait()
         guard let outcome = outcome.withLock({ $0 }) else {
-            preconditionFailure("Work was neither done nor refused.")
+            fatalError("Work was neither done nor refused.")
         }
         return try outcome.get()
     }

@@ -88,7 +88,7 @@ extension StoreEngine {
             heldClaims = nil
             pasts.seen = [:]
             lastVersion = nil
-            precondition(!isLocal, "A save of ours was refused after its checks: \(alarm).")
+            if isLocal { fatalError("A save of ours was refused after its checks: \(alarm).") }
             try database.prepared("ROLLBACK TO one").run()
             try database.prepared("RELEASE one").run()
             let reason =

@@ -92,7 +92,7 @@ extension StoreEngine {
     /// The table of an entity of the model.
     func table(_ entity: String) -> EntityTable {
         guard let table = tables[entity] else {
-            preconditionFailure("Entity \(entity) is not in the model of this store.")
+            fatalError("Entity \(entity) is not in the model of this store.")
         }
         return table
     }
@@ -331,7 +331,7 @@ extension StoreEngine {
     func writeColumns(_ sql: String, _ new: LoadedRow) throws {
         let statement = try database.prepared(sql)
         guard let latest = new.state.existence.siblings.last else {
-            preconditionFailure("Row \(new.row) has no existence.")
+            fatalError("Row \(new.row) has no existence.")
         }
         statement.bind(1, new.row.rawValue)
         statement.bind(2, state.actors.integer(latest.dot))

@@ -136,7 +136,7 @@ struct SettingsReader {
 
     /// A setting from a flag, the environment or the file; nil where none has it.
     func optional(_ name: String) throws(NodeError) -> Setting? {
-        precondition(known.contains(name), "\(name) is read but not listed as known")
+        guard known.contains(name) else { fatalError("\(name) is read but not listed as known.") }
         let key = join(name)
         if let (flag, text) = outside?.overrides.value(for: key) {
             return Setting(key: key, origin: flag, line: nil, node: Yams.Node(text))

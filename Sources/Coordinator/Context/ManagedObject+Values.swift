@@ -8,51 +8,63 @@ extension ManagedObject {
     /// is found to be gone read as null, and assigning to one that is gone has no effect.
     ///
     /// - Precondition: The entity has an attribute or to-one relationship of that name.
-    public subscript(key: String) -> PropertyValue {
-        get {
-            if let position = entity.position(of: key) { return read(position) }
-            if let relationship = derivedToOne(key) {
-                return relatedObject(relationship).map { .reference($0.objectID.row) } ?? .null
-            }
-            requireTransient(key)
-            usableContext()?.fire(self)
-            return transients[key] ?? entity.attribute(named: key)?.defaultValue ?? .null
+    public subscript(
+        key: String, file: StaticString = #fileID, line: UInt = #line
+    ) -> PropertyValue {
+        get { propertyValue(key, at: SourcePlace(file, line)) }
+        set { assign(newValue, to: key, at: SourcePlace(file, line)) }
+    }
+
+    private func propertyValue(_ key: String, at place: SourcePlace) -> PropertyValue {
+        confine(key, at: place)
+        if let position = entity.position(of: key) { return read(position) }
+        if let relationship = derivedToOne(key, at: place) {
+            return relatedObject(relationship).map { .reference($0.objectID.row) } ?? .null
         }
-        set {
-            if let position = entity.position(of: key) { return write(newValue, position) }
-            if let relationship = derivedToOne(key) {
-                guard let context = usableContext() else { return }
-                var target: ManagedObject?
-                if case .reference(let row) = newValue {
-                    target = context.resolve(row, destination: relationship.destination)
-                }
-                return setRelatedObject(target, relationship)
+        requireTransient(key, at: place)
+        usableContext()?.fire(self)
+        return transients[key] ?? entity.attribute(named: key)?.defaultValue ?? .null
+    }
+
+    private func assign(_ value: PropertyValue, to key: String, at place: SourcePlace) {
+        confine(key, at: place)
+        if let position = entity.position(of: key) { return write(value, position, at: place) }
+        if let relationship = derivedToOne(key, at: place) {
+            guard let context = usableContext() else { return }
+            var target: ManagedObject?
+            if case .reference(let row) = value {
+                target = context.resolve(row, destination: relationship.destination)
             }
-            requireTransient(key)
-            usableContext()?.fire(self)
-            transients[key] = newValue
-            usableContext()?.noteChange(of: self)
+            return setRelatedObject(target, relationship, at: place)
         }
+        requireTransient(key, at: place)
+        usableContext()?.fire(self)
+        transients[key] = value
+        usableContext()?.noteChange(of: self)
     }
 
     /// An attribute's value as a Swift type; nil for null. Assigning nil makes it null.
     ///
     /// - Precondition: The entity has such an attribute, and its value is of that type.
-    public subscript<Value: PropertyValueConvertible>(key: String) -> Value? {
-        get { value(forKey: key) }
-        set { setValue(newValue, forKey: key) }
+    public subscript<Value: PropertyValueConvertible>(
+        key: String, file: StaticString = #fileID, line: UInt = #line
+    ) -> Value? {
+        get { value(forKey: key, file: file, line: line) }
+        set { setValue(newValue, forKey: key, file: file, line: line) }
     }
 
     /// An attribute's value as a Swift type; nil for null.
     ///
     /// - Precondition: The entity has such an attribute, and its value is of that type.
     public func value<Value: PropertyValueConvertible>(
-        forKey key: String, as type: Value.Type = Value.self
+        forKey key: String, as type: Value.Type = Value.self, file: StaticString = #fileID,
+        line: UInt = #line
     ) -> Value? {
-        let stored: PropertyValue = self[key]
+        let place = SourcePlace(file, line)
+        let stored = propertyValue(key, at: place)
         if stored.isNull { return nil }
         guard let value = Value(propertyValue: stored) else {
-            preconditionFailure("\(entity.name).\(key) is no \(type) but \(stored).")
+            misuse("\(entity.name).\(key) was read as \(type), and is \(stored).", at: place)
         }
         return value
     }
@@ -60,8 +72,11 @@ extension ManagedObject {
     /// Gives an attribute a value; nil makes it null.
     ///
     /// - Precondition: The entity has an attribute of that name.
-    public func setValue(_ value: (some PropertyValueConvertible)?, forKey key: String) {
-        self[key] = value?.propertyValue ?? .null
+    public func setValue(
+        _ value: (some PropertyValueConvertible)?, forKey key: String,
+        file: StaticString = #fileID, line: UInt = #line
+    ) {
+        assign(value?.propertyValue ?? .null, to: key, at: SourcePlace(file, line))
     }
 
     /// An attribute's value without firing a fault: null where it is one.
@@ -75,15 +90,21 @@ extension ManagedObject {
     /// does not become dirty by it, and a save of the object for another reason takes it along.
     ///
     /// - Precondition: The entity has an attribute of that name.
-    public func setPrimitiveValue(_ value: PropertyValue, forKey key: String) {
+    public func setPrimitiveValue(
+        _ value: PropertyValue, forKey key: String, file: StaticString = #fileID,
+        line: UInt = #line
+    ) {
+        let place = SourcePlace(file, line)
+        confine(key, at: place)
         guard let position = entity.position(of: key) else {
-            requireTransient(key)
+            requireTransient(key, at: place)
             transients[key] = value
             return
         }
-        precondition(
+        require(
             !entity.properties[position].isReference,
-            "\(entity.name).\(key) is a relationship, whose inverse must be told.")
+            "\(entity.name).\(key) is a relationship; setRelatedObject(_:forKey:) keeps its inverse "
+                + "right.", at: place)
         usableContext()?.fire(self)
         guard position < values.count else { return }
         values[position] = fitted(value, position)
@@ -95,8 +116,11 @@ extension ManagedObject {
         return position < values.count ? values[position] : .null
     }
 
-    func write(_ value: PropertyValue, _ position: Int) {
-        guard let context = contextForWriting() else { return }
+    func write(
+        _ value: PropertyValue, _ position: Int,
+        at place: SourcePlace = SourcePlace(#fileID, #line)
+    ) {
+        guard let context = contextForWriting(at: place) else { return }
         context.fire(self)
         guard position < values.count else { return }
         let value = fitted(value, position)
@@ -116,10 +140,11 @@ extension ManagedObject {
     /// so by what another context or node did.
     ///
     /// - Precondition: It was of a context once.
-    func contextForWriting() -> ManagedObjectContext? {
-        precondition(
+    func contextForWriting(at place: SourcePlace) -> ManagedObjectContext? {
+        require(
             managedObjectContext != nil || wasInContext,
-            "\(entity.name): the object belongs to no context yet, so it takes no values.")
+            "This \(entity.name) belongs to no context yet, so it takes no values; insert it first.",
+            at: place)
         return usableContext()
     }
 
@@ -143,17 +168,24 @@ extension ManagedObject {
         }
     }
 
-    private func derivedToOne(_ key: String) -> ManagedObjectModel.Relationship? {
+    private func derivedToOne(
+        _ key: String, at place: SourcePlace
+    ) -> ManagedObjectModel.Relationship? {
         guard let relationship = entity.relationship(named: key) else { return nil }
-        precondition(
+        require(
             !relationship.isToMany,
-            "\(entity.name).\(key) is a to-many; use relatedObjects(forKey:).")
+            "\(entity.name).\(key) is a to-many; use relatedObjects(forKey:).", at: place)
         return relationship
     }
 
-    private func requireTransient(_ key: String) {
-        precondition(
+    private func requireTransient(_ key: String, at place: SourcePlace) {
+        require(
             entity.attribute(named: key)?.isTransient == true,
-            "\(entity.name) has no attribute or to-one relationship \(key).")
+            "\(entity.name) has no attribute or to-one relationship \(key).", at: place)
+    }
+
+    /// Stops a use of a property outside the context's queue.
+    func confine(_ key: String, at place: SourcePlace) {
+        managedObjectContext?.confine("\(entity.name).\(key)", at: place)
     }
 }

@@ -73,8 +73,12 @@ open class ManagedObject {
 
     /// Makes and inserts an object of the entity that this class was registered for, or whose
     /// name is the class's.
-    public convenience init(context: ManagedObjectContext) {
-        self.init(entity: context.entity(for: Self.self), insertInto: context)
+    public convenience init(
+        context: ManagedObjectContext, file: StaticString = #fileID, line: UInt = #line
+    ) {
+        let place = SourcePlace(file, line)
+        context.confine("\(Self.self).init(context:)", at: place)
+        self.init(entity: context.entity(for: Self.self, at: place), insertInto: context)
     }
 
     // MARK: State
@@ -118,7 +122,9 @@ open class ManagedObject {
     /// - Parameter keys: Names of attributes and to-ones; nil means all that the object's own row
     ///   has.
     /// - Precondition: The entity has these, and no attribute of them is transient.
-    public func committedValues(forKeys keys: [String]? = nil) -> [String: PropertyValue] {
+    public func committedValues(
+        forKeys keys: [String]? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> [String: PropertyValue] {
         usableContext()?.fire(self)
         return (keys ?? entity.properties.map(\.name)).reduce(into: [:]) { result, key in
             if let position = entity.position(of: key) {
@@ -126,7 +132,10 @@ open class ManagedObject {
                 return
             }
             guard let relationship = entity.relationship(named: key), relationship.isDerivedToOne
-            else { preconditionFailure("\(entity.name) stores no property \(key).") }
+            else {
+                misuse(
+                    "\(entity.name) stores no property \(key).", at: SourcePlace(file, line))
+            }
             let target = usableContext()?.memberBase(of: self, relationship).min()
             result[key] = target.map { .reference($0.row) } ?? .null
         }

@@ -6,16 +6,23 @@ extension ManagedObjectContext {
     ///
     /// - Precondition: The model has such an entity, and it is not abstract.
     @discardableResult
-    public func insert(_ entityName: String) -> ManagedObject {
-        confine()
-        let entity = entityNamed(entityName)
+    public func insert(
+        _ entityName: String, file: StaticString = #fileID, line: UInt = #line
+    ) -> ManagedObject {
+        let place = SourcePlace(file, line)
+        confine("insert(_:)", at: place)
+        let entity = entityNamed(entityName, at: place)
         return objectClass(of: entity).init(entity: entity, insertInto: self)
     }
 
     /// Inserts a new object of the entity that a class was registered for, or is named like.
     /// To be used on its queue.
-    public func insert<Object: ManagedObject>(_ type: Object.Type) -> Object {
-        Object(entity: entity(for: type), insertInto: self)
+    public func insert<Object: ManagedObject>(
+        _ type: Object.Type, file: StaticString = #fileID, line: UInt = #line
+    ) -> Object {
+        let place = SourcePlace(file, line)
+        confine("insert(_:)", at: place)
+        return Object(entity: entity(for: type, at: place), insertInto: self)
     }
 
     /// Inserts an object that was made without a context; or takes the delete of one of this context
@@ -26,14 +33,19 @@ extension ManagedObjectContext {
     ///
     /// - Precondition: It belongs to no context, or is deleted in this one; its entity is of this
     ///   model, not abstract.
-    public func insert(_ object: ManagedObject) {
-        confine()
+    public func insert(
+        _ object: ManagedObject, file: StaticString = #fileID, line: UInt = #line
+    ) {
+        let place = SourcePlace(file, line)
+        confine("insert(_:)", at: place)
         if object.managedObjectContext === self, object.isDeleted { return takeBack(object) }
-        precondition(
-            object.managedObjectContext == nil, "\(object.objectID) belongs to a context already.")
-        precondition(
-            !object.entity.isAbstract && entityNamed(object.entity.name) === object.entity,
-            "\(object.entity.name) is abstract, or of another model.")
+        require(
+            object.managedObjectContext == nil,
+            "\(object.objectID) belongs to a context already.", at: place)
+        require(
+            !object.entity.isAbstract
+                && entityNamed(object.entity.name, at: place) === object.entity,
+            "\(object.entity.name) is abstract, or of another model.", at: place)
         lastTemporaryRow -= 1
         object.objectID = ManagedObjectID(
             entityName: object.entity.name, row: RowID(lastTemporaryRow))
@@ -85,11 +97,14 @@ extension ManagedObjectContext {
     /// on the store's state at the save. To be used on its queue.
     ///
     /// - Precondition: The object is of this context.
-    public func delete(_ object: ManagedObject) {
-        confine()
-        precondition(
+    public func delete(
+        _ object: ManagedObject, file: StaticString = #fileID, line: UInt = #line
+    ) {
+        let place = SourcePlace(file, line)
+        confine("delete(_:)", at: place)
+        require(
             object.managedObjectContext === self || object.managedObjectContext == nil,
-            "\(object.objectID) belongs to another context.")
+            "\(object.objectID) belongs to another context.", at: place)
         fire(object)
         guard object.managedObjectContext === self, !object.isFault, object.change != .deleted
         else { return }

@@ -34,13 +34,14 @@ extension ManagedObjectContext {
     /// - Precondition: The class is the one registered for the entity, or above it.
     /// - Throws: As ``fetch(_:)``.
     public func fetch<Object: ManagedObject>(
-        _ request: FetchRequest, as type: Object.Type
+        _ request: FetchRequest, as type: Object.Type, file: StaticString = #fileID,
+        line: UInt = #line
     ) throws -> [Object] {
         try fetch(request).map { object in
             guard let result = object as? Object else {
-                preconditionFailure(
+                misuse(
                     "\(object.objectID) is a \(Swift.type(of: object)), not a \(Object.self); "
-                        + "register the class with the context.")
+                        + "register the class with the context.", at: SourcePlace(file, line))
             }
             return result
         }

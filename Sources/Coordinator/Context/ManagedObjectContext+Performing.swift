@@ -56,11 +56,20 @@ extension ManagedObjectContext {
     private static var currentThread: UInt { UInt(pthread_self()) }
 
     /// Traps where the caller is not inside a block of this context.
-    func confine(_ operation: StaticString = #function) {
-        precondition(
+    ///
+    /// - Parameter operation: What was used, in the caller's words.
+    func confine(_ operation: @autoclosure () -> String, at place: SourcePlace) {
+        require(
             isOnQueue,
-            "\(operation) was used outside its context's queue; wrap it in perform or "
-                + "performAndWait of its context.")
+            "\(operation()) was used outside its context's queue; wrap it in perform or "
+                + "performAndWait of its context.", at: place)
+    }
+
+    /// The same for what a context or an object does without being told where it was called.
+    func confine(
+        _ operation: StaticString = #function, file: StaticString = #fileID, line: UInt = #line
+    ) {
+        confine("\(operation)", at: SourcePlace(file, line))
     }
 
     private func runEvent<Result>(_ block: () throws -> Result) rethrows -> Result {

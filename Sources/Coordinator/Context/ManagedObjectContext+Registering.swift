@@ -5,13 +5,16 @@ extension ManagedObjectContext {
     /// read, so there may be no such row: see ``existingObject(with:)``. To be used on its queue.
     ///
     /// - Precondition: The ID's entity is in the model. A temporary ID is one of this context.
-    public func object(with objectID: ManagedObjectID) -> ManagedObject {
-        confine()
+    public func object(
+        with objectID: ManagedObjectID, file: StaticString = #fileID, line: UInt = #line
+    ) -> ManagedObject {
+        let place = SourcePlace(file, line)
+        confine("object(with:)", at: place)
         if let object = registry[objectID]?.object { return object }
-        precondition(
+        require(
             !objectID.isTemporaryID,
-            "\(objectID) is temporary and not of this context, or no more.")
-        return makeFault(objectID, entityNamed(objectID.entityName))
+            "\(objectID) is temporary, and this context does not have it.", at: place)
+        return makeFault(objectID, entityNamed(objectID.entityName, at: place))
     }
 
     /// The object of that ID if the context has it; never reads. To be used on its queue.

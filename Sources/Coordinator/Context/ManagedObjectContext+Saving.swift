@@ -66,10 +66,14 @@ extension ManagedObjectContext {
     /// found where it has moved on in the store. To be used on its queue.
     ///
     /// - Precondition: The object is of this context.
-    public func detectConflicts(for object: ManagedObject) {
-        confine()
-        precondition(
-            object.managedObjectContext === self, "\(object.objectID) is not of this context.")
+    public func detectConflicts(
+        for object: ManagedObject, file: StaticString = #fileID, line: UInt = #line
+    ) {
+        let place = SourcePlace(file, line)
+        confine("detectConflicts(for:)", at: place)
+        require(
+            object.managedObjectContext === self,
+            "\(object.objectID) is not of this context.", at: place)
         fire(object)
         if !object.isFault, !object.objectID.isTemporaryID { checked[object.objectID] = object }
     }

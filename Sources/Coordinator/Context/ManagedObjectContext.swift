@@ -161,28 +161,36 @@ public final class ManagedObjectContext: @unchecked Sendable {
     /// be used on the queue, before objects of that entity are fetched.
     ///
     /// - Precondition: The model has such an entity.
-    public func register(_ type: ManagedObject.Type, for entityName: String) {
-        confine()
-        classes[entityNamed(entityName).name] = type
+    public func register(
+        _ type: ManagedObject.Type, for entityName: String, file: StaticString = #fileID,
+        line: UInt = #line
+    ) {
+        let place = SourcePlace(file, line)
+        confine("register(_:for:)", at: place)
+        classes[entityNamed(entityName, at: place).name] = type
     }
 
     /// The entity of that name.
     ///
     /// - Precondition: The model has it; names in code are the programmer's.
-    func entityNamed(_ name: String) -> ManagedObjectModel.Entity {
+    func entityNamed(
+        _ name: String, at place: SourcePlace = SourcePlace(#fileID, #line)
+    ) -> ManagedObjectModel.Entity {
         guard let entity = managedObjectModel.entity(named: name) else {
-            preconditionFailure("The model has no entity \(name).")
+            misuse("The model has no entity \(name).", at: place)
         }
         return entity
     }
 
-    func entity(for type: ManagedObject.Type) -> ManagedObjectModel.Entity {
-        confine()
+    func entity(
+        for type: ManagedObject.Type, at place: SourcePlace
+    ) -> ManagedObjectModel.Entity {
         let names = classes.filter { $0.value == type }.map(\.key).sorted()
-        precondition(
+        require(
             names.count < 2,
-            "\(type) is the class of \(names.joined(separator: ", ")); name the entity instead.")
-        return entityNamed(names.first ?? String(describing: type))
+            "\(type) is the class of \(names.joined(separator: ", ")); name the entity instead.",
+            at: place)
+        return entityNamed(names.first ?? String(describing: type), at: place)
     }
 
     func objectClass(of entity: ManagedObjectModel.Entity) -> ManagedObject.Type {

@@ -43,7 +43,9 @@ extension PersistentStoreCoordinator {
     }
 
     private static func request(_ changes: [MembershipChange], author: String?) -> SaveRequest {
-        precondition(!changes.isEmpty, "A change of membership names at least one node.")
+        guard !changes.isEmpty else {
+            fatalError("A change of membership names at least one node.")
+        }
         var request = SaveRequest(operations: [], author: author)
         request.membership = changes
         return request

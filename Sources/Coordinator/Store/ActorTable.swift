@@ -26,7 +26,7 @@ struct ActorTable: Sendable {
     /// interns its actor first; another dot is an error of ours.
     func integer(_ dot: Dot) -> Int64 {
         guard let code = codes[dot.actor] else {
-            preconditionFailure("Dot \(dot) is written before its actor was met.")
+            fatalError("Dot \(dot) is written before its actor was met.")
         }
         return Int64(code) << Self.sequenceBits | Int64(dot.sequence)
     }

@@ -76,6 +76,8 @@ enum LogCheckpoint {
     /// SQLite does by itself.
     static func setAtClosing(_ isOn: Bool, of database: Database) {
         let code = sqlite3_set_checkpoint_on_close(database.sqliteConnection, isOn ? 1 : 0)
-        precondition(code == SQLITE_OK, "SQLite knows no SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE.")
+        guard code == SQLITE_OK else {
+            fatalError("SQLite knows no SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE.")
+        }
     }
 }

@@ -10,7 +10,7 @@ enum RowDigest {
         let policies = table.policies(for: state)
         let names = table.entity.digestNames
         guard let insertion = state.insertionStamp?.dot else {
-            preconditionFailure(
+            fatalError(
                 "Row \(loaded.row) of \(loaded.table.entity.name) was never inserted.")
         }
         var hasher = RowHasher(entity: names.entity, row: loaded.row, insertion: insertion)

@@ -39,7 +39,7 @@ final class StoreCatalog: Sendable {
 
     func table(_ entity: String) -> EntityTable {
         guard let table = tables[entity] else {
-            preconditionFailure("Entity \(entity) is not in the model of this store.")
+            fatalError("Entity \(entity) is not in the model of this store.")
         }
         return table
     }

@@ -117,7 +117,7 @@ public struct Beginnings: Hashable, Sendable {
         }
         let entries = sequences.map { VersionVector.Entry(actor: $0.key, sequence: $0.value) }
         guard let join = VersionVector(canonical: entries.sorted { $0.actor < $1.actor }) else {
-            preconditionFailure("A beginning is no vector.")
+            fatalError("A beginning is no vector.")
         }
         return join
     }

@@ -74,11 +74,15 @@ public struct EntityPolicies: Hashable, Sendable {
     /// Collects an entity's policies.
     ///
     /// - Precondition: overrides only where the entity is property-grained, and property-grained.
-    public init(entity: MergePolicy, properties: [MergePolicy]) {
-        precondition(
+    public init(
+        entity: MergePolicy, properties: [MergePolicy], file: StaticString = #fileID,
+        line: UInt = #line
+    ) {
+        require(
             entity.granularity == .row
                 || properties.allSatisfy { $0.granularity == .property },
-            "A property's merge policy must be property-grained, not \(properties).")
+            "A property's merge policy must be property-grained, not \(properties).",
+            at: SourcePlace(file, line))
         self.entity = entity
         self.properties =
             entity.granularity == .row

@@ -39,8 +39,9 @@ extension RowState {
         _ other: RowState, seen: VersionVector, otherSeen: VersionVector
     ) {
         if self == other { return }
-        precondition(
-            properties.count == other.properties.count, "Rows of two entities cannot be joined.")
+        guard properties.count == other.properties.count else {
+            fatalError("Rows of two entities cannot be joined.")
+        }
         let dots = Set(existence.siblings.map(\.dot) + collapsedDots)
         let otherDots = Set(other.existence.siblings.map(\.dot) + other.collapsedDots)
         let version = dots.filter { !otherSeen.contains($0) || otherDots.contains($0) }

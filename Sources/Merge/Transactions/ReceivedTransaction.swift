@@ -45,7 +45,7 @@ public struct ReceivedTransaction: Hashable, Sendable {
         do throws(DecodingFailure) {
             return try EncodedTransaction(decoding: bytes)
         } catch {
-            preconditionFailure("transaction \(dot) was checked, and cannot be decoded: \(error)")
+            fatalError("transaction \(dot) was checked, and cannot be decoded: \(error)")
         }
     }
 }

@@ -38,7 +38,7 @@ final class TransactionArchive {
                 do {
                     return (other, try ReferenceTranslation(from: models[other], to: models[place]))
                 } catch {
-                    preconditionFailure("A model has no words in a later one: \(error)")
+                    fatalError("A model has no words in a later one: \(error)")
                 }
             }
         }

@@ -42,7 +42,7 @@ enum VirtualFileSystem {
 
     /// Puts it before the default one, the first time.
     static func register() {
-        precondition(registered, "SQLite takes no file system.")
+        guard registered else { fatalError("SQLite takes no file system.") }
     }
 
     /// Begins SQLite's chance anew from a seed.

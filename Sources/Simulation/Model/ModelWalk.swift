@@ -76,7 +76,7 @@ struct ModelWalk {
         do {
             return try ManagedObjectModel(entities: entities)
         } catch {
-            preconditionFailure("A step of the walk led to no model: \(error)")
+            fatalError("A step of the walk led to no model: \(error)")
         }
     }
 

@@ -91,7 +91,7 @@ enum SimulationModel {
         } catch {
             // The structure is this file's own, and overrides are left out where a model may not
             // have them, so no choice can be refused.
-            preconditionFailure("The simulator's own model was refused: \(error)")
+            fatalError("The simulator's own model was refused: \(error)")
         }
     }
 

@@ -103,7 +103,7 @@ final class SimulatedProcess {
         }
         incoming = IncomingTransfer(for: coordinator)
         guard let actor = coordinator.actor else {
-            preconditionFailure("A store opened for writing has an actor.")
+            fatalError("A store opened for writing has an actor.")
         }
         self.actor = actor
         recoveryAtOpening = coordinator.recovery

@@ -78,7 +78,7 @@ struct StoreComparison {
             }
             try await Task.sleep(for: .seconds(1))
         }
-        preconditionFailure("The attempts have an end.")
+        fatalError("The attempts have an end.")
     }
 
     private static func compare(

@@ -35,7 +35,9 @@ struct Table {
 
     /// Adds a row, with a cell for each column.
     mutating func add(_ cells: [Cell]) {
-        precondition(cells.count == columns.count, "A row has \(cells.count) cells.")
+        guard cells.count == columns.count else {
+            fatalError("A row has \(cells.count) cells, and the table \(columns.count) columns.")
+        }
         rows.append(cells)
     }
 
