@@ -373,13 +373,13 @@ extension StoreEngine {
             if let old { contested.formUnion(try claims(old)) }
             contested.formUnion(try claims(new))
         }
+        try judgeReferences(touched, order, by: stamp)
         for (row, table) in transitions.died where regrouping.rows[row] == nil {
             try releaseReferences(to: row, table, by: stamp)
         }
         for (row, _) in transitions.revived where regrouping.rows[row] == nil {
             try restoreReferences(to: row, by: stamp)
         }
-        try judgeReferences(touched, order, by: stamp)
         try moveReferences(regrouping, &contested, by: stamp)
         if !contested.isEmpty { try settleClaims(contested, by: stamp) }
         try settleLinks(died: transitions.died, revived: transitions.revived, by: stamp)
@@ -477,22 +477,27 @@ extension StoreEngine {
 
     /// A row is back: references that were kept show it again.
     func restoreReferences(to row: RowID, by stamp: Stamp) throws {
-        let statement = try database.prepared(
-            "SELECT row, entity FROM _dangling WHERE target = ?1 ORDER BY row")
-        statement.bind(1, row.rawValue)
-        var rows: [(RowID, Int64)] = []
-        while try statement.step() {
-            rows.append((RowID(statement.integer(0)), statement.integer(1)))
-        }
-        for (row, code) in rows {
-            guard let table = tables.values.first(where: { $0.code == code }) else { continue }
+        for (row, table) in try rowsReferringInVain(to: row) {
             try reproject(table, row, by: stamp)
         }
     }
 
+    /// The rows with a reference to a row that reads as nil.
+    func rowsReferringInVain(to row: RowID) throws -> [(row: RowID, table: EntityTable)] {
+        let statement = try database.prepared(
+            "SELECT row, entity FROM _dangling WHERE target = ?1 ORDER BY row")
+        statement.bind(1, row.rawValue)
+        var rows: [(RowID, EntityTable)] = []
+        while try statement.step() {
+            let code = statement.integer(1)
+            guard let table = tables.values.first(where: { $0.code == code }) else { continue }
+            rows.append((RowID(statement.integer(0)), table))
+        }
+        return rows
+    }
+
     private func reproject(_ table: EntityTable, _ row: RowID, by stamp: Stamp) throws {
         guard let loaded = try load(table, row), loaded.isVisible else { return }
-        let new = try write(loaded.table, row: row, old: loaded, state: loaded.state, by: stamp)
-        try noteDerived(from: loaded, to: new)
+        try write(loaded.table, row: row, old: loaded, state: loaded.state, by: stamp)
     }
 }

@@ -150,6 +150,7 @@ extension StoreEngine {
             else { continue }
             let current = try conflicts(of: loaded, dangling: dangling(loaded))
             for conflict in current where conflict.id == entry.id { try writeOpen(conflict) }
+            _ = try settle(from: [entry], to: current)
         }
         try writeState()
         group = GroupChanges()

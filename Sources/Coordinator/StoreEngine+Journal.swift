@@ -5,14 +5,19 @@ extension StoreEngine {
     ///
     /// An open conflict is a function of the row's state; so is its entry. What is no longer in
     /// conflict is closed by the write that ended it, and its entry stays with all its sides.
-    func journal(old: LoadedRow?, new: LoadedRow, by stamp: Stamp) throws {
+    ///
+    /// - Parameter isJudgedAnew: whether what a reference's target is like has changed, and not the row.
+    func journal(
+        old: LoadedRow?, new: LoadedRow, by stamp: Stamp, isJudgedAnew: Bool = false
+    ) throws {
         let oldDangling = old.map(dangling) ?? []
         let newDangling = dangling(new)
         let hadAny = old.map { mayConflict($0, oldDangling) } ?? false
         guard hadAny || mayConflict(new, newDangling) else { return }
         if journalLater?.note(new) != nil { return }
         var before = try old.map { try conflicts(of: $0, listed: listed($0, oldDangling)) } ?? []
-        var after = try conflicts(of: new, dangling: newDangling)
+        let judged = isJudgedAnew ? [] : old.map { Self.unchanged(oldDangling, of: $0, new) } ?? []
+        var after = try conflicts(of: new, dangling: newDangling, judged: judged)
         heldClaims?.take(from: &before, to: &after, of: new)
         try journal(from: before, to: after, by: stamp)
     }
@@ -32,6 +37,14 @@ extension StoreEngine {
         }
     }
 
+    /// The references that read as nil before and after by the same write.
+    private static func unchanged(
+        _ dangling: [(position: Int, target: RowID)], of old: LoadedRow, _ new: LoadedRow
+    ) -> Set<Int> {
+        Set(
+            dangling.map(\.position).filter { old.shown($0)?.dot == new.shown($0)?.dot })
+    }
+
     private func mayConflict(
         _ row: LoadedRow, _ dangling: [(position: Int, target: RowID)]
     ) -> Bool {
@@ -40,12 +53,13 @@ extension StoreEngine {
 
     /// - Parameters:
     ///   - dangling: the row's references that lead nowhere.
-    ///   - kept: what was listed before the journal was emptied to be written anew.
+    ///   - judged: the positions of those of which the journal has the judgement.
+    ///   - memory: what was listed where the journal does not tell it; nil where it does.
     func conflicts(
-        of row: LoadedRow, dangling: [(position: Int, target: RowID)],
-        kept: Set<ListedReference> = []
+        of row: LoadedRow, dangling: [(position: Int, target: RowID)], judged: Set<Int> = [],
+        memory: ReferenceMemory? = nil
     ) throws -> [Conflict] {
-        try conflicts(of: row, listed: disputed(row, dangling, listed: kept))
+        try conflicts(of: row, listed: disputed(row, dangling, judged: judged, memory: memory))
     }
 
     /// - Parameter dangling: those of the row's references that are conflicts.

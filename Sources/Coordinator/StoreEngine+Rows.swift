@@ -289,6 +289,7 @@ extension StoreEngine {
         if isAlive { state.digest.add(RowDigest.hash(new)) }
         try place(new, over: old)
         try noteDangling(old: old, new: new)
+        try noteDerived(old: old, new: new)
         noteCounts(
             table, row, from: old.flatMap { $0.isVisible ? $0.columns : nil },
             to: new.isVisible ? new.columns : nil)

@@ -71,10 +71,10 @@ extension Replicator {
             heads.actor == own || younger == own
         else { return }
         let other = heads.actor == own ? younger : heads.actor
-        raiseOnce(.twoNodesWithOneID(node, incarnation: other.incarnation))
         if let socket {
             guard let index = peerIndex(socket), peers[index].isConfigured else { return }
         }
+        raiseOnce(.twoNodesWithOneID(node, incarnation: other.incarnation))
         guard younger == own, !isAccepted else { return }
         refusal = SelfRefusal(since: refusal?.since ?? now, toldAt: now)
     }

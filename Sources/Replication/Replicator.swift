@@ -439,9 +439,15 @@ public struct Replicator: Sendable {
 
     mutating func raise(_ alarm: Alarm) { effects.append(.alarm(alarm)) }
 
-    /// Raises an alarm unless the very same was raised before in this run.
+    /// Raises an alarm unless the very same was raised before in this run, or very many others were. The
+    /// two that this node ends by are always raised.
     mutating func raiseOnce(_ alarm: Alarm) {
-        guard raised.count < limits.peers, !raised.contains(alarm) else { return }
+        let isOfOwnEnd: Bool
+        switch alarm {
+        case .twoNodesWithOneID(node, incarnation: nil), .departed: isOfOwnEnd = true
+        default: isOfOwnEnd = false
+        }
+        guard isOfOwnEnd || raised.count < limits.peers, !raised.contains(alarm) else { return }
         raised.append(alarm)
         raise(alarm)
     }

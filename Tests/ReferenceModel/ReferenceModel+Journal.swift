@@ -7,7 +7,7 @@ extension ReferenceModel {
     /// A write is accounted for where it is visible, where somebody who had seen it overwrote it
     /// or deleted its row, where what is visible equals it, and where the journal lists its value
     /// as a side of its own or of a later writer who had seen it. A visible reference that reads
-    /// as null must be in the journal too.
+    /// as null, though no delete had seen it, must be or have been in the journal too.
     ///
     /// - Parameter journal: the journal of one node, open and closed entries.
     /// - Returns: the writes that are lost, in order of their text; empty where all is well.
@@ -89,8 +89,8 @@ extension ReferenceModel {
         init(_ journal: [Conflict]) {
             for conflict in journal {
                 let row = conflict.id.row
-                if conflict.kind == .dangling, conflict.isOpen {
-                    targets.insert(conflict.id.description)
+                if conflict.kind == .dangling, let name = conflict.property {
+                    targets.insert("\(conflict.id.entity).\(row).\(name).target")
                 }
                 for side in conflict.sides {
                     guard let dot = side.dot else { continue }

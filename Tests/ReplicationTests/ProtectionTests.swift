@@ -432,6 +432,32 @@ struct ProtectionTests {
         #expect(tell(&replicator, .heads(twin), from: 1).isEmpty)
     }
 
+    @Test("It is told of also where members refused it under ever more incarnations before")
+    func sameNumberAtLast() {
+        var limits = Limits()
+        limits.peers = 8
+        var replicator = replicator(limits)
+        var told = 0
+        for incarnation in 77..<100 {
+            var introduction = heads(Self.own)
+            introduction.met = [ActorID(node: World.id(1), incarnation: UInt64(incarnation))]
+            let bytes = Envelope(
+                cluster: "test", sender: World.id(1), message: .heads(introduction)
+            ).encoded()
+            for socket in [World.id(2), World.id(9)] {
+                told +=
+                    replicator.handle(
+                        .messageReceived(bytes: bytes, from: socket, over: .exchange, now: 1)
+                    ).count
+            }
+        }
+        #expect(told == limits.peers)
+        let twin = heads(ActorID(node: World.id(1), incarnation: 177))
+        #expect(
+            tell(&replicator, .heads(twin), from: 1)
+                == [.alarm(.twoNodesWithOneID(World.id(1), incarnation: nil))])
+    }
+
     @Test("A peer that asks and asks costs one log read at a time, and one page within its credit")
     func slowPeer() {
         var replicator = replicator()

@@ -1,8 +1,12 @@
 import GRDB
 public import Merge
 
-/// A change of what is shown that a transaction brought about without writing it: a reference reads as
-/// nil since its target was deleted, or leads to it again since it is back.
+/// A change of what is shown that a transaction brought about without writing it: a reference that was
+/// written before reads as nil since its target was deleted or claimed by another, or leads to it again, or
+/// to what is shown in its place. Or a reference that the transaction wrote reads as nil here at once.
+///
+/// It is told as this store saw it: where the delete came first, it is the reference's transaction that has
+/// such a change.
 public struct DerivedChange: Hashable, Sendable {
     /// The object that is shown otherwise.
     public let object: ManagedObjectID
@@ -15,27 +19,47 @@ public struct DerivedChange: Hashable, Sendable {
 extension StoreEngine {
     /// Keeps what becomes of a row's references by the transaction that is being applied, as long as
     /// history has that.
-    func noteDerived(from old: LoadedRow, to new: LoadedRow) throws {
-        guard applying != nil else { return }
-        for (position, _) in new.table.references
-        where old.columns[position] != new.columns[position] {
-            let statement = try database.prepared(
-                """
-                INSERT INTO _derived (position, entity, row, property, target)
-                VALUES (?1, ?2, ?3, ?4, ?5)
-                ON CONFLICT (position, row, property) DO UPDATE SET target = excluded.target
-                """)
-            statement.bind(1, Int64(bitPattern: state.position + 1))
-            statement.bind(2, new.table.code)
-            statement.bind(3, new.row.rawValue)
-            statement.bind(4, new.table.entity.properties[position].name)
-            if case .reference(let target) = new.columns[position] {
-                statement.bind(5, target.rawValue)
+    func noteDerived(old: LoadedRow?, new: LoadedRow) throws {
+        guard let applying, new.isVisible else { return }
+        for (position, _) in new.table.references {
+            guard let write = new.shown(position) else { continue }
+            let column = new.columns[position]
+            if write.dot == applying.dot {
+                // What else than it was written to lead to is shown in the place of that.
+                guard column.isNull, !write.value.isNull else { continue }
             } else {
-                statement.bindNull(5)
+                guard let old, old.isVisible, old.shown(position)?.dot == write.dot,
+                    old.columns[position] != column
+                else { continue }
             }
-            try statement.run()
+            var target: RowID?
+            if case .reference(let row) = column { target = row }
+            try keep(
+                DerivedChange(
+                    object: new.objectID,
+                    property: new.table.entity.properties[position].name, target: target),
+                at: state.position + 1, new.table)
         }
+    }
+
+    /// Keeps a derived change of the transaction at a position of the log.
+    func keep(_ change: DerivedChange, at position: UInt64, _ table: EntityTable) throws {
+        let statement = try database.prepared(
+            """
+            INSERT INTO _derived (position, entity, row, property, target)
+            VALUES (?1, ?2, ?3, ?4, ?5)
+            ON CONFLICT (position, row, property) DO UPDATE SET target = excluded.target
+            """)
+        statement.bind(1, Int64(bitPattern: position))
+        statement.bind(2, table.code)
+        statement.bind(3, change.object.row.rawValue)
+        statement.bind(4, change.property)
+        if let target = change.target {
+            statement.bind(5, target.rawValue)
+        } else {
+            statement.bindNull(5)
+        }
+        try statement.run()
     }
 }
 

@@ -75,8 +75,8 @@ extension StoreEngine {
 
     // MARK: References to what is gone
 
-    /// Shows nil where a reference leads to a row that went with its entity, and lists it: as where
-    /// the row has never been.
+    /// Shows nil where a reference leads to a row that went with its entity. That is no conflict: nobody
+    /// deleted the row at the same time.
     private func releaseReferences(toRowsGoneBy plan: MigrationPlan) throws {
         let roots = Set(
             plan.tables.filter { !$0.removedEntities.isEmpty }.map(\.new.name))
@@ -154,10 +154,12 @@ extension StoreEngine {
         let entries = try ids.sorted { $0.description < $1.description }.compactMap {
             try openEntry($0)
         }
-        // A mandatory one is listed whatever was concurrent.
-        let kept = entries.filter { $0.kind == .dangling && $0.violation == nil }.flatMap { entry in
-            entry.sides.compactMap(\.dot).map { ListedReference(row: entry.id.row, write: $0) }
-        }
+        let kept = Set(
+            entries.flatMap { entry in
+                entry.listedReferences.map {
+                    ListedReference(id: renamed($0.id, plan), write: $0.write)
+                }
+            })
         try database.execute(sql: "DELETE FROM _conflict WHERE \(own)")
         let opened = Dictionary(
             entries.map { (renamed($0.id, plan), $0.openedAt) },
@@ -171,7 +173,9 @@ extension StoreEngine {
             if entry.kind == .link {
                 current = try linkConflict(entry, plan).map { [$0] } ?? []
             } else if rows.insert(entry.id.row).inserted, let row = try load(table, entry.id.row) {
-                current = try conflicts(of: row, dangling: dangling(row), kept: Set(kept))
+                current = try conflicts(of: row, dangling: dangling(row)) { reference, _ in
+                    kept.contains(reference)
+                }
             }
             for var conflict in current where written.insert(conflict.id).inserted {
                 conflict.openedAt = opened[conflict.id] ?? entry.openedAt

@@ -10,12 +10,7 @@ extension StoreJoining {
         for (row, table) in later.rows.sorted(by: { $0.key < $1.key }) {
             let loaded = try engine.load(table, row)
             let before = try openConflicts(of: row)
-            let after =
-                try loaded.map { loaded in
-                    try engine.conflicts(of: loaded, dangling: engine.dangling(loaded)).map {
-                        try withEarlierWrites($0, of: loaded, before)
-                    }
-                } ?? []
+            let after = try loaded.map { try openConflicts(of: $0, before) } ?? []
             try journal(
                 from: before, to: after, ended,
                 by: closing(loaded?.state.existence.siblings.map(\.stamp) ?? []))
@@ -38,6 +33,25 @@ extension StoreJoining {
         }
         // Nobody can tell which of the writes that came to each other were one too many.
         try engine.settleCounts(by: nil)
+    }
+
+    /// The conflicts of a row that has been joined.
+    private func openConflicts(of row: LoadedRow, _ before: [Conflict]) throws -> [Conflict] {
+        try engine.conflicts(of: row, dangling: engine.dangling(row)) { reference, deaths in
+            try wasConflict(reference, deaths)
+        }.map { try withEarlierWrites($0, of: row, before) }
+    }
+
+    /// Whether a reference that leads nowhere is a conflict, where the logs have forgotten what would tell
+    /// it. A store that has had both the reference and a delete of its target has judged them, and where it
+    /// lists nothing a delete had seen the reference. Where none has had both, neither saw the other.
+    private func wasConflict(_ reference: ListedReference, _ deaths: [Dot]) throws -> Bool {
+        if deaths.isEmpty { return false }
+        let former = try formerEntry(reference.id)?.listedReferences.contains(reference) ?? false
+        let judges = [(seen, try engine.isListed(reference)), (formerSeen, former)]
+        return judges.allSatisfy { seen, isListed in
+            isListed || !seen.contains(reference.write) || !deaths.contains(where: seen.contains)
+        }
     }
 
     /// An entry that both stores had, and the former one has closed.

@@ -25,7 +25,7 @@ struct StoreJoining {
     /// What the copy has applied.
     let seen: VersionVector
     /// What the former store has.
-    private let formerSeen: VersionVector
+    let formerSeen: VersionVector
 
     /// Prepares.
     ///
@@ -280,6 +280,10 @@ struct StoreJoining {
             for logged in page where !seen.contains(logged.encoded.transaction.dot) {
                 try engine.park(try engine.asOwn(logged.encoded.transaction).parked)
                 try engine.log(logged.encoded)
+                for change in try former.derivedChanges(of: logged.encoded.dot) {
+                    guard let table = engine.tables[change.object.entityName] else { continue }
+                    try engine.keep(change, at: engine.state.position, table)
+                }
             }
             forgetGroup()
         }

@@ -12,8 +12,8 @@ struct HistoryResource: Sendable {
         static let transactions = 10_000
         /// Bytes of transactions in an answer; the first always is in it.
         static let bytes = 8 << 20
-        /// Transactions that are read at once: what they changed without writing it is not in their bytes.
-        static let page = 100
+        /// Transactions read at once. Their bytes say nothing of what they changed without writing it.
+        static let page = 10
         /// What such a change counts for.
         static let derivedBytes = 128
     }

@@ -21,8 +21,9 @@ struct ResurrectionChecker: Checker {
     /// What a store has shown.
     private struct Store {
         var vector = VersionVector()
-        var known = Set<ManagedObjectID>()
-        var deaths: [ManagedObjectID: Death] = [:]
+        /// By row: a model may call an entity otherwise than the one before.
+        var known: [RowID: ManagedObjectID] = [:]
+        var deaths: [RowID: Death] = [:]
     }
 
     private var stores: [Int: Store] = [:]
@@ -37,7 +38,7 @@ struct ResurrectionChecker: Checker {
             // What was committed right before the last process ended was not told of, unless the
             // world finds it; it may be what brings a row back.
             if !store.vector.covers(vector) {
-                for id in store.deaths.keys { store.deaths[id]?.mayReturn = true }
+                for row in store.deaths.keys { store.deaths[row]?.mayReturn = true }
             }
             store.vector = vector
             // A delete that was not durable may be lost with the power: then the row lives on.
@@ -80,27 +81,24 @@ struct ResurrectionChecker: Checker {
         guard stores[node]?.deaths.isEmpty == false else { return }
         for change in transaction.changes {
             guard [.insert, .update, .revival].contains(change.kind),
-                transaction.shapes.indices.contains(change.shape)
+                let death = stores[node]?.deaths[change.row], !death.mayReturn
             else { continue }
-            let id = ManagedObjectID(
-                entityName: transaction.shapes[change.shape].entity, row: change.row)
-            guard let death = stores[node]?.deaths[id], !death.mayReturn else { continue }
             let hasSeen = death.deletes.allSatisfy(transaction.seen.contains)
             if change.kind == .revival || !hasSeen {
-                stores[node]?.deaths[id]?.mayReturn = true
+                stores[node]?.deaths[change.row]?.mayReturn = true
             }
         }
     }
 
     private mutating func die(_ id: ManagedObjectID, _ node: Int, _ run: RunContext) {
         // In place: a copy of a store's rows for each of its deaths would take half of a run's time.
-        stores[node, default: Store()].known.remove(id)
+        stores[node, default: Store()].known[id.row] = nil
         let vector = stores[node]?.vector ?? VersionVector()
         let deletes = index.deletes(of: id.row).filter(vector.contains)
         // Without a delete the row is eclipsed, or was never there; other laws tell of that. One
         // that was deleted and brought back may be eclipsed too: it is not dead.
         if deletes.isEmpty || isEclipsed(id, at: vector, run) { return }
-        stores[node]?.deaths[id] = Death(deletes: deletes)
+        stores[node]?.deaths[id.row] = Death(deletes: deletes)
     }
 
     private func isEclipsed(
@@ -118,8 +116,8 @@ struct ResurrectionChecker: Checker {
     private mutating func show(
         _ id: ManagedObjectID, _ node: Int, _ generation: UInt64, _ run: RunContext
     ) {
-        stores[node, default: Store()].known.insert(id)
-        guard let death = stores[node]?.deaths.removeValue(forKey: id), !death.mayReturn else {
+        stores[node, default: Store()].known[id.row] = id
+        guard let death = stores[node]?.deaths.removeValue(forKey: id.row), !death.mayReturn else {
             return
         }
         // Under a row-grained policy the end of one sibling can let another be seen again, such as
@@ -157,8 +155,8 @@ struct ResurrectionChecker: Checker {
             }
         }
         guard reading.isWhole, let known = stores[node]?.known else { return }
-        let living = Set(reading.entities.flatMap(\.rows).map(\.objectID))
-        for id in known.subtracting(living).sorted() { die(id, node, run) }
+        let living = Set(reading.entities.flatMap(\.rows).map(\.objectID.row))
+        for id in known.values.sorted() where !living.contains(id.row) { die(id, node, run) }
     }
 }
 

@@ -10,6 +10,10 @@ extension StoreInterface {
         static let transactions = 10_000
         /// Bytes of transactions; the first always is in it.
         static let bytes = 8 << 20
+        /// Transactions read at once. Their bytes say nothing of what they changed without writing it.
+        static let page = 10
+        /// What such a change counts for.
+        static let derivedBytes = 128
     }
 
     /// The transactions after a token, or from the log's beginning on, and the token to go on with.
@@ -30,7 +34,8 @@ extension StoreInterface {
             var bytes = 0
             while transactions.count < limit, bytes < HistoryBounds.bytes {
                 let page = try reader.history(
-                    afterPosition: place.position, limit: limit - transactions.count,
+                    afterPosition: place.position,
+                    limit: min(limit - transactions.count, HistoryBounds.page),
                     byteLimit: HistoryBounds.bytes)
                 guard let last = page.last else { break }
                 var vector = place.versionVector
@@ -43,7 +48,7 @@ extension StoreInterface {
                     transactions.append(
                         .object(
                             encoder.transaction(logged.encoded.transaction, derived: derived)))
-                    bytes += logged.encoded.size
+                    bytes += logged.encoded.size + derived.count * HistoryBounds.derivedBytes
                 }
                 place = QueryGenerationToken(
                     store: place.store, generation: last.generation, position: last.position,

@@ -26,7 +26,15 @@ struct SeenDeleteTests {
                         relationships: [
                             RelationshipDescription(
                                 "items", to: Self.name("Item", policy), inverse: "owner",
-                                isToMany: true)
+                                isToMany: true),
+                            RelationshipDescription(
+                                "badge", to: Self.name("Badge", policy), inverse: "holder"),
+                        ]),
+                    EntityDescription(
+                        Self.name("Badge", policy), mergePolicy: policy,
+                        relationships: [
+                            RelationshipDescription(
+                                "holder", to: Self.name("Owner", policy), inverse: "badge")
                         ]),
                     EntityDescription(
                         Self.name("Item", policy), mergePolicy: policy,
@@ -87,6 +95,51 @@ struct SeenDeleteTests {
         #expect(try there.look("SELECT count(*) FROM _derived") == 0)
     }
 
+    @Test("History tells it also of an object that the deleting save changes, in either order")
+    func sameSave() throws {
+        for isDeletedFirst in [true, false] {
+            let (owner, item) = try pair()
+            var operations = [
+                try here.deletion(owner), try here.change(item, ["name": .string("x")]),
+            ]
+            if !isDeletedFirst { operations.reverse() }
+            let saved = try here.coordinator.save(SaveRequest(operations: operations))
+            let dot = try #require(saved.transaction)
+            try exchange(here, there)
+            for node in [here, there] {
+                #expect(
+                    try node.coordinator.read { try $0.derivedChanges(of: dot) }
+                        == [DerivedChange(object: item, property: "owner", target: nil)])
+            }
+        }
+    }
+
+    @Test("History tells of a reference that came after the delete that it reads as nil")
+    func late() throws {
+        let (owner, _) = try pair()
+        let late = try here.insert("Item", ["owner": .reference(owner.row)])
+        let dot = try #require(here.transactions.last?.dot)
+        _ = try there.delete(owner)
+        try exchange(here, there)
+        #expect(
+            try there.coordinator.read { try $0.derivedChanges(of: dot) }
+                == [DerivedChange(object: late, property: "owner", target: nil)])
+    }
+
+    @Test("Edits of what is deleted write nothing to the objects that referred to it")
+    func lateEdits() throws {
+        let (owner, item) = try pair()
+        let edits = try (1...3).map { try here.update(owner, ["name": .string("\($0)")]) }
+        _ = try there.delete(owner)
+        try there.take(from: here)
+        let dots = edits.compactMap(\.transaction)
+        #expect(dots.count == 3)
+        #expect(try there.value(item, "owner") == .null)
+        for dot in dots {
+            #expect(try there.coordinator.read { try $0.derivedChanges(of: dot) }.isEmpty)
+        }
+    }
+
     @Test("History tells that the reference leads to what is back")
     func returns() throws {
         let (owner, item) = try pair(.rollback)
@@ -141,6 +194,19 @@ struct SeenDeleteTests {
         _ = try third.delete(owner)
         try exchange(here, there, third)
         for node in [here, there, third] { #expect(try dangling(node).isEmpty) }
+    }
+
+    @Test("A claim that lost to another's is a conflict no more once both are seen by a delete")
+    func lostClaim() throws {
+        let (owner, _) = try pair()
+        for node in [here, there] {
+            _ = try node.insert("Badge", ["holder": .reference(owner.row)])
+        }
+        try exchange(here, there)
+        for node in [here, there] { #expect(try dangling(node).count == 1) }
+        _ = try there.delete(owner)
+        try exchange(here, there)
+        for node in [here, there] { #expect(try dangling(node).isEmpty) }
     }
 
     @Test("What is a conflict stays one once the tombstone is collected and the log is purged")
