@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import Merge
 import Synchronization
 
 extension ManagedObjectContext {
