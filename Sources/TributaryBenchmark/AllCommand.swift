@@ -3,7 +3,7 @@ import ArgumentParser
 /// Everything, one after the other, with the machine in front.
 struct AllCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "all", abstract: "All benchmarks; the output is the body of BENCHMARKS.md.")
+        commandName: "all", abstract: "All benchmarks, one after the other.")
 
     @OptionGroup var common: CommonOptions
 

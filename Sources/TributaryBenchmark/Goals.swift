@@ -1,4 +1,4 @@
-/// A bound that a figure is held against, as the table at the top of BENCHMARKS.md has it.
+/// A bound that a figure is held against.
 struct Goal {
     /// What a figure must be to keep its goal.
     enum Bound {
