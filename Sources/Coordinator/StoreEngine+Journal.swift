@@ -37,12 +37,16 @@ extension StoreEngine {
         }
     }
 
-    /// The references that read as nil before and after by the same write.
+    /// The references that read as nil before and after by the same write; but not one-to-ones, whose
+    /// entries are held back while a transaction is applied, so that the journal does not tell them.
     private static func unchanged(
         _ dangling: [(position: Int, target: RowID)], of old: LoadedRow, _ new: LoadedRow
     ) -> Set<Int> {
-        Set(
-            dangling.map(\.position).filter { old.shown($0)?.dot == new.shown($0)?.dot })
+        let exclusive = Set(new.table.exclusive.map(\.position))
+        return Set(
+            dangling.map(\.position).filter {
+                !exclusive.contains($0) && old.shown($0)?.dot == new.shown($0)?.dot
+            })
     }
 
     private func mayConflict(

@@ -32,6 +32,7 @@ struct SeenDeleteTests {
                         ]),
                     EntityDescription(
                         Self.name("Badge", policy), mergePolicy: policy,
+                        attributes: [AttributeDescription("name", .string)],
                         relationships: [
                             RelationshipDescription(
                                 "holder", to: Self.name("Owner", policy), inverse: "badge")
@@ -205,6 +206,23 @@ struct SeenDeleteTests {
         try exchange(here, there)
         for node in [here, there] { #expect(try dangling(node).count == 1) }
         _ = try there.delete(owner)
+        try exchange(here, there)
+        for node in [here, there] { #expect(try dangling(node).isEmpty) }
+    }
+
+    @Test("A claim that loses in a save which changes its object too is a conflict, once")
+    func claimLostAndChanged() throws {
+        let owner = try here.insert("Owner")
+        let late = try here.insert("Badge")
+        try exchange(here, there)
+        try here.save(
+            try here.change(late, ["holder": .reference(owner.row), "name": .string("here")]))
+        _ = try there.insert("Badge", ["holder": .reference(owner.row), "name": .string("x")])
+        try there.update(late, ["name": .string("there")])
+        try exchange(here, there)
+        for node in [here, there] { #expect(try dangling(node).count == 1) }
+        _ = try here.save(
+            try here.change(late, ["name": .string("last")]), try here.deletion(owner))
         try exchange(here, there)
         for node in [here, there] { #expect(try dangling(node).isEmpty) }
     }

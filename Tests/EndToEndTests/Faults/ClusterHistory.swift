@@ -7,16 +7,22 @@ struct NodeHistory: Sendable {
         let dot: String
         let saveID: String
         let seen: [String: Int64]
+        /// What its writer wrote.
         let changes: [JSONObject]
-        /// All of it as text; equal for equal transactions.
+        /// All of it as text; equal for equal transactions. Derived changes are left out: they tell what
+        /// became of it at one node.
         let text: String
 
         init(_ transaction: JSONObject) {
             dot = transaction.text("dot")
             saveID = transaction.text("saveID")
             seen = transaction.vector("seen")
-            changes = (transaction["changes"]?.array ?? []).compactMap(\.object)
-            text = JSONWriter.text(of: .object(transaction))
+            changes = (transaction["changes"]?.array ?? []).compactMap(\.object).filter {
+                $0["derived"] == nil
+            }
+            var written = transaction
+            written["changes"] = .array(changes.map { .object($0) })
+            text = JSONWriter.text(of: .object(written))
         }
 
         /// Whether it was made by somebody who had seen another one.
