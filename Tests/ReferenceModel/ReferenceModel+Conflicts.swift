@@ -12,6 +12,9 @@ extension ReferenceModel {
         public let sides: Set<Dot>
         /// The rule of the model that the object breaks as it is shown; nil for none.
         public var violation: String?
+        /// The deletes of what a reference led to. A node that has let go of them may list nothing, where it
+        /// shows the reference only since.
+        public var deaths: Set<Dot> = []
     }
 
     /// The names of the conflicts that somebody must decide (DESIGN section 10).
@@ -49,7 +52,8 @@ extension ReferenceModel {
                         OpenConflict(
                             id: "\(place).\(name).target", isUnresolved: false,
                             sides: [register.winner.dot],
-                            violation: isDemanded ? "missingMandatoryProperty" : nil))
+                            violation: isDemanded ? "missingMandatoryProperty" : nil,
+                            deaths: isDemanded ? [] : deaths(ofTargetOf: register)))
                 }
             }
         }
@@ -74,6 +78,13 @@ extension ReferenceModel {
             || !found.existence.contains {
                 $0.isDeath && ($0.dot == write.dot || $0.saw(write) || write.saw($0))
             }
+    }
+
+    /// The deletes of what a reference leads to.
+    private func deaths(ofTargetOf register: ReferenceRegister) -> Set<Dot> {
+        guard case .reference(let target) = register.raw, let found = rows[target], !found.isAlive
+        else { return [] }
+        return Set(found.existence.filter(\.isDeath).map(\.dot))
     }
 
     /// Relationships kept at the other side that lead to fewer objects than the model asks for, or to

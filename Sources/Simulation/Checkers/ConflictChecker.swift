@@ -96,7 +96,10 @@ struct ConflictChecker: Checker {
             let mayBeCollapsed =
                 !open.isUnresolved && !Self.isGroup(id) && !open.sides.isEmpty
                 && open.sides.allSatisfy { stable[node]?.contains($0) == true }
-            if mayBeCollapsed { continue }
+            let mayBeForgotten =
+                !open.deaths.isEmpty
+                && open.deaths.allSatisfy { stable[node]?.contains($0) == true }
+            if mayBeCollapsed || mayBeForgotten { continue }
             findings.note(
                 "missing",
                 "\(place) \(id): expected \(open.isUnresolved ? "unresolved" : "settled") of "
