@@ -101,6 +101,36 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: joiner.path + "-before-transfer"))
     }
 
+    @Test("A reference is quiet after a join where either store knows that a delete had seen it")
+    func judgedReference() throws {
+        let other = try EngineNode(donor.model, node: 3)
+        let owner = try other.insert("Person")
+        try joiner.take(from: other)
+        try joiner.coordinator.vouch()
+        let folder = try other.insert("Folder", ["owner": .reference(owner.row)])
+        try donor.take(from: other)
+        _ = try joiner.delete(owner)
+        try joiner.take(from: other)
+        _ = try donor.delete(owner)
+        #expect(try joiner.conflicts(kind: .dangling).map(\.id.row) == [folder.row])
+        #expect(try donor.conflicts(kind: .dangling).isEmpty)
+        for node in [donor, joiner] {
+            for _ in 0..<3 { _ = try node.insert("Tag") }
+            try purge(node)
+        }
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        joiner.close()
+        #expect(try install(joinsAlways: true).isJoined)
+        try joiner.open()
+        #expect(try joiner.value(folder, "owner") == .null)
+        #expect(try joiner.conflicts(kind: .dangling).isEmpty)
+        // Nor does an edit bring it back.
+        try joiner.update(folder, ["name": .string("x")])
+        #expect(try joiner.conflicts(kind: .dangling).isEmpty)
+        #expect(try joiner.coordinator.verify().isOK)
+    }
+
     @Test("A copy is of no use to a store that has all of it, but to one that lacks something")
     func nothingNew() throws {
         _ = try donor.insert("Tag")
