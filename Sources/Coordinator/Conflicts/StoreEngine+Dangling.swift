@@ -13,8 +13,8 @@ import Merge
 ///    other is there, the one that has gone was applied first, and had not seen the other. Of two stores
 ///    that are being joined the logs have no such order; what each had tells then;
 /// 3. where both have gone, or the tombstone is collected, what the journal lists stays listed and
-///    nothing else is. What a log lets go of is stable as a rule, and so is all of a collected tombstone;
-///    a settled conflict of which all is stable may be listed at one node and not at another.
+///    nothing else is. So a settled conflict may be listed at one node, and not at another that has
+///    collected the tombstone. What a log lets go of is stable too, unless the log was at its limit.
 ///
 /// A judgement stands until the reference is written again or its target is deleted again or is back:
 /// other writes to the row ask the journal, not the log.
