@@ -60,7 +60,7 @@ extension CoordinatorError {
             .limitExceeded,
             "The save has \(count) operations; the limit is \(SaveRequest.Bounds.operations). Divide it, "
                 + "or allow it with isBulk (over HTTP \"bulk\": true, on the command line --bulk). Other "
-                + "saves wait while a bulk save is written: about 0.4 s per 100,000 inserts, and ten "
+                + "saves wait while a bulk save is written: about 0.2 s per 100,000 inserts, and ten "
                 + "times that for updates and for deletes that cascade.")
     }
 }
