@@ -200,7 +200,7 @@ final class GroupCommit: @unchecked Sendable {
     /// - Returns: what the side file may say then; nil where not all is on disk.
     func finish() -> IncarnationRecord? {
         pool.writeWithoutTransaction { database in
-            engine.lastInsert = nil
+            engine.finish()
             // Asked here, behind what was being done: who was told of a failure may close at once.
             guard diskFailure == nil else { return nil }
             do {
@@ -210,7 +210,7 @@ final class GroupCommit: @unchecked Sendable {
                 return nil
             }
             LogCheckpoint.setAtClosing(true, of: database)
-            return engine.incarnationRecord(generation: engine.committed.generation)
+            return engine.session.incarnationRecord(generation: engine.committed.generation)
         }
     }
 

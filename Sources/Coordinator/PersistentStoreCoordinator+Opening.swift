@@ -89,13 +89,13 @@ extension PersistentStoreCoordinator {
         _ pool: DatabasePool, _ model: ManagedObjectModel, _ cluster: String, _ node: NodeID,
         _ options: Options
     ) throws -> StoreEngine {
-        let environment = StoreEngine.Environment(
+        let environment = StoreSession.Environment(
             wallMilliseconds: options.wallMilliseconds, random: options.random)
         return try pool.writeWithoutTransaction { database in
             LogCheckpoint.follow(commitsOf: database, pages: options.checkpointPages)
             do {
                 try LogCheckpoint.limitFile(of: database, pages: options.checkpointPages)
-                return try StoreEngine.open(
+                return try StoreOpening.open(
                     database, path: pool.path, model: model, cluster: cluster, node: node,
                     environment: environment,
                     minimumIncarnation: options.minimumIncarnation, migration: options.migration,

@@ -96,7 +96,7 @@ extension PersistentStoreCoordinator {
     private func setRecovery(_ recovery: StoreRecovery, founders: [ActorID] = []) throws {
         let record = RecoveryRecord(recovery: recovery, founders: founders)
         writer?.owedRecovery.note(record)
-        try maintainBlocking { try $0.record(record) }
+        try maintainBlocking { try $0.incarnationStore.record(record) }
         standing.withLock { $0.recovery = recovery }
         if recovery == .none { try makeDurable() }
     }
@@ -147,7 +147,7 @@ extension PersistentStoreCoordinator {
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
     public func remember(_ actor: ActorID) throws {
-        try maintainBlocking { try $0.remember(actor) }
+        try maintainBlocking { try $0.incarnationStore.remember(actor) }
         try makeDurable()
     }
 
@@ -155,7 +155,7 @@ extension PersistentStoreCoordinator {
     public func remember(
         _ actor: ActorID, completion: @escaping @Sendable (Result<Void, any Error>) -> Void
     ) {
-        maintain({ try $0.remember(actor) }) { [self] result in
+        maintain({ try $0.incarnationStore.remember(actor) }) { [self] result in
             switch result {
             case .success: makeDurable(completion: completion)
             case .failure: completion(result)
@@ -172,7 +172,7 @@ extension PersistentStoreCoordinator {
     ) {
         let record = RecoveryRecord(recovery: recovery, founders: founders)
         writer?.owedRecovery.note(record)
-        maintain({ try $0.record(record) }) { [self] result in
+        maintain({ try $0.incarnationStore.record(record) }) { [self] result in
             if case .success = result { standing.withLock { $0.recovery = recovery } }
             // A store that forgot that it was vouched for would be taken for one that is new.
             guard case .success = result, recovery == .none else { return completion(result) }

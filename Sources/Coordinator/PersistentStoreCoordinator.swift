@@ -166,7 +166,7 @@ public final class PersistentStoreCoordinator: Sendable {
             configuration.readonly = true
             let queue = try DatabaseQueue(path: path, configuration: configuration)
             let opened = try queue.read { database in
-                try StoreEngine.check(database, path: path)
+                try StoreOpening.check(database, path: path)
                 return try Self.readOwner(database, path: path)
             }
             model = opened.model

@@ -72,7 +72,7 @@ struct BackupFile {
             try database.execute(
                 sql: "UPDATE _state SET recovery = ?", arguments: [StoreRecovery.restored.rawValue])
             try database.execute(sql: "DELETE FROM _founder")
-            try StoreEngine.check(database, path: unfinished, mayUpgrade: true)
+            try StoreOpening.check(database, path: unfinished)
             return try Self.describe(database, path: path)
         }
     }

@@ -180,7 +180,7 @@ extension PersistentStoreCoordinator {
             configuration.readonly = true
             let source = try DatabaseQueue(path: backup, configuration: configuration)
             let found = try source.read { database in
-                try StoreEngine.check(database, path: backup, mayUpgrade: true)
+                try StoreOpening.check(database, path: backup)
                 return try BackupFile.owner(of: database, path: backup)
             }
             guard found.cluster == cluster, found.node == node else {

@@ -34,7 +34,7 @@ extension PersistentStoreCoordinator {
         author: String? = nil, contextName: String? = nil
     ) async throws -> SaveResult {
         try await saveWaiting(size: 1) { engine in
-            try engine.resolution(
+            try engine.resolver.resolution(
                 of: id, resolution, sides: sides, author: author, contextName: contextName)
         }
     }
@@ -45,7 +45,7 @@ extension PersistentStoreCoordinator {
         author: String? = nil, contextName: String? = nil
     ) throws -> SaveResult {
         try saveBlocking(size: 1) { engine in
-            try engine.resolution(
+            try engine.resolver.resolution(
                 of: id, resolution, sides: sides, author: author, contextName: contextName)
         }
     }
@@ -61,7 +61,7 @@ extension PersistentStoreCoordinator {
         _ id: ConflictID, sides: [Dot]? = nil, author: String? = nil, contextName: String? = nil
     ) async throws -> SaveResult {
         try await saveWaiting(size: 1) { engine in
-            try engine.undoing(id, sides: sides, author: author, contextName: contextName)
+            try engine.resolver.undoing(id, sides: sides, author: author, contextName: contextName)
         }
     }
 
@@ -70,7 +70,7 @@ extension PersistentStoreCoordinator {
         _ id: ConflictID, sides: [Dot]? = nil, author: String? = nil, contextName: String? = nil
     ) throws -> SaveResult {
         try saveBlocking(size: 1) { engine in
-            try engine.undoing(id, sides: sides, author: author, contextName: contextName)
+            try engine.resolver.undoing(id, sides: sides, author: author, contextName: contextName)
         }
     }
 }

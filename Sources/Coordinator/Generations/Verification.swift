@@ -102,7 +102,7 @@ extension StoreReader {
                 do {
                     let register = try LinkCoding.decode(statement.bytes(2), actors: actors)
                     let link = catalog.history.settling(link, register)
-                    let hash = StoreEngine.hash(
+                    let hash = LinkDigest.hash(
                         link, source, target, register, hasLivingEnds: statement.integer(4) != 0)
                     if let hash { digest.add(hash) }
                     let isAlive =

@@ -31,7 +31,7 @@ extension PersistentStoreCoordinator {
         through position: UInt64, stable: VersionVector
     ) async throws -> (count: Int, isDone: Bool) {
         try await withCheckedThrowingContinuation { continuation in
-            maintain({ try $0.purgeHistory(through: position, stable: stable) }) {
+            maintain({ try $0.purger.purgeHistory(through: position, stable: stable) }) {
                 continuation.resume(with: $0)
             }
         }

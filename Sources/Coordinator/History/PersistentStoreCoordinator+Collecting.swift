@@ -15,7 +15,7 @@ extension PersistentStoreCoordinator {
     /// - Returns: what went, and whether another call would find more. Blocks until it is done.
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
     public func collect(stable: VersionVector, limit: Int = 1000) throws -> CollectionResult {
-        try maintainBlocking { try $0.collect(stable: stable, limit: limit) }
+        try maintainBlocking { try $0.collector.collect(stable: stable, limit: limit) }
     }
 
     /// The same without blocking; the completion is called on the writer's queue.
@@ -23,6 +23,6 @@ extension PersistentStoreCoordinator {
         stable: VersionVector, limit: Int = 1000,
         completion: @escaping @Sendable (Result<CollectionResult, any Error>) -> Void
     ) {
-        maintain({ try $0.collect(stable: stable, limit: limit) }, completion: completion)
+        maintain({ try $0.collector.collect(stable: stable, limit: limit) }, completion: completion)
     }
 }

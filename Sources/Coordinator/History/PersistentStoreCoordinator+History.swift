@@ -24,7 +24,7 @@ extension PersistentStoreCoordinator {
                     + "-, _, . and :.")
         }
         let holdsMore = try maintainBlocking { engine in
-            try Self.kept { try engine.setConsumer(name, to: token) }
+            try Self.kept { try engine.consumerStore.setConsumer(name, to: token) }
         }.get()
         if holdsMore { try makeDurable() }
     }
@@ -34,7 +34,7 @@ extension PersistentStoreCoordinator {
     /// - Throws: ``CoordinatorError``: `consumerUnknown`.
     public func removeConsumer(_ name: String) throws {
         try maintainBlocking { engine in
-            try Self.kept { try engine.removeConsumer(name) }
+            try Self.kept { try engine.consumerStore.removeConsumer(name) }
         }.get()
     }
 
@@ -90,7 +90,7 @@ extension PersistentStoreCoordinator {
     ) throws -> HistoryTending {
         let mayJudgeAge = !standing.withLock(\.isClockOff)
         return try maintainBlocking {
-            try $0.tendHistory(limits, knowledge, mayJudgeAge: mayJudgeAge)
+            try $0.purger.tendHistory(limits, knowledge, mayJudgeAge: mayJudgeAge)
         }
     }
 
@@ -101,7 +101,7 @@ extension PersistentStoreCoordinator {
     ) {
         let mayJudgeAge = !standing.withLock(\.isClockOff)
         maintain(
-            { try $0.tendHistory(limits, knowledge, mayJudgeAge: mayJudgeAge) },
+            { try $0.purger.tendHistory(limits, knowledge, mayJudgeAge: mayJudgeAge) },
             completion: completion)
     }
 }

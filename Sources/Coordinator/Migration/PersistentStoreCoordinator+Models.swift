@@ -36,9 +36,9 @@ extension PersistentStoreCoordinator {
             var configuration = Self.configuration(options)
             configuration.readonly = true
             return try DatabaseQueue(path: path, configuration: configuration).read { database in
-                guard try !StoreEngine.isEmpty(database) else { return [] }
-                try StoreEngine.check(database, path: path, mayUpgrade: true)
-                try StoreEngine.checkOwner(database, path: path, cluster: cluster, node: node)
+                guard try !StoreOpening.isEmpty(database) else { return [] }
+                try StoreOpening.check(database, path: path)
+                try StoreOpening.checkOwner(database, path: path, cluster: cluster, node: node)
                 guard try StoreModels.hasTables(database) else { return [] }
                 let kept = try StoreModels.all(in: database, path: path)
                 guard let current = kept.first(where: \.isCurrent),
@@ -58,7 +58,7 @@ extension PersistentStoreCoordinator {
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
     public func learn(_ models: [ManagedObjectModel]) throws -> [[UInt8]] {
         let known = try maintainBlocking { engine in
-            try models.filter { try engine.learn($0) }.map(\.modelHash)
+            try models.filter { try engine.transactionLog.learn($0) }.map(\.modelHash)
         }
         try makeDurable()
         return known

@@ -17,7 +17,7 @@ extension PersistentStoreCoordinator {
         _ transactions: [EncodedTransaction], within bounds: OrphanedTransaction.Bounds
     ) throws -> OrphanKeeping {
         let keeping = try maintainBlocking(isAlone: true) {
-            try $0.keepOrphans(transactions, bounds)
+            try $0.orphanStore.keepOrphans(transactions, bounds)
         }
         try makeDurable()
         return keeping
@@ -30,7 +30,7 @@ extension PersistentStoreCoordinator {
     ) {
         let bounds = OrphanedTransaction.Bounds()
         maintain(isAlone: true) {
-            try $0.keepOrphans(transactions, bounds)
+            try $0.orphanStore.keepOrphans(transactions, bounds)
         } completion: { [self] result in
             guard case .success(let keeping) = result else { return completion(result) }
             makeDurable { completion($0.map { keeping }) }
@@ -66,7 +66,7 @@ extension PersistentStoreCoordinator {
     ///   that the store cannot be written.
     public func discardOrphan(_ dot: Dot) throws {
         try maintainBlocking { engine in
-            try Self.kept { try engine.discardOrphan(dot) }
+            try Self.kept { try engine.orphanStore.discardOrphan(dot) }
         }.get()
         try makeDurable()
     }

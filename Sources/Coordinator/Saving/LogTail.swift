@@ -28,7 +28,7 @@ struct LogTail {
     ///
     /// - Parameter known: what he had seen.
     mutating func value(
-        of property: String, of row: RowID, within known: VersionVector, _ engine: StoreEngine
+        of property: String, of row: RowID, within known: VersionVector, _ view: StoreView
     ) throws -> PropertyValue? {
         var index = 0
         var passed: [Dot] = []
@@ -36,7 +36,7 @@ struct LogTail {
         // have not been looked at: one of those may be a write beside it.
         var found: (value: PropertyValue, seen: VersionVector)?
         var left: UInt64 = 0
-        while try index < transactions.count || read(engine) {
+        while try index < transactions.count || read(view) {
             steps += 1
             guard steps <= Limits.steps else { return nil }
             let transaction = transactions[index]
@@ -66,27 +66,22 @@ struct LogTail {
     /// Reads on.
     ///
     /// - Returns: whether there is another one.
-    private mutating func read(_ engine: StoreEngine) throws -> Bool {
+    private mutating func read(_ view: StoreView) throws -> Bool {
         guard !isAtEnd else { return false }
-        let statement = try engine.database.prepared(
-            "SELECT position, bytes FROM _transaction WHERE position < ?1 "
-                + "ORDER BY position DESC LIMIT ?2")
-        statement.bind(1, position)
-        statement.bind(2, Limits.page)
-        defer { statement.reset() }
         let before = transactions.count
-        while try statement.step() {
-            let encoded = statement.bytes(1)
+        let page = try view.logged(
+            before: position, limit: Limits.page, byteLimit: Limits.bytes - bytes)
+        for (place, encoded) in page {
             guard bytes + encoded.count <= Limits.bytes,
                 transactions.count < Limits.transactions,
                 let logged = try? EncodedTransaction(decoding: encoded).completed(
-                    by: engine.state.beginnings),
-                let own = try? engine.asOwn(logged.transaction).transaction
+                    by: view.state.beginnings),
+                let own = try? view.asOwn(logged.transaction).transaction
             else {
                 isAtEnd = true
                 break
             }
-            position = statement.integer(0)
+            position = place
             bytes += logged.size
             transactions.append(own)
         }

@@ -91,6 +91,8 @@ struct SavePlan {
     var order: [RowID] = []
     var links: [LinkKey: Bool] = [:]
     var linkOrder: [LinkKey] = []
+    /// The identities that are left.
+    var allocator: RowIDAllocator
     private(set) var inserted: [SaveResult.InsertedRow] = []
     /// Where they are, by their temporary identities; of several of one, the first.
     private var places: [RowID: Int] = [:]
@@ -119,6 +121,8 @@ struct SavePlan {
     private var linksByEnd: [RowID: [LinkKey]] = [:]
     /// Where rows are among the inserted ones; made when first asked for.
     private var insertedPlaces: [RowID: [Int]]?
+
+    init(_ allocator: RowIDAllocator) { self.allocator = allocator }
 
     /// Gives what the save inserts its identities.
     mutating func name(_ objects: [SaveResult.InsertedRow]) {

@@ -66,7 +66,7 @@ extension PersistentStoreCoordinator {
             let former = try connection(to: path)
             defer { try? former.close() }
             let identity = try former.read { database in
-                try StoreEngine.check(database, path: path, mayUpgrade: true)
+                try StoreOpening.check(database, path: path)
                 return try StoreIdentity(of: database, path: path)
             }
             guard identity.cluster == cluster, identity.node == node else {
@@ -141,7 +141,7 @@ extension PersistentStoreCoordinator {
             storeAt: copy, model: model, cluster: identity.cluster, node: identity.node,
             options: options)
         defer { coordinator.close() }
-        try coordinator.maintainBlocking { try $0.rebuildAnswers() }
+        try coordinator.maintainBlocking { try $0.saveAnswers.rebuildAnswers() }
         let known = try coordinator.currentToken.versionVector
         let purged = try former.read { try reader(of: $0, identity, model).purgedVector }
         let isJoined = !known.covers(purged) || options.joinsAlways
@@ -215,7 +215,8 @@ extension PersistentStoreCoordinator {
         let model = coordinator.model
         let count = try coordinator.maintainBlocking { engine in
             try former.read { database in
-                try StoreJoining(engine, former: reader(of: database, identity, model)).run()
+                try StoreJoining(engine.session, former: reader(of: database, identity, model))
+                    .run()
             }
         }
         let report = try coordinator.verify()

@@ -8,36 +8,36 @@ extension StoreJoining {
     func joinJournals(_ later: JournalLater) throws {
         let ended = try takeClosed()
         for (row, table) in later.rows.sorted(by: { $0.key < $1.key }) {
-            let loaded = try engine.load(table, row)
+            let loaded = try rowStore.load(table, row)
             let before = try openConflicts(of: row)
             let after = try loaded.map { try openConflicts(of: $0, before) } ?? []
-            try journal(
+            try bring(
                 from: before, to: after, ended,
                 by: closing(loaded?.state.existence.siblings.map(\.stamp) ?? []))
         }
         for ends in later.links.sorted() {
-            guard let link = engine.model.link(named: ends.link) else { continue }
+            guard let link = model.link(named: ends.link) else { continue }
             let (source, target) = (ends.source, ends.target)
-            let register = try engine.loadLink(link, source: source, target: target)
-            let isOpen = try engine.hasLivingEnds(link, source: source, target: target)
+            let register = try linkStore.loadLink(link, source: source, target: target)
+            let isOpen = try linkStore.hasLivingEnds(link, source: source, target: target)
             let after =
                 isOpen
                 ? ConflictReport.conflict(
-                    engine.history.settling(link, register), source: source, target: target,
-                    register, generation: engine.state.generation) : nil
-            let before = try engine.openEntry(
+                    history.settling(link, register), source: source, target: target,
+                    register, generation: state.generation) : nil
+            let before = try journal.openEntry(
                 ConflictReport.conflictID(link, source: source, target: target))
-            try journal(
+            try bring(
                 from: before.map { [$0] } ?? [], to: after.map { [$0] } ?? [], ended,
                 by: closing(register.siblings.map(\.stamp)))
         }
         // Nobody can tell which of the writes that came to each other were one too many.
-        try engine.settleCounts(by: nil)
+        try countTracker.settleCounts(by: nil)
     }
 
     /// The conflicts of a row that has been joined.
     private func openConflicts(of row: LoadedRow, _ before: [Conflict]) throws -> [Conflict] {
-        try engine.conflicts(of: row, dangling: engine.dangling(row)) { reference, deaths in
+        try journal.conflicts(of: row, dangling: row.dangling) { reference, deaths in
             try wasConflict(reference, deaths)
         }.map { try withEarlierWrites($0, of: row, before) }
     }
@@ -48,7 +48,7 @@ extension StoreJoining {
     private func wasConflict(_ reference: ListedReference, _ deaths: [Dot]) throws -> Bool {
         if deaths.isEmpty { return false }
         let former = try formerEntry(reference.id)?.listedReferences.contains(reference) ?? false
-        let judges = [(seen, try engine.isListed(reference)), (formerSeen, former)]
+        let judges = [(seen, try journal.isListed(reference)), (formerSeen, former)]
         return judges.allSatisfy { seen, isListed in
             isListed || !seen.contains(reference.write) || !deaths.contains(where: seen.contains)
         }
@@ -67,14 +67,14 @@ extension StoreJoining {
 
     /// Brings the journal from some conflicts to others; what the former store tells the end of is not
     /// listed a second time.
-    private func journal(
+    private func bring(
         from before: [Conflict], to after: [Conflict], _ ended: Set<Ended>, by stamp: Stamp?
     ) throws {
         let told = before.filter { conflict in
             ended.contains(Ended(conflict)) && !after.contains { $0.id == conflict.id }
         }
-        for conflict in told { try engine.removeOpenEntry(conflict.id) }
-        try engine.journal(
+        for conflict in told { try journal.removeOpenEntry(conflict.id) }
+        try journal.update(
             from: before.filter { conflict in !told.contains { $0.id == conflict.id } },
             to: after, by: stamp)
     }
@@ -128,7 +128,7 @@ extension StoreJoining {
 
     /// The open entries of a row that follow from its registers.
     private func openConflicts(of row: RowID) throws -> [Conflict] {
-        let statement = try engine.database.prepared(
+        let statement = try database.prepared(
             "SELECT id FROM _conflict WHERE row = ?1 AND closed = 0 "
                 + "AND kind NOT IN (?2, ?3) ORDER BY id")
         statement.bind(1, row.rawValue)
@@ -136,7 +136,7 @@ extension StoreJoining {
         statement.bind(3, ConflictKind.count.rawValue)
         var ids: [ConflictID] = []
         while try statement.step() { if let id = ConflictID(statement.text(0)) { ids.append(id) } }
-        return try ids.compactMap { try engine.openEntry($0) }
+        return try ids.compactMap { try journal.openEntry($0) }
     }
 
     /// Takes the entries that the former store has closed over writes which the copy had not had, or by
@@ -148,19 +148,19 @@ extension StoreJoining {
     /// - Returns: those that are open in the copy, whether they are to be closed or were opened again.
     private func takeClosed() throws -> Set<Ended> {
         var ended = Set<Ended>()
-        let moved = engine.state.generation &- (try former.token.generation)
+        let moved = state.generation &- (try former.token.generation)
         var position: Int64 = 0
         while true {
             let page = try closedEntries(after: position, moved)
             guard let end = page.last else { break }
             position = end.position
             for (_, conflict) in page where isNews(conflict) {
-                if let open = try engine.openEntry(conflict.id.asOpen),
+                if let open = try journal.openEntry(conflict.id.asOpen),
                     Ended(open) == Ended(conflict)
                 {
                     ended.insert(Ended(open))
                 }
-                try engine.writeClosedAsItWas(conflict)
+                try journal.writeClosedAsItWas(conflict)
             }
         }
         return ended
@@ -207,7 +207,7 @@ extension StoreJoining {
 }
 
 /// Rows and links whose entries in the journal are to be brought up to date, once all is joined.
-struct JournalLater {
+final class JournalLater {
     /// A link's table and ends.
     struct Link: Hashable, Comparable {
         let link: String
@@ -225,9 +225,9 @@ struct JournalLater {
     private(set) var rows: [RowID: EntityTable] = [:]
     private(set) var links = Set<Link>()
 
-    mutating func note(_ loaded: LoadedRow) { rows[loaded.row] = loaded.table }
+    func note(_ loaded: LoadedRow) { rows[loaded.row] = loaded.table }
 
-    mutating func note(_ link: ManagedObjectModel.Link, _ source: RowID, _ target: RowID) {
+    func note(_ link: ManagedObjectModel.Link, _ source: RowID, _ target: RowID) {
         links.insert(Link(link: link.name, source: source, target: target))
     }
 }

@@ -14,12 +14,12 @@ import Merge
 /// 2. The log stays a suffix for every actor: what went before somebody's missing transactions is
 ///    dropped, and others who lack it take a copy too.
 /// 3. In the midst rows are as no transaction left them, so nothing is journalled before the end.
-struct StoreJoining {
+struct StoreJoining: StorePart {
     static let rowsAtOnce = 500
     /// Values are held of the rows that are joined at once: some more than these bytes.
     static let bytesAtOnce = 4 << 20
 
-    let engine: StoreEngine
+    let session: StoreSession
     private let own: StoreReader
     let former: StoreReader
     /// What the copy has applied.
@@ -30,18 +30,18 @@ struct StoreJoining {
     /// Prepares.
     ///
     /// - Parameters:
-    ///   - engine: of the copy, with a group open.
+    ///   - session: of the copy, with a group open.
     ///   - former: the store that is joined into it, of the same model.
-    init(_ engine: StoreEngine, former: StoreReader) throws {
-        self.engine = engine
+    init(_ session: StoreSession, former: StoreReader) throws {
+        self.session = session
         self.former = former
         own = StoreReader(
-            database: engine.database,
+            database: session.database,
             catalog: StoreCatalog(
-                model: engine.model, cluster: engine.cluster,
-                names: try StoreLayout.readNames(in: engine.database),
-                actors: engine.state.actors, history: engine.history))
-        seen = engine.state.versionVector
+                model: session.model, cluster: session.cluster,
+                names: try StoreLayout.readNames(in: session.database),
+                actors: session.state.actors, history: session.history))
+        seen = session.state.versionVector
         formerSeen = try former.token.versionVector
     }
 
@@ -51,26 +51,28 @@ struct StoreJoining {
     /// - Throws: ``CoordinatorError``: `limitExceeded` where the two cannot be joined; the group is
     ///   then to be rolled back.
     func run() throws -> Int {
-        engine.journalLater = JournalLater()
-        defer { engine.journalLater = nil }
-        for entry in formerSeen.entries { try engine.intern(entry.actor) }
+        let later = JournalLater()
+        scratch.mode = .joining(later)
+        defer { scratch.mode = .none }
+        for entry in formerSeen.entries { try transactionLog.intern(entry.actor) }
         let beginnings = try former.beginnings()
         for actor in beginnings.actors {
-            if let frontier = beginnings[actor] { try engine.noteBeginning(of: actor, frontier) }
+            if let frontier = beginnings[actor] {
+                try transactionLog.noteBeginning(of: actor, frontier)
+            }
         }
         try joinModels()
         try joinRows()
         try joinLinks()
         try joinMembers()
         try joinLogs()
-        engine.state.versionVector.join(formerSeen)
-        try engine.forgetAppliedOrphans()
-        engine.group.actors.formUnion(formerSeen.entries.map(\.actor))
-        let later = engine.journalLater ?? JournalLater()
-        engine.journalLater = nil
+        state.versionVector.join(formerSeen)
+        try orphanStore.forgetAppliedOrphans()
+        group.actors.formUnion(formerSeen.entries.map(\.actor))
+        scratch.mode = .none
         try joinJournals(later)
         forgetGroup()
-        engine.state.log = try StoreLayout.readLogStanding(in: engine.database)
+        state.log = try StoreLayout.readLogStanding(in: database)
         return formerSeen.entries.reduce(0) {
             $0 + Int(clamping: $1.sequence - min($1.sequence, seen[$1.actor]))
         }
@@ -78,14 +80,11 @@ struct StoreJoining {
 
     /// Nobody is told of the rows of a store that is not in use, and there may be very many.
     private func forgetGroup() {
-        let actors = engine.group.actors
-        engine.group = StoreEngine.GroupChanges()
-        engine.group.actors = actors
-        engine.group.wroteApart = true
-        engine.regrouped = []
-        engine.knownAlive.removeAll(keepingCapacity: true)
-        engine.knownEclipsed.removeAll()
-        engine.knownTables.removeAll()
+        let actors = group.actors
+        group = StoreSession.GroupChanges()
+        group.actors = actors
+        group.wroteApart = true
+        scratch.forgetRows()
     }
 
     // MARK: Models and members
@@ -93,23 +92,23 @@ struct StoreJoining {
     /// Whoever wrote by another model is read by it from now on here too.
     private func joinModels() throws {
         let kept = try StoreModels.all(in: former.database, path: "the former store")
-        for other in kept where try !engine.learn(other.model()) {
+        for other in kept where try !transactionLog.learn(other.model()) {
             throw CoordinatorError(
                 .modelMismatch, "The copy cannot take transactions of a model this store knows.")
         }
         for entry in formerSeen.entries {
             guard let hash = former.catalog.history.hash(of: entry.actor) else { continue }
-            try engine.noteModel(hash, of: entry.actor)
+            try transactionLog.noteModel(hash, of: entry.actor)
         }
     }
 
     private func joinMembers() throws {
         for member in try former.membership.members {
             if let address = member.address, let joined = member.joined {
-                try engine.apply(.join(member.node, address), stamp: joined)
+                try membershipStore.apply(.join(member.node, address), stamp: joined)
             }
             if let departure = member.departure {
-                try engine.apply(
+                try membershipStore.apply(
                     .depart(member.node, isRetired: departure.isRetired), stamp: departure.stamp)
             }
         }
@@ -168,8 +167,8 @@ struct StoreJoining {
         var gone: [RowID] = []
         var newest: Stamp?
         for theirs in rows {
-            let table = engine.table(theirs.entity)
-            let old = try engine.load(table, theirs.row)
+            let table = table(theirs.entity)
+            let old = try rowStore.load(table, theirs.row)
             guard old.map({ $0.table === table }) ?? true else {
                 throw refusal(theirs, "is of another entity there")
             }
@@ -182,8 +181,8 @@ struct StoreJoining {
             }
             if let old, !old.isAlive, !old.isTrace, state.insertion.siblings.isEmpty {
                 // What it held last is told nowhere else (MODEL P5).
-                _ = try engine.settle(
-                    from: try engine.conflicts(of: old, dangling: []), to: [], whole: old)
+                _ = try journal.settle(
+                    from: try journal.conflicts(of: old, dangling: []), to: [], whole: old)
             }
             order.append(theirs.row)
             touched[theirs.row] = TouchedRow(old: old, table: table, state: state)
@@ -191,10 +190,10 @@ struct StoreJoining {
             newest = [newest, before.newestStamp, state.newestStamp].compactMap { $0 }.max()
         }
         guard let newest else { return }
-        let transitions = engine.noteTransitions(touched, order)
-        let regrouping = try engine.regroup(touched)
-        try engine.write(touched, order, transitions, regrouping, by: newest)
-        for row in gone { try engine.removeTombstone(row) }
+        let transitions = applier.noteTransitions(touched, order)
+        let regrouping = try groupStore.regroup(touched)
+        try applier.write(touched, order, transitions, regrouping, by: newest)
+        for row in gone { try rowStore.removeTombstone(row) }
         forgetGroup()
     }
 
@@ -207,7 +206,7 @@ struct StoreJoining {
     // MARK: Links
 
     private func joinLinks() throws {
-        for link in engine.model.links {
+        for link in model.links {
             var last: (source: RowID, target: RowID)?
             while true {
                 let page = try former.registers(of: link, after: last, limit: Self.rowsAtOnce)
@@ -237,13 +236,13 @@ struct StoreJoining {
         _ link: ManagedObjectModel.Link, _ source: RowID, _ target: RowID,
         _ theirs: Register<Bool>
     ) throws {
-        let before = try engine.loadLink(link, source: source, target: target)
+        let before = try linkStore.loadLink(link, source: source, target: target)
         var register = before
         register.join(theirs, seen: seen, otherSeen: formerSeen)
         guard register != before,
             let newest = (register.siblings.last ?? before.siblings.last)?.stamp
         else { return }
-        try engine.write(
+        try linkWriter.write(
             link, source: source, target: target, over: before, register, by: newest)
     }
 
@@ -256,13 +255,13 @@ struct StoreJoining {
         }
         // What goes with history is counted from its oldest transaction's generation: answers and
         // entries that were carried over lie between the copy's last and this one.
-        let generation = engine.state.generation
-        defer { engine.state.generation = generation }
-        engine.state.generation = try lastGeneration() ?? generation
-        let codes = broken.compactMap { engine.state.actors.code(of: $0.actor) }.sorted()
+        let generation = state.generation
+        defer { state.generation = generation }
+        state.generation = try lastGeneration() ?? generation
+        let codes = broken.compactMap { state.actors.code(of: $0.actor) }.sorted()
         if !codes.isEmpty {
             let list = codes.map(String.init).joined(separator: ", ")
-            try engine.database.execute(
+            try database.execute(
                 sql: """
                     DELETE FROM _transaction WHERE position <= (
                         SELECT max(position) FROM _transaction
@@ -278,30 +277,30 @@ struct StoreJoining {
             guard let end = page.last else { break }
             position = end.position
             for logged in page where !seen.contains(logged.encoded.transaction.dot) {
-                try engine.park(try engine.asOwn(logged.encoded.transaction).parked)
-                try engine.log(logged.encoded)
+                try transactionLog.park(try transactionLog.asOwn(logged.encoded.transaction).parked)
+                try transactionLog.log(logged.encoded)
                 for change in try former.derivedChanges(of: logged.encoded.dot) {
-                    guard let table = engine.tables[change.object.entityName] else { continue }
-                    try engine.keep(change, at: engine.state.position, table)
+                    guard let table = tables[change.object.entityName] else { continue }
+                    try transactionLog.keep(change, at: state.position, table)
                 }
             }
             forgetGroup()
         }
-        let statement = try engine.database.prepared("SELECT 1 FROM _transaction LIMIT 1")
+        let statement = try database.prepared("SELECT 1 FROM _transaction LIMIT 1")
         let hasLog = try statement.step()
         statement.reset()
         // As the next opening counts: see ``StoreLayout/lastPosition``.
-        if !hasLog { engine.state.position = engine.state.versionVector.isEmpty ? 0 : 1 }
+        if !hasLog { state.position = state.versionVector.isEmpty ? 0 : 1 }
         // Answers live as long as the log from now on.
-        try engine.database.execute(
+        try database.execute(
             sql: """
-                UPDATE _save SET position = \(Int64(bitPattern: engine.state.position))
+                UPDATE _save SET position = \(Int64(bitPattern: state.position))
                 WHERE position NOT IN (SELECT position FROM _transaction)
                 """)
     }
 
     private func lastGeneration() throws -> UInt64? {
-        let statement = try engine.database.prepared(
+        let statement = try database.prepared(
             "SELECT generation FROM _transaction ORDER BY position DESC LIMIT 1")
         defer { statement.reset() }
         return try statement.step() ? UInt64(bitPattern: statement.integer(0)) : nil

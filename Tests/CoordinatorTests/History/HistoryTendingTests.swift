@@ -158,7 +158,7 @@ struct HistoryTendingTests {
         var steps = 0
         while true {
             let result = try x.coordinator.tendHistory(short, knowledge(try x.vector))
-            #expect(result.purged <= StoreEngine.PurgeStep.rows)
+            #expect(result.purged <= HistoryPurger.PurgeStep.rows)
             purged += result.purged
             steps += 1
             if result.isDone { break }

@@ -92,7 +92,7 @@ import Testing
         let token = try node.coordinator.currentToken
         let done = DispatchSemaphore(value: 0)
         node.coordinator.maintain({ engine in
-            _ = try engine.purgeHistory(through: token.position, stable: token.versionVector)
+            _ = try engine.purger.purgeHistory(through: token.position, stable: token.versionVector)
         }) { _ in done.signal() }
         done.wait()
     }

@@ -60,7 +60,7 @@ import Testing
         let purged = Mutex(0)
         let done = DispatchSemaphore(value: 0)
         node.coordinator.maintain({ engine in
-            let count = try engine.purgeHistory(
+            let count = try engine.purger.purgeHistory(
                 through: token.position - kept, stable: token.versionVector)
             purged.withLock { $0 = count.count }
         }) { _ in done.signal() }

@@ -84,11 +84,11 @@ extension Decoder {
             ) {
                 let request: SaveRequest
                 if let resolution = decision.resolution {
-                    request = try engine.resolution(
+                    request = try engine.resolver.resolution(
                         of: id, resolution, sides: decision.sides, author: decision.author,
                         contextName: decision.contextName)
                 } else {
-                    request = try engine.undoing(
+                    request = try engine.resolver.undoing(
                         id, sides: decision.sides, author: decision.author,
                         contextName: decision.contextName)
                 }
@@ -107,7 +107,7 @@ extension Decoder {
         }
         EngineWorld.disputed.change { engine in
             _ = attempt(throwing: CoordinatorError.self, where: { $0.isRefusalOfSave }) {
-                try engine.setConsumer(ForeignRequest.consumer, to: token)
+                try engine.consumerStore.setConsumer(ForeignRequest.consumer, to: token)
             }
             return false
         }

@@ -28,7 +28,7 @@ extension StoreEngine {
     static func openInMemory(_ database: Database, _ model: ManagedObjectModel) throws
         -> StoreEngine
     {
-        try open(
+        try StoreOpening.open(
             database, path: "memory", model: model, cluster: SampleModel.cluster,
             node: SampleRows.node, environment: SampleRows.environment, minimumIncarnation: 0,
             migration: .none, files: NoFiles())

@@ -17,8 +17,8 @@ enum SampleRows {
     }
 
     /// A clock and chance that are the same in every run.
-    static var environment: StoreEngine.Environment {
-        StoreEngine.Environment(
+    static var environment: StoreSession.Environment {
+        StoreSession.Environment(
             wallMilliseconds: { 1_800_000_000_000 }, random: { 0x1234_5678_9ABC_DEF0 })
     }
 

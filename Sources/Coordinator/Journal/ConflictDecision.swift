@@ -1,0 +1,13 @@
+public import Merge
+
+/// The save that resolved a conflict: one that had seen all its sides.
+public struct ConflictDecision: Hashable, Sendable {
+    /// The transaction.
+    public let dot: Dot
+    /// When it was made; nil where the log has not got it any more.
+    public let timestamp: HybridTimestamp?
+    /// Who made it, in the application's words.
+    public let author: String?
+    /// The deciding context's name.
+    public let contextName: String?
+}

@@ -1,0 +1,181 @@
+import GRDB
+import Merge
+
+extension SaveResult {
+    /// The answer to a request that was repeated: one that was made anew learns from it what the
+    /// request calls the objects that it inserted.
+    fileprivate func answering(_ request: SaveRequest) -> SaveResult {
+        guard isRebuilt else { return self }
+        var result = self
+        let inserts = request.operations.filter { $0.kind == .insert }
+        // Fewer were inserted where one took the place of another of its key: which, nobody knows.
+        let isTold =
+            inserts.count == insertedRows.count
+            && zip(inserts, insertedRows).allSatisfy { $0.entity.name == $1.entityName }
+        result.insertedRows =
+            !isTold
+            ? []
+            : zip(inserts, insertedRows).map { insert, known in
+                InsertedRow(
+                    temporary: insert.row, row: known.row, entityName: known.entityName,
+                    name: insert.name)
+            }
+        return result
+    }
+}
+
+extension StoreReader {
+    /// What became of the save of that ID; nil where none is known.
+    public func savedAnswer(_ saveID: String) throws -> SaveResult? {
+        try keptAnswer(saveID)?.result
+    }
+
+    /// The same with what tells its operations from others.
+    func keptAnswer(_ saveID: String) throws -> SaveAnswer.Kept? {
+        let statement = try database.prepared("SELECT answer FROM _save WHERE saveID = ?1")
+        statement.bind(1, saveID)
+        guard try statement.step() else { return nil }
+        defer { statement.reset() }
+        return try SaveAnswer.decode(statement.bytes(0), beginnings())
+    }
+}
+
+extension PersistentStoreCoordinator {
+    /// The answer to a save that was made before under the ID of a request that has failed now: what
+    /// hinders a save, be it a full disk or a departure, does not undo an earlier one, and a client
+    /// that heard "nothing was saved" would make it again under another ID.
+    ///
+    /// - Throws: that failure, where no such save is known; `outcomeUnknown` where the disk cannot
+    ///   tell.
+    func keptAnswer(
+        to request: SaveRequest, insteadOf failure: any Error
+    ) throws -> SaveResult {
+        guard let saveID = request.saveID,
+            let code = (failure as? CoordinatorError)?.code, code != .outcomeUnknown,
+            code != .saveIDReused
+        else { throw failure }
+        do {
+            let kept: SaveAnswer.Kept? = try read { try $0.keptAnswer(saveID) }
+            // One that came back is told once it is on disk here, like any other.
+            if let kept, !isAwaitingDisk(kept.result) { return try kept.answer(to: request) }
+        } catch let unread as CoordinatorError where unread.code == .inputOutput {
+            throw CoordinatorError(
+                .outcomeUnknown,
+                "\(failure) Whether it was saved earlier cannot be read: \(unread.message)")
+        }
+        if isOutcomeUnknown {
+            throw CoordinatorError(
+                .outcomeUnknown,
+                "\(failure) Whether it was saved by the commit that failed shows after a restart.")
+        }
+        throw failure
+    }
+
+    /// Whether an answer is to a save that came back from other nodes and is not on disk here yet, so
+    /// that it may be lost once more. It is soon.
+    public func isAwaitingDisk(_ answer: SaveResult) -> Bool {
+        answer.isRebuilt && answer.transaction.map(durableVector.contains) == false
+    }
+
+    /// Whether the writer has stopped at a commit of which only the next opening shows whether it
+    /// was made: of a save that is not found then, nobody can say that it was not saved.
+    public var isOutcomeUnknown: Bool { writer?.isOutcomeUnknown ?? false }
+}
+
+/// A save's answer as bytes, without the rows, which mean something only to the context that
+/// saved.
+///
+/// Layout: [dot, timestamp, frontier of what it has seen, token, [temporary, row, entity, name ...], [conflict ...],
+/// whether it was made anew, fingerprint of the operations]. The fingerprint is not there where it was made
+/// anew, nor in answers that former programs kept, and what comes last and is false is not either.
+enum SaveAnswer {
+    /// An answer with what tells the operations of its save from others; nil where nobody kept that.
+    struct Kept {
+        var result: SaveResult
+        var fingerprint: [UInt8]?
+
+        /// The answer to a request under the same ID.
+        ///
+        /// - Throws: ``CoordinatorError`` (`saveIDReused`) where it has other operations.
+        func answer(to request: SaveRequest) throws -> SaveResult {
+            if request.isWordByWord, let fingerprint, fingerprint != request.fingerprint {
+                let saved = result.transaction.map { " as \($0)" } ?? ""
+                throw CoordinatorError(
+                    .saveIDReused,
+                    "Other operations were saved under this save ID\(saved). Nothing is saved now: "
+                        + "give what is to be saved another ID.")
+            }
+            return result.answering(request)
+        }
+    }
+
+    /// Whether a save can have that ID.
+    static func isSaveID(_ text: String) -> Bool { (1...200).contains(text.utf8.count) }
+
+    /// Stands for the temporary identity in an answer that was made anew. No request has it.
+    static let unnamed = RowID(0)
+
+    static func encode(_ kept: Kept, _ beginnings: Beginnings) -> [UInt8] {
+        let result = kept.result
+        var writer = CBORWriter(capacity: 256)
+        writer.beginArray(kept.fingerprint != nil ? 8 : result.isRebuilt ? 7 : 6)
+        writer.write(result.transaction?.description)
+        writer.write(result.timestamp?.rawValue ?? 0)
+        writer.write(beginnings.frontier(of: result.seen))
+        writer.write(result.token.text)
+        writer.beginArray(result.insertedRows.count * 4)
+        for inserted in result.insertedRows {
+            writer.write(inserted.temporary.rawValue)
+            writer.write(inserted.row.rawValue)
+            writer.write(inserted.entityName)
+            writer.write(inserted.name)
+        }
+        writer.beginArray(result.conflicts.count)
+        for conflict in result.conflicts { writer.write(conflict.description) }
+        if let fingerprint = kept.fingerprint {
+            writer.write(result.isRebuilt)
+            writer.write(fingerprint)
+        } else if result.isRebuilt {
+            writer.write(true)
+        }
+        return writer.bytes
+    }
+
+    static func decode(_ bytes: [UInt8], _ beginnings: Beginnings) throws -> Kept {
+        do {
+            var reader = CBORReader(bytes)
+            let count = try reader.array()
+            guard (6...8).contains(count) else {
+                throw DecodingFailure("\(count) parts", offset: reader.offset)
+            }
+            let dot = try reader.optionalText().flatMap { Dot($0) }
+            let timestamp = try reader.timestamp()
+            let seen = beginnings.closure(of: try reader.vector())
+            guard let token = QueryGenerationToken(text: try reader.text()) else {
+                throw DecodingFailure("no token", offset: reader.offset)
+            }
+            var inserted: [SaveResult.InsertedRow] = []
+            for _ in 0..<(try reader.array() / 4) {
+                let temporary = RowID(try reader.signed())
+                let row = RowID(try reader.signed())
+                let entity = try reader.text()
+                inserted.append(
+                    .init(
+                        temporary: temporary, row: row, entityName: entity,
+                        name: try reader.optionalText()))
+            }
+            var conflicts: [ConflictID] = []
+            for _ in 0..<(try reader.array()) {
+                if let id = ConflictID(try reader.text()) { conflicts.append(id) }
+            }
+            var answer = SaveResult(
+                transaction: dot, timestamp: dot == nil ? nil : timestamp, seen: seen,
+                token: token.completed(by: beginnings), insertedRows: inserted,
+                conflicts: conflicts, rows: [])
+            answer.isRebuilt = try count >= 7 && reader.boolean()
+            return Kept(result: answer, fingerprint: count == 8 ? try reader.data() : nil)
+        } catch let failure as DecodingFailure {
+            throw CoordinatorError(.storeDamaged, "A kept answer is damaged: \(failure).")
+        }
+    }
+}

@@ -1,0 +1,232 @@
+import Merge
+
+extension TransactionApplier {
+    func applyChanges(
+        _ transaction: Transaction, shapes: [ResolvedShape], isLocal: Bool,
+        loaded: [RowID: LoadedRow]
+    ) throws {
+        let stamp = transaction.stamp
+        var touched: [RowID: TouchedRow] = [:]
+        var order: [RowID] = []
+        var fresh: [(EntityTable, Change, [Int])] = []
+        scratch.regrouped = []
+
+        let hasReferences = shapes.contains { $0.hasReferences }
+        if Self.isPlain(shapes), transaction.changes.allSatisfy({ $0.kind == .insert }) {
+            return try rowWriter.insertPlain(
+                transaction, shapes, mayBeDead: !isLocal && state.tombstones > 0)
+        }
+
+        // First every row's new state, so that references within the transaction find rows that
+        // come later in it.
+        for change in transaction.changes {
+            guard case .rows(let table, let positions) = shapes[change.shape] else { continue }
+            if change.kind == .insert, table.constraints.isEmpty, touched[change.row] == nil {
+                if !isLocal, try rowStore.loadTombstone(table, change.row) != nil {
+                    throw RowAlarm.identityExists
+                }
+                fresh.append((table, change, positions))
+                rowStore.noteTable(table, of: change.row)
+                if hasReferences { scratch.knownAlive[change.row] = table.entity.root }
+                continue
+            }
+            let kind: RowWrite.Kind
+            switch change.kind {
+            case .insert: kind = .insert
+            case .update: kind = .update
+            case .delete: kind = .delete
+            case .revival: kind = .revival
+            case .link, .unlink: continue
+            }
+            let old =
+                try touched[change.row]?.old ?? loaded[change.row]
+                ?? rowStore.load(table, change.row)
+            let concrete = touched[change.row]?.table ?? old?.table ?? table
+            // The positions of its values are those of the entity it names, and no others.
+            guard concrete === table else {
+                throw kind == .insert ? RowAlarm.identityExists : RowAlarm.entityDiffers
+            }
+            var state =
+                touched[change.row]?.state ?? old?.state
+                ?? RowState(propertyCount: concrete.entity.properties.count)
+            let assignedCount = transaction.shapes[change.shape].assigned.count
+            let write = rowWrite(
+                kind, concrete, positions, change.values, assignedCount: assignedCount)
+            if kind == .delete, state.isEmpty {
+                // Somebody who still had the tombstone decided that the row stays deleted. The
+                // word is kept, for a revival may be concurrent with it.
+                state.existence.apply(
+                    Sibling(stamp: stamp, value: .dead), seen: transaction.seen)
+            } else {
+                try state.apply(
+                    write, stamp: stamp, seen: transaction.seen,
+                    policies: concrete.entity.policies)
+            }
+            if touched[change.row] == nil { order.append(change.row) }
+            touched[change.row] = TouchedRow(old: old, table: concrete, state: state)
+        }
+
+        let transitions = noteTransitions(touched, order)
+        defer { scratch.dying = [:] }
+        let regrouping = try groupStore.regroup(touched)
+        scratch.heldClaims = HeldClaims()
+        var contested = Set<Claim>()
+        for (table, change, positions) in fresh {
+            do {
+                try insert(
+                    table, change, positions, stamp: stamp, seen: transaction.seen,
+                    contested: &contested)
+            } catch let failure as SQLFailure where failure.isIdentityTaken {
+                throw RowAlarm.identityExists
+            }
+        }
+        do {
+            try write(
+                touched, order, transitions, regrouping, contested: contested, by: stamp)
+        } catch let failure as SQLFailure where failure.isIdentityTaken {
+            throw RowAlarm.identityExists
+        }
+        try journal.journalHeldClaims(by: stamp)
+        for change in transaction.changes where shapes[change.shape].isMembership {
+            let shape = transaction.shapes[change.shape]
+            if let change = MembershipChange(change, shape: shape) {
+                try membershipStore.apply(change, stamp: stamp)
+            }
+        }
+        for change in transaction.changes {
+            guard case .link(let link) = shapes[change.shape], let target = change.target else {
+                continue
+            }
+            try linkWriter.applyLink(
+                link, source: change.row, target: target, isAlive: change.kind == .link,
+                stamp: stamp, seen: transaction.seen)
+        }
+        try countTracker.settleCounts(by: stamp)
+    }
+
+    /// Whether inserts of these shapes are independent of all other rows.
+    static func isPlain(_ shapes: [ResolvedShape]) -> Bool {
+        !shapes.contains {
+            $0.hasReferences || $0.hasConstraints || $0.isMembership || $0.isCounted
+        }
+    }
+
+    /// Rows that are made alive, and rows that are made dead.
+    typealias Transitions = (died: [(RowID, EntityTable)], revived: [(RowID, EntityTable)])
+
+    /// Writes rows with their new registers, and brings all that depends on them up to date: groups,
+    /// references, claims, links.
+    ///
+    /// - Parameters:
+    ///   - contested: claims that must be settled in any case.
+    ///   - stamp: that of whoever makes the change.
+    func write(
+        _ touched: [RowID: TouchedRow], _ order: [RowID], _ transitions: Transitions,
+        _ regrouping: Regrouping, contested: Set<Claim> = [], by stamp: Stamp
+    ) throws {
+        var contested = contested
+        for (old, new) in try rowWriter.write(touched, order: order, regrouping, by: stamp) {
+            if touched[new.row] == nil, new.isVisible || old?.isVisible ?? false {
+                scratch.regrouped.append((new.row, new.table))
+            }
+            if new.table.exclusive.isEmpty { continue }
+            if let old { contested.formUnion(try claimStore.claims(old)) }
+            contested.formUnion(try claimStore.claims(new))
+        }
+        try rowWriter.judgeReferences(touched, order, by: stamp)
+        for (row, table) in transitions.died where regrouping.rows[row] == nil {
+            try rowWriter.releaseReferences(to: row, table, by: stamp)
+        }
+        for (row, _) in transitions.revived where regrouping.rows[row] == nil {
+            try rowWriter.restoreReferences(to: row, by: stamp)
+        }
+        try rowWriter.moveReferences(regrouping, &contested, by: stamp)
+        if !contested.isEmpty { try rowWriter.settleClaims(contested, by: stamp) }
+        try linkWriter.settleLinks(died: transitions.died, revived: transitions.revived, by: stamp)
+        try linkWriter.moveLinks(regrouping)
+        try linkWriter.hideLinks(toMisfits: transitions.revived)
+    }
+
+    /// Rows that a transaction makes alive or dead, known before any of them is projected.
+    func noteTransitions(_ touched: [RowID: TouchedRow], _ order: [RowID]) -> Transitions {
+        var died: [(RowID, EntityTable)] = []
+        var revived: [(RowID, EntityTable)] = []
+        scratch.dying = [:]
+        for row in order {
+            guard let entry = touched[row] else { continue }
+            let isAlive = entry.isAlive
+            if !isAlive { scratch.dying[row] = entry.state }
+            rowStore.noteTable(entry.table, of: row)
+            if entry.old?.survivor == nil {
+                scratch.knownAlive[row] = isAlive ? entry.table.entity.root : nil
+            }
+            switch (entry.old?.isAlive ?? false, isAlive) {
+            case (true, false): died.append((row, entry.table))
+            case (false, true): revived.append((row, entry.table))
+            default: break
+            }
+        }
+        return (died, revived)
+    }
+
+    /// What a change does to a row; of rows under constraints also what is no assignment.
+    private func rowWrite(
+        _ kind: RowWrite.Kind, _ table: EntityTable, _ positions: [Int],
+        _ values: [PropertyValue], assignedCount: Int
+    ) -> RowWrite {
+        var written = Array(zip(positions, values)).map { (position: $0, value: $1) }
+        guard kind == .insert || kind == .revival, !table.constraints.isEmpty else {
+            return RowWrite(kind: kind, values: written)
+        }
+        let listed = Set(positions)
+        if kind == .insert {
+            // An insertion says of what it does not name that it is null.
+            for position in table.entity.properties.indices where !listed.contains(position) {
+                written.append((position, .null))
+            }
+        }
+        if table.entity.policies.isRowGrained { return RowWrite(kind: kind, values: written) }
+        return RowWrite(
+            kind: kind, values: written,
+            exceptions: Self.exceptions(values, at: positions, assigned: assignedCount))
+    }
+
+    /// What an insert wrote as null, and what it did not write that is not null: of rows with unique
+    /// keys that is kept, for what one of a group did not write another may show.
+    ///
+    /// - Parameter assigned: how many of the values, from the first, the insert assigned.
+    static func exceptions(
+        _ values: [PropertyValue], at positions: [Int], assigned: Int
+    ) -> [Int] {
+        zip(positions, values).enumerated().filter { index, entry in
+            (index < assigned) == entry.1.isNull
+        }.map(\.element.0).sorted()
+    }
+
+    func insert(
+        _ table: EntityTable, _ change: Change, _ positions: [Int], stamp: Stamp,
+        seen: VersionVector, contested: inout Set<Claim>
+    ) throws {
+        var values = [PropertyValue](repeating: .null, count: table.entity.properties.count)
+        for (index, position) in positions.enumerated() {
+            values[position] = change.values[index]
+        }
+        let isLed = try table.references.allSatisfy { position, _ in
+            guard case .reference(let target) = values[position] else { return true }
+            return try rowStore.ledTo(target, from: table, position) == target
+                && !claimStore.isContested(table, position, target, by: change.row)
+        }
+        if !isLed || table.mandatoryReferences.contains(where: { values[$0].isNull }) {
+            // A concurrent delete took the target, another row is shown in its place, or others
+            // claim it too: the register keeps the reference. Or another model asked for none.
+            var state = RowState(propertyCount: values.count)
+            let write = RowWrite(kind: .insert, values: values.enumerated().map { ($0, $1) })
+            try state.apply(write, stamp: stamp, seen: seen, policies: table.entity.policies)
+            let new = try rowWriter.write(
+                table, row: change.row, old: nil, state: state, by: stamp)
+            contested.formUnion(try claimStore.claims(new))
+            return
+        }
+        try rowWriter.insertPristine(table, row: change.row, stamp: stamp, values: values)
+    }
+}

@@ -1,0 +1,255 @@
+import GRDB
+import GRDBSQLite
+import Merge
+
+/// What the parts of the writer share: the connection, the model, and what the open group has changed.
+///
+/// A *group* is one SQLite commit of several saves or several foreign transactions:
+///
+///     begin() ──► save(...) / apply(...) ... ──► commit() ──► CommitNotice
+///        └──────────── any SQLite failure ─────► rollBack()
+///
+/// Invariant: ``state`` equals what the open SQLite transaction would leave on disk, ``committed`` what
+/// is on disk. A rollback makes the first equal to the second.
+final class StoreSession {
+    /// What is needed from outside: the doors of time and chance.
+    struct Environment: Sendable {
+        /// Wall time in milliseconds since 1970.
+        var wallMilliseconds: @Sendable () -> UInt64
+        /// 64 random bits.
+        var random: @Sendable () -> UInt64
+    }
+
+    /// What a group changes; a value, so that a rollback is an assignment.
+    struct State {
+        var actors: ActorTable
+        var versionVector: VersionVector
+        var beginnings: Beginnings
+        var generation: UInt64
+        var position: UInt64
+        var clock: HybridClock
+        var digest: ProjectionDigest
+        var allocator: RowIDAllocator
+        var tombstones: Int
+        var eclipsed: Int
+        var recovery: StoreRecovery
+        var membership: Membership
+        var log: LogStanding
+        /// What is kept as orphans, sorted: few, and nearly always none.
+        var orphans: [Dot]
+    }
+
+    let database: Database
+    let model: ManagedObjectModel
+    let history: ModelHistory
+    let tables: [String: EntityTable]
+    let cluster: String
+    let store: UInt64
+    let actor: ActorID
+    let environment: Environment
+    /// Not of the state, for it outlives a group that is given up.
+    let owedRecovery = OwedRecovery()
+
+    var state: State
+    private(set) var committed: State
+    var group = GroupChanges()
+
+    /// What is known while rows are written.
+    var scratch = ApplyScratch()
+
+    /// The roots of the hierarchies that have uniqueness constraints.
+    let groupedRoots: Set<String>
+
+    /// Many-to-manys of which a side has a least or greatest count, by their links' names.
+    let countedLinks: Set<String>
+
+    /// What a group has changed so far.
+    struct GroupChanges {
+        var transactions: [EncodedTransaction] = []
+        var inserted: [ManagedObjectID] = []
+        var updated: [ManagedObjectID] = []
+        var deleted: [ManagedObjectID] = []
+        var actors = Set<ActorID>()
+        /// Conflicts closed in this group, for the answers of its saves.
+        var closedConflicts: [ConflictID] = []
+        /// Whether something was written besides transactions.
+        var wroteApart = false
+
+        /// How far the group has come; lengths only, for copies of the lists would cost more
+        /// than the work.
+        var mark: [Int] {
+            [
+                transactions.count, inserted.count, updated.count, deleted.count,
+                closedConflicts.count,
+            ]
+        }
+
+        /// Forgets what came after a mark.
+        mutating func rewind(to mark: [Int]) {
+            transactions.removeLast(transactions.count - mark[0])
+            inserted.removeLast(inserted.count - mark[1])
+            updated.removeLast(updated.count - mark[2])
+            deleted.removeLast(deleted.count - mark[3])
+            closedConflicts.removeLast(closedConflicts.count - mark[4])
+        }
+    }
+
+    init(
+        database: Database, model: ManagedObjectModel, history: ModelHistory, names: NameTable,
+        cluster: String, store: UInt64, actor: ActorID, state: State, environment: Environment
+    ) {
+        self.database = database
+        self.model = model
+        self.history = history
+        tables = Dictionary(
+            uniqueKeysWithValues: model.entities.map {
+                ($0.name, EntityTable($0, names: names, model: model, history: history))
+            })
+        groupedRoots = Set(model.entities.map(\.root).filter { model.hasConstraints(root: $0) })
+        countedLinks = Set(
+            tables.values.flatMap(\.counted).compactMap { counted in
+                guard case .link(let name, _) = counted.relationship.storage else { return nil }
+                return name
+            })
+        self.cluster = cluster
+        self.store = store
+        self.actor = actor
+        self.state = state
+        committed = state
+        self.environment = environment
+    }
+
+    /// Takes the state for committed, outside a group; the caller commits what belongs to it.
+    func adoptState() { committed = state }
+
+    /// The token of the open group, or of the store where none is open.
+    var token: QueryGenerationToken {
+        // A group that comes to nothing makes no generation.
+        let isEmpty = group.transactions.isEmpty && !group.wroteApart
+        return QueryGenerationToken(
+            store: store, generation: isEmpty ? committed.generation : state.generation,
+            position: state.position,
+            versionVector: state.versionVector, beginnings: state.beginnings)
+    }
+
+    // MARK: Groups
+
+    /// Opens a group: one SQLite transaction that makes one generation.
+    ///
+    /// - Parameter isDurable: whether the commit waits for the disk. Only what came from elsewhere
+    ///   may go without: it can be fetched again, and a later durable commit covers it, for the
+    ///   write-ahead log is written and synced in order.
+    func begin(isDurable: Bool) throws {
+        try setDurability(isDurable)
+        try database.prepared("BEGIN IMMEDIATE").run()
+        state.generation += 1
+        group = GroupChanges()
+        scratch = ApplyScratch()
+    }
+
+    /// Commits the group.
+    ///
+    /// - Returns: what changed; nil where the group came to nothing, and nothing was written.
+    func commit(isLocal: Bool) throws -> CommitNotice? {
+        if group.transactions.isEmpty, !group.wroteApart {
+            try rollBack()
+            return nil
+        }
+        try writeState()
+        try database.prepared("COMMIT").run()
+        committed = state
+        return CommitNotice(
+            token: token, digest: state.digest, membership: state.membership,
+            transactions: group.transactions,
+            isLocal: isLocal, inserted: group.inserted, updated: group.updated,
+            deleted: group.deleted)
+    }
+
+    /// Gives the group up; the store is as it was before ``begin()``.
+    func rollBack() throws {
+        state = committed
+        group = GroupChanges()
+        scratch = ApplyScratch()
+        if sqlite3_get_autocommit(database.sqliteConnection) == 0 {
+            try database.prepared("ROLLBACK").run()
+        }
+    }
+
+    /// Commits durably, so that all commits before are durable too.
+    ///
+    /// The commit must change something: SQLite writes no page whose bytes stay the same, and
+    /// where it writes none it syncs none. So it counts.
+    func makeDurable() throws {
+        try setDurability(true)
+        try database.prepared("BEGIN IMMEDIATE").run()
+        do {
+            try database.prepared("UPDATE _state SET syncs = syncs + 1 WHERE id = 1").run()
+            try database.prepared("COMMIT").run()
+        } catch {
+            try? rollBack()
+            throw error
+        }
+    }
+
+    private var currentDurability: Bool?
+
+    /// In WAL mode synchronous = NORMAL writes a commit without waiting for the disk, FULL waits.
+    /// SQLite lets it be changed between transactions only.
+    private func setDurability(_ isDurable: Bool) throws {
+        guard currentDurability != isDurable else { return }
+        // Prepared anew each time: SQLite carries this pragma out while it compiles it, so that
+        // running a kept statement once more changes nothing.
+        try database.execute(sql: "PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL")")
+        currentDurability = isDurable
+    }
+
+    func writeState() throws {
+        let statement = try database.prepared(
+            """
+            UPDATE _state SET generation = ?1, clock = ?2, block = ?3, digestHigh = ?4,
+                digestLow = ?5 WHERE id = 1
+            """)
+        statement.bind(1, Int64(bitPattern: state.generation))
+        statement.bind(2, Int64(bitPattern: state.clock.highWaterMark.rawValue))
+        statement.bind(3, Int64(state.allocator.block))
+        statement.bind(4, Int64(bitPattern: state.digest.high))
+        statement.bind(5, Int64(bitPattern: state.digest.low))
+        try statement.run()
+        let actorStatement = try database.prepared(
+            "UPDATE _actor SET sequence = ?2 WHERE code = ?1")
+        for actor in group.actors.sorted() {
+            guard let code = state.actors.code(of: actor) else { continue }
+            actorStatement.bind(1, code)
+            actorStatement.bind(2, Int64(bitPattern: state.versionVector[actor]))
+            try actorStatement.run()
+        }
+    }
+
+    /// Reads what has been written so far.
+    func reader() throws -> StoreReader {
+        StoreReader(
+            database: database,
+            catalog: StoreCatalog(
+                model: model, cluster: cluster, names: try StoreLayout.readNames(in: database),
+                actors: state.actors, history: history))
+    }
+
+    /// What the side file is to say of this incarnation.
+    func incarnationRecord(generation: UInt64) -> IncarnationRecord {
+        IncarnationRecord(
+            store: store, incarnation: actor.incarnation, generation: generation)
+    }
+
+    /// The table of an entity of the model.
+    func table(_ entity: String) -> EntityTable {
+        guard let table = tables[entity] else {
+            fatalError("Entity \(entity) is not in the model of this store.")
+        }
+        return table
+    }
+
+    /// How the table's rows are written.
+    func coding(_ table: EntityTable) -> RowCoding {
+        RowCoding(table: table, actors: state.actors)
+    }
+}
