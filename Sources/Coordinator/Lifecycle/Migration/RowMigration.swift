@@ -293,7 +293,8 @@ extension Conflict {
 
 extension RowState {
     /// Puts values in the place of nulls that were written, as if they had been written so.
-    fileprivate mutating func substitute(_ substitutes: [Int: PropertyValue], in table: EntityTable) {
+    fileprivate mutating func substitute(_ substitutes: [Int: PropertyValue], in table: EntityTable)
+    {
         for (position, value) in substitutes.sorted(by: { $0.key < $1.key }) {
             let register = properties[position]
             if table.entity.policies.isRowGrained {
