@@ -37,7 +37,7 @@ extension ManagedObject {
         let place = SourcePlace(file, line)
         let relationship = relationship(key, isToMany: true, at: place)
         guard let context = usableContext() else { return [] }
-        return context.members(of: self, relationship).sorted()
+        return context.relationshipTracker.members(of: self, relationship).sorted()
             .map { cast(context.object(with: $0), key, at: place) }
     }
 
@@ -72,7 +72,7 @@ extension ManagedObject {
         case .inverseColumn(_, let property):
             object[property] = .reference(objectID.row)
         case .link:
-            context.setLink(of: self, relationship, to: object, isMember: true)
+            context.relationshipTracker.setLink(of: self, relationship, to: object, isMember: true)
         case .column: break
         }
     }
@@ -92,7 +92,7 @@ extension ManagedObject {
             let current: PropertyValue = object[property]
             if current == .reference(objectID.row) { object[property] = .null }
         case .link:
-            context.setLink(of: self, relationship, to: object, isMember: false)
+            context.relationshipTracker.setLink(of: self, relationship, to: object, isMember: false)
         case .column: break
         }
     }
@@ -101,11 +101,13 @@ extension ManagedObject {
         guard let context = usableContext() else { return nil }
         if case .column(let position) = relationship.storage {
             guard case .reference(let row) = read(position) else { return nil }
-            return context.resolve(row, destination: relationship.destination)
+            return context.objectRegistry.resolve(row, destination: relationship.destination)
         }
         // The store admits one row that claims this object; in memory a second one can be on
         // its way out only within `setReference`.
-        return context.members(of: self, relationship).min().map { context.object(with: $0) }
+        return context.relationshipTracker.members(of: self, relationship).min().map {
+            context.object(with: $0)
+        }
     }
 
     func setRelatedObject(

@@ -22,7 +22,7 @@ extension ManagedObject {
             return relatedObject(relationship).map { .reference($0.objectID.row) } ?? .null
         }
         requireTransient(key, at: place)
-        usableContext()?.fire(self)
+        usableContext()?.objectRegistry.fire(self)
         return transients[key] ?? entity.attribute(named: key)?.defaultValue ?? .null
     }
 
@@ -33,12 +33,12 @@ extension ManagedObject {
             guard let context = usableContext() else { return }
             var target: ManagedObject?
             if case .reference(let row) = value {
-                target = context.resolve(row, destination: relationship.destination)
+                target = context.objectRegistry.resolve(row, destination: relationship.destination)
             }
             return setRelatedObject(target, relationship, at: place)
         }
         requireTransient(key, at: place)
-        usableContext()?.fire(self)
+        usableContext()?.objectRegistry.fire(self)
         transients[key] = value
         usableContext()?.noteChange(of: self)
     }
@@ -105,14 +105,14 @@ extension ManagedObject {
             !entity.properties[position].isReference,
             "\(entity.name).\(key) is a relationship; setRelatedObject(_:forKey:) keeps its inverse "
                 + "right.", at: place)
-        usableContext()?.fire(self)
+        usableContext()?.objectRegistry.fire(self)
         guard position < values.count else { return }
         values[position] = fitted(value, position)
         if change == .inserted { assigned.insert(position) }
     }
 
     func read(_ position: Int) -> PropertyValue {
-        usableContext()?.fire(self)
+        usableContext()?.objectRegistry.fire(self)
         return position < values.count ? values[position] : .null
     }
 
@@ -121,14 +121,14 @@ extension ManagedObject {
         at place: SourcePlace = SourcePlace(#fileID, #line)
     ) {
         guard let context = contextForWriting(at: place) else { return }
-        context.fire(self)
+        context.objectRegistry.fire(self)
         guard position < values.count else { return }
         let value = fitted(value, position)
         // What is inserted while others awake is as new as ever.
-        if context.isAwakening, change != .inserted {
+        if context.graph.isAwakening, change != .inserted {
             values[position] = value
         } else if entity.properties[position].isReference {
-            context.setReference(of: self, position: position, to: value)
+            context.relationshipTracker.setReference(of: self, position: position, to: value)
         } else {
             values[position] = value
             if change == .inserted { assigned.insert(position) }

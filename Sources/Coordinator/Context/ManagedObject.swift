@@ -97,7 +97,7 @@ open class ManagedObject {
     public var hasPersistentChangedValues: Bool {
         guard let context = usableContext() else { return false }
         return change == .inserted || change == .deleted || !changedPositions().isEmpty
-            || context.hasLinkChanges(self)
+            || context.relationshipTracker.hasLinkChanges(self)
     }
 
     /// The attributes and to-ones that differ from what was last fetched or saved, with their
@@ -109,7 +109,7 @@ open class ManagedObject {
         }
         for relationship in entity.relationships {
             guard relationship.isDerivedToOne, let context,
-                context.hasMemberChanges(self, relationship)
+                context.relationshipTracker.hasMemberChanges(self, relationship)
             else { continue }
             let value: PropertyValue = self[relationship.name]
             result[relationship.name] = value
@@ -125,7 +125,7 @@ open class ManagedObject {
     public func committedValues(
         forKeys keys: [String]? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> [String: PropertyValue] {
-        usableContext()?.fire(self)
+        usableContext()?.objectRegistry.fire(self)
         return (keys ?? entity.properties.map(\.name)).reduce(into: [:]) { result, key in
             if let position = entity.position(of: key) {
                 result[key] = base(position)
@@ -136,7 +136,7 @@ open class ManagedObject {
                 misuse(
                     "\(entity.name) stores no property \(key).", at: SourcePlace(file, line))
             }
-            let target = usableContext()?.memberBase(of: self, relationship).min()
+            let target = usableContext()?.relationshipTracker.memberBase(of: self, relationship).min()
             result[key] = target.map { .reference($0.row) } ?? .null
         }
     }

@@ -46,49 +46,51 @@ extension ManagedObjectContext {
             !object.entity.isAbstract
                 && entityNamed(object.entity.name, at: place) === object.entity,
             "\(object.entity.name) is abstract, or of another model.", at: place)
-        lastTemporaryRow -= 1
+        graph.lastTemporaryRow -= 1
         object.objectID = ManagedObjectID(
-            entityName: object.entity.name, row: RowID(lastTemporaryRow))
+            entityName: object.entity.name, row: RowID(graph.lastTemporaryRow))
         object.managedObjectContext = self
         // It may have been of a context before, and of a row.
-        turnIntoFault(object)
+        objectRegistry.turnIntoFault(object)
         object.values = object.entity.properties.map(\.defaultValue)
         object.isFault = false
         object.change = .inserted
-        inserted[object.objectID] = object
-        register(object)
-        event.inserted.insert(object)
-        changeCount += 1
+        graph.inserted[object.objectID] = object
+        objectRegistry.register(object)
+        graph.event.inserted.insert(object)
+        graph.changeCount += 1
         object.awakeFromInsert()
     }
 
     /// Takes an unsaved delete back.
     private func takeBack(_ object: ManagedObject) {
         guard object.change == .deleted else { return }
-        deleted[object.objectID] = nil
-        rebalance(object) { object.change = wasNeverSaved(object) ? .inserted : .none }
+        graph.deleted[object.objectID] = nil
+        relationshipTracker.rebalance(object) {
+            object.change = deletes.wasNeverSaved(object) ? .inserted : .none
+        }
         if object.change == .inserted {
-            inserted[object.objectID] = object
+            graph.inserted[object.objectID] = object
         } else if object.hasPersistentChangedValues {
             object.change = .updated
-            updated[object.objectID] = object
+            graph.updated[object.objectID] = object
         }
         // What its rules broke stays broken, and the save no more does so by itself.
         for relationship in object.entity.relationships {
             let key = MemberKey(row: object.objectID.row, relationship: relationship.name)
-            for member in linkDeltas[key]?.nullified ?? [] {
-                linkDeltas[key]?.nullified.remove(member)
+            for member in graph.linkDeltas[key]?.nullified ?? [] {
+                graph.linkDeltas[key]?.nullified.remove(member)
                 guard let inverse = relationship.description.inverse else { continue }
-                linkDeltas[MemberKey(row: member.row, relationship: inverse)]?.nullified
+                graph.linkDeltas[MemberKey(row: member.row, relationship: inverse)]?.nullified
                     .remove(object.objectID)
             }
         }
-        if event.deleted.remove(object) == nil {
-            event.inserted.insert(object)
+        if graph.event.deleted.remove(object) == nil {
+            graph.event.inserted.insert(object)
         } else if object.hasChanges {
-            event.updated.insert(object)
+            graph.event.updated.insert(object)
         }
-        changeCount += 1
+        graph.changeCount += 1
     }
 
     /// Marks an object to be deleted by the next save; an insert not yet saved is dropped.
@@ -105,19 +107,19 @@ extension ManagedObjectContext {
         require(
             object.managedObjectContext === self || object.managedObjectContext == nil,
             "\(object.objectID) belongs to another context.", at: place)
-        fire(object)
+        objectRegistry.fire(object)
         guard object.managedObjectContext === self, !object.isFault, object.change != .deleted
         else { return }
         object.prepareForDeletion()
-        rebalance(object) { object.change = .deleted }
-        inserted[object.objectID] = nil
-        updated[object.objectID] = nil
+        relationshipTracker.rebalance(object) { object.change = .deleted }
+        graph.inserted[object.objectID] = nil
+        graph.updated[object.objectID] = nil
         // An insert stays among the deleted until its relationships are cleared.
-        deleted[object.objectID] = object
-        if event.inserted.remove(object) == nil { event.deleted.insert(object) }
-        event.updated.remove(object)
-        undelivered.append(object)
-        changeCount += 1
+        graph.deleted[object.objectID] = object
+        if graph.event.inserted.remove(object) == nil { graph.event.deleted.insert(object) }
+        graph.event.updated.remove(object)
+        graph.undelivered.append(object)
+        graph.changeCount += 1
     }
 
     /// Carries out delete rules in memory and tells observers what changed.
@@ -126,155 +128,145 @@ extension ManagedObjectContext {
     /// used on its queue.
     public func processPendingChanges() {
         confine()
-        if propagatesDeletesAtEndOfEvent { propagateDeletes() }
+        if propagatesDeletesAtEndOfEvent { deletes.propagateDeletes() }
         // A handler may change more; its changes are told in a round of their own. The bound
         // ends a loop of handlers that answer each other for ever.
-        for _ in 0..<100 where !event.isEmpty {
-            let changes = event.told
-            event = ContextChanges()
+        for _ in 0..<100 where !graph.event.isEmpty {
+            let changes = graph.event.told
+            graph.event = ContextChanges()
             for (_, handler) in observers.withLock({ $0.didChange }) { handler(changes) }
-            if propagatesDeletesAtEndOfEvent { propagateDeletes() }
+            if propagatesDeletesAtEndOfEvent { deletes.propagateDeletes() }
         }
     }
 
     /// Notes that an object's values or relationships changed.
     func noteChange(of object: ManagedObject) {
-        guard !isAwakening, object.managedObjectContext === self else { return }
+        guard !graph.isAwakening, object.managedObjectContext === self else { return }
         switch object.change {
         case .deleted: return
-        case .inserted, .updated: event.updated.insert(object)
+        case .inserted, .updated: graph.event.updated.insert(object)
         case .none:
-            fire(object)
+            objectRegistry.fire(object)
             guard !object.isFault else { return }
             object.change = .updated
-            updated[object.objectID] = object
-            event.updated.insert(object)
+            graph.updated[object.objectID] = object
+            graph.event.updated.insert(object)
         }
-        changeCount += 1
+        graph.changeCount += 1
     }
 
-    // MARK: Delete rules
+    // MARK: Refreshing
 
-    /// Carries out delete rules among the objects at hand. Objects deleted on the way join the
-    /// list, so cycles end. What cannot be read is left to the coordinator, which carries the
-    /// rules out on the store whatever happens here; the failure is noted.
-    func propagateDeletes() {
-        var dropped = Set<ManagedObjectID>()
-        var index = 0
-        while index < undelivered.count {
-            let object = undelivered[index]
-            index += 1
-            // One that was deleted elsewhere meanwhile is none of this context's deletes.
-            guard object.change == .deleted else { continue }
-            for relationship in object.entity.relationships {
-                propagate(relationship, of: object)
-                noteOwner(relationship, of: object)
-            }
-            if wasNeverSaved(object) {
-                dropped.insert(object.objectID)
-                deleted[object.objectID] = nil
-                detach(object)
-            }
-        }
-        undelivered = []
-        if !dropped.isEmpty { forget(dropped) }
-    }
-
-    /// An object that a deleted one led to has a member less.
-    private func noteOwner(
-        _ relationship: ManagedObjectModel.Relationship, of object: ManagedObject
-    ) {
-        guard case .column(let position) = relationship.storage,
-            relationship.description.inverse != nil,
-            case .reference(let row) = object.values[position],
-            let owner = registered(row, entityNamed(relationship.destination)), !owner.isFault
+    /// Takes an object's values from the store anew. To be used on its queue.
+    ///
+    /// - Parameters:
+    ///   - object: An object of this context. One that is inserted stays as it is, and one that is
+    ///     deleted stays deleted.
+    ///   - mergeChanges: True keeps unsaved changes, and the delete, over the new values, so that a
+    ///     save does not conflict any more; false discards changes and makes the object a fault.
+    public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
+        confine()
+        guard object.managedObjectContext === self, object.change != .inserted,
+            object.change != .deleted || mergeChanges
         else { return }
-        noteChange(of: owner)
-    }
-
-    /// Takes objects that are gone out of unsaved changes: inserts that were dropped out of what has no
-    /// inverse by which their delete rules would have come there, and what was deleted elsewhere.
-    func forget(_ gone: Set<ManagedObjectID>) {
-        for (key, delta) in linkDeltas
-        where !gone.isDisjoint(with: delta.added) || !gone.isDisjoint(with: delta.removed) {
-            var delta = delta
-            delta.added.subtract(gone)
-            delta.removed.subtract(gone)
-            delta.nullified.subtract(gone)
-            linkDeltas[key] = delta.isEmpty ? nil : delta
-        }
-        let rows = Set(gone.map(\.row))
-        for object in sorted(inserted) + sorted(updated) {
-            for relationship in object.entity.relationships {
-                guard case .column(let position) = relationship.storage,
-                    case .reference(let row) = object.values[position], rows.contains(row)
-                else { continue }
-                if object.base(position) == object.values[position] {
-                    // It reads as null in the store by now: nobody changed it.
-                    rebalance(object) {
-                        object.values[position] = .null
-                        object.snapshot[position] = .null
-                    }
-                    event.refreshed.insert(object)
-                } else {
-                    object.write(.null, position)
-                }
+        if mergeChanges, !object.isFault {
+            // Never an error: what cannot be read now stays as it was.
+            // Where another object is shown in its place, it is gone as one that was deleted.
+            if let row = try? objectRegistry.read({ try $0.row(object.entity, object.objectID.row) }
+            ),
+                row.objectID == object.objectID
+            {
+                merger.rebase(object, on: row)
+            } else if object.change == .none {
+                objectRegistry.turnIntoFault(object)
             }
+            object.memberBases = [:]
+            return
         }
+        if object.change == .updated {
+            relationshipTracker.rebalance(object) { object.values = object.snapshot }
+            relationshipTracker.dropLinks(of: object)
+            object.change = .none
+            graph.updated[object.objectID] = nil
+        }
+        graph.event.updated.remove(object)
+        graph.event.refreshed.insert(object)
+        if !mergeChanges { object.transients = [:] }
+        objectRegistry.turnIntoFault(object)
     }
 
-    private func propagate(
-        _ relationship: ManagedObjectModel.Relationship, of object: ManagedObject
-    ) {
-        var rule = relationship.description.deleteRule
-        // Of what was never saved nothing stays that others could lead to.
-        if wasNeverSaved(object), rule != .cascade { rule = .nullify }
-        switch rule {
-        case .noAction, .deny: return
-        case .cascade, .nullify: break
-        }
-        for member in relatedForDeletion(relationship, of: object) {
-            if rule == .cascade {
-                delete(member)
+    /// Makes clean objects faults again and takes new values below the changes of others. The
+    /// generation stays. To be used on its queue.
+    public func refreshAllObjects() {
+        confine()
+        graph.faultingError = nil
+        for object in objectRegistry.liveObjects() {
+            if object.change == .none {
+                if object.isFault, !object.isInaccessible { continue }
+                objectRegistry.turnIntoFault(object)
+                graph.event.refreshed.insert(object)
             } else {
-                nullify(relationship, of: object, at: member)
+                refresh(object, mergeChanges: true)
             }
         }
     }
 
-    private func wasNeverSaved(_ object: ManagedObject) -> Bool {
-        object.snapshot.isEmpty && object.version == nil
+    /// Forgets all objects and changes; a pinned context moves to the newest generation at its
+    /// next read. Earlier objects are cut off: they read as null and take no values. To be
+    /// used on its queue.
+    public func reset() {
+        confine()
+        for object in objectRegistry.liveObjects() {
+            objectRegistry.turnIntoFault(object)
+            object.change = .none
+            object.managedObjectContext = nil
+        }
+        graph.registry = [:]
+        graph.inserted = [:]
+        graph.updated = [:]
+        graph.deleted = [:]
+        graph.checked = [:]
+        graph.columnDeltas = [:]
+        graph.linkDeltas = [:]
+        graph.event = ContextChanges()
+        graph.undelivered = []
+        graph.faultingError = nil
+        if case .pinned = graph.generation { graph.generation = .pinnedAtNextRead }
     }
 
-    private func relatedForDeletion(
-        _ relationship: ManagedObjectModel.Relationship, of object: ManagedObject
-    ) -> [ManagedObject] {
-        if case .column(let position) = relationship.storage {
-            guard relationship.description.deleteRule == .cascade,
-                case .reference(let row) = object.values[position],
-                let target = resolve(row, destination: relationship.destination)
-            else { return [] }
-            return [target]
+    /// Drops inserts and deletes, and restores changed objects to the values last fetched or
+    /// saved, without reading the store. To be used on its queue.
+    public func rollback() {
+        confine()
+        for object in sorted(graph.inserted) {
+            // Who heard of it hears that it is gone.
+            if graph.event.inserted.remove(object) == nil { graph.event.deleted.insert(object) }
+            graph.event.updated.remove(object)
+            objectRegistry.detach(object)
         }
-        return members(of: object, relationship).sorted().map { self.object(with: $0) }
+        for object in graph.undelivered where object.version == nil {
+            objectRegistry.detach(object)
+        }
+        for object in sorted(graph.updated) + sorted(graph.deleted) where object.version != nil {
+            graph.event.updated.remove(object)
+            graph.event.deleted.remove(object)
+            object.values = object.snapshot
+            object.nullified = []
+            object.change = .none
+            graph.event.refreshed.insert(object)
+        }
+        graph.inserted = [:]
+        graph.updated = [:]
+        graph.deleted = [:]
+        graph.checked = [:]
+        graph.undelivered = []
+        graph.columnDeltas = [:]
+        graph.linkDeltas = [:]
+        graph.faultingError = nil
+        graph.changeCount += 1
     }
 
-    /// Takes a deleted object out of another's relationship.
-    private func nullify(
-        _ relationship: ManagedObjectModel.Relationship, of object: ManagedObject,
-        at member: ManagedObject
-    ) {
-        switch relationship.storage {
-        case .column: break
-        case .inverseColumn(_, let property):
-            let value: PropertyValue = member[property]
-            guard value == .reference(object.objectID.row) else { return }
-            member[property] = .null
-            if let position = member.entity.position(of: property) {
-                member.nullified.insert(position)
-            }
-        case .link:
-            setLink(of: object, relationship, to: member, isMember: false, isNullified: true)
-        }
+    func sorted(_ objects: [ManagedObjectID: ManagedObject]) -> [ManagedObject] {
+        objects.values.sorted { $0.objectID < $1.objectID }
     }
 }

@@ -1,6 +1,91 @@
 public import Merge
 
+/// Names the newest state of a store, at the time of the next read.
+public enum CurrentQueryGeneration: Sendable {
+    /// The state at the next read.
+    case current
+}
+
+/// Which state of the store a context reads.
+enum GenerationState {
+    /// The newest, at each read.
+    case newest
+    /// The newest at the next read, and from then on that one.
+    case pinnedAtNextRead
+    /// This one.
+    case pinned(GenerationPin)
+}
+
 extension ManagedObjectContext {
+    /// The object of that ID, as a fault where the context does not have it yet. Nothing is
+    /// read, so there may be no such row: see ``existingObject(with:)``. To be used on its queue.
+    ///
+    /// - Precondition: The ID's entity is in the model. A temporary ID is one of this context.
+    public func object(
+        with objectID: ManagedObjectID, file: StaticString = #fileID, line: UInt = #line
+    ) -> ManagedObject {
+        let place = SourcePlace(file, line)
+        confine("object(with:)", at: place)
+        if let object = graph.registry[objectID]?.object { return object }
+        require(
+            !objectID.isTemporaryID,
+            "\(objectID) is temporary, and this context does not have it.", at: place)
+        return objectRegistry.makeFault(objectID, entityNamed(objectID.entityName, at: place))
+    }
+
+    /// The object of that ID if the context has it; never reads. To be used on its queue.
+    public func registeredObject(for objectID: ManagedObjectID) -> ManagedObject? {
+        confine()
+        return graph.registry[objectID]?.object
+    }
+
+    /// The object of that ID, realised. To be used on its queue.
+    ///
+    /// - Throws: ``CoordinatorError`` `objectNotFound` where there is no such row, or the
+    ///   object is deleted here; whatever reading throws.
+    public func existingObject(with objectID: ManagedObjectID) throws -> ManagedObject {
+        confine()
+        guard let entity = managedObjectModel.entity(named: objectID.entityName) else {
+            throw CoordinatorError(.objectNotFound, "There is no entity \(objectID.entityName).")
+        }
+        if let object = graph.registry[objectID]?.object, !object.isFault || object.change != .none
+        {
+            if object.isDeleted { throw objectRegistry.missing(objectID) }
+            return object
+        }
+        guard !objectID.isTemporaryID,
+            let row = try objectRegistry.read({ try $0.row(entity, objectID.row) })
+        else {
+            if let object = graph.registry[objectID]?.object {
+                objectRegistry.markInaccessible(object)
+            }
+            throw objectRegistry.missing(objectID)
+        }
+        let object = objectRegistry.object(for: row)
+        if object.isDeleted { throw objectRegistry.missing(objectID) }
+        return object
+    }
+
+    // MARK: Faulting
+
+    /// Reads a fault's values now, so that a failure can be handled here. Does nothing to an
+    /// object that is realised. To be used on its queue.
+    ///
+    /// - Throws: ``CoordinatorError`` `objectNotFound` where the row is gone; whatever reading
+    ///   throws.
+    public func fulfillFault(_ object: ManagedObject) throws {
+        confine()
+        guard object.isFault, object.managedObjectContext === self else { return }
+        guard !object.isInaccessible,
+            let row = try objectRegistry.read({ try $0.row(object.entity, object.objectID.row) }),
+            row.objectID == object.objectID
+        else {
+            objectRegistry.markInaccessible(object)
+            throw objectRegistry.missing(object.objectID)
+        }
+        objectRegistry.fill(object, with: row)
+    }
+
     /// Fetches objects: those of the store at the context's generation, with the context's
     /// unsaved inserts, changes and deletes laid over. To be used on its queue.
     ///
@@ -15,15 +100,17 @@ extension ManagedObjectContext {
     ///   not fit the model, `queryGenerationExpired`, or what the store reports.
     public func fetch(_ request: FetchRequest) throws -> [ManagedObject] {
         confine()
-        try throwFaultingError()
-        let entity = try entity(of: request)
-        let pending = pendingObjects(of: entity, request)
+        try objectRegistry.throwFaultingError()
+        let entity = try pendingFetch.entity(of: request)
+        let pending = pendingFetch.pendingObjects(of: entity, request)
         if pending.isEmpty {
-            return try read { try $0.fetch(request) }.map { object(for: $0, request) }
+            return try objectRegistry.read { try $0.fetch(request) }.map {
+                pendingFetch.object(for: $0, request)
+            }
         }
-        return try merged(request, entity, pending).map {
+        return try pendingFetch.merged(request, entity, pending).map {
             switch $0 {
-            case .stored(let row): object(for: row, request)
+            case .stored(let row): pendingFetch.object(for: row, request)
             case .pending(let object): object
             }
         }
@@ -53,11 +140,11 @@ extension ManagedObjectContext {
     /// - Throws: As ``fetch(_:)``.
     public func fetchObjectIDs(_ request: FetchRequest) throws -> [ManagedObjectID] {
         confine()
-        try throwFaultingError()
-        let entity = try entity(of: request)
-        let pending = pendingObjects(of: entity, request)
-        if pending.isEmpty { return try read { try $0.objectIDs(request) } }
-        return try merged(request, entity, pending).map(\.objectID)
+        try objectRegistry.throwFaultingError()
+        let entity = try pendingFetch.entity(of: request)
+        let pending = pendingFetch.pendingObjects(of: entity, request)
+        if pending.isEmpty { return try objectRegistry.read { try $0.objectIDs(request) } }
+        return try pendingFetch.merged(request, entity, pending).map(\.objectID)
     }
 
     /// How many objects ``fetch(_:)`` would give. To be used on its queue.
@@ -65,11 +152,11 @@ extension ManagedObjectContext {
     /// - Throws: As ``fetch(_:)``.
     public func count(for request: FetchRequest) throws -> Int {
         confine()
-        try throwFaultingError()
-        let entity = try entity(of: request)
-        let pending = pendingObjects(of: entity, request)
-        if pending.isEmpty { return try read { try $0.count(request) } }
-        return try merged(request, entity, pending).count
+        try objectRegistry.throwFaultingError()
+        let entity = try pendingFetch.entity(of: request)
+        let pending = pendingFetch.pendingObjects(of: entity, request)
+        if pending.isEmpty { return try objectRegistry.read { try $0.count(request) } }
+        return try pendingFetch.merged(request, entity, pending).count
     }
 
     /// Fetches chosen values and aggregates; pending changes are not in them. To be used on its
@@ -80,116 +167,41 @@ extension ManagedObjectContext {
         _ request: FetchRequest
     ) throws -> [[(String, PropertyValue)]] {
         confine()
-        try throwFaultingError()
-        return try read { reader in
+        try objectRegistry.throwFaultingError()
+        return try objectRegistry.read { reader in
             try reader.dictionaries(request).map { row in row.map { ($0.name, $0.value) } }
         }
     }
 
-    // MARK: Laying pending changes over
-
-    /// An object that a fetch found.
-    private enum Found {
-        case stored(RowSnapshot)
-        case pending(ManagedObject)
-
-        var objectID: ManagedObjectID {
-            switch self {
-            case .stored(let row): row.objectID
-            case .pending(let object): object.objectID
-            }
-        }
+    /// The generation it is pinned to; nil where it reads the newest, or pins at its next read.
+    /// To be used on its queue.
+    public var queryGenerationToken: QueryGenerationToken? {
+        confine()
+        guard case .pinned(let pin) = graph.generation else { return nil }
+        return pin.token
     }
 
-    private func entity(of request: FetchRequest) throws -> ManagedObjectModel.Entity {
-        guard let entity = managedObjectModel.entity(named: request.entityName) else {
-            throw CoordinatorError(.malformed, "There is no entity \(request.entityName).")
-        }
-        return entity
+    /// Pins the context to the newest generation, taken at its next read; from then on it
+    /// fetches and faults from that state, until it saves, merges or is reset. To be used on
+    /// its queue.
+    ///
+    /// Objects it has keep their values until they are refreshed.
+    public func setQueryGeneration(from current: CurrentQueryGeneration) {
+        confine()
+        graph.generation = .pinnedAtNextRead
     }
 
-    /// The objects with pending changes that a fetch of an entity concerns, sorted by ID.
-    private func pendingObjects(
-        of entity: ManagedObjectModel.Entity, _ request: FetchRequest
-    ) -> [ManagedObject] {
-        guard request.includesPendingChanges, hasChanges else { return [] }
-        return (sorted(inserted) + sorted(updated) + sorted(deleted)).filter {
-            request.includesSubentities ? $0.entity.isKind(of: entity) : $0.entity === entity
+    /// Pins the context to the generation of a token, such as another context's; nil unpins.
+    /// To be used on its queue.
+    ///
+    /// - Throws: ``CoordinatorError`` `queryGenerationExpired` where nobody holds that
+    ///   generation any more.
+    public func setQueryGeneration(from token: QueryGenerationToken?) throws {
+        confine()
+        guard let token else {
+            graph.generation = .newest
+            return
         }
-    }
-
-    private func merged(
-        _ request: FetchRequest, _ entity: ManagedObjectModel.Entity, _ pending: [ManagedObject]
-    ) throws -> [Found] {
-        var unlimited = request
-        unlimited.fetchLimit = 0
-        unlimited.fetchOffset = 0
-        let dirty = Set(pending.map(\.objectID))
-        // The store comes first, so that what is wrong with the request is said in its words.
-        let rows = try read { try $0.fetch(unlimited) }.filter { !dirty.contains($0.objectID) }
-        let evaluator = try PredicateEvaluator(
-            request.predicate, entity: entity, model: managedObjectModel,
-            cluster: persistentStoreCoordinator.cluster)
-        let order = try SortEvaluator(
-            request.sortDescriptors, entity: entity, model: managedObjectModel)
-
-        var found: [(values: [PropertyValue], row: RowID, found: Found)] = []
-        found.reserveCapacity(rows.count + pending.count)
-        for row in rows {
-            // Objects are sorted by what the context shows of them, once they are refreshed.
-            var values: [PropertyValue] = []
-            if !request.sortDescriptors.isEmpty {
-                let object =
-                    request.shouldRefreshRefetchedObjects
-                    ? object(for: row, request) : object(for: row)
-                values = try order.values(of: GraphSubject(object: object))
-            }
-            found.append((values, row.objectID.row, .stored(row)))
-        }
-        for object in pending where object.change != .deleted {
-            let subject = GraphSubject(object: object)
-            guard try evaluator.matches(subject) else { continue }
-            found.append(
-                (try order.values(of: subject), object.objectID.row, .pending(object)))
-        }
-        // Evaluating may have fired faults that could not be read: null is no answer then.
-        try throwFaultingError()
-        found.sort { order.precedes(($0.values, $0.row), ($1.values, $1.row)) }
-        let page = found.dropFirst(max(request.fetchOffset, 0))
-        return (request.fetchLimit > 0 ? page.prefix(request.fetchLimit) : page).map(\.found)
-    }
-
-    private func object(for row: RowSnapshot, _ request: FetchRequest) -> ManagedObject {
-        guard request.includesPropertyValues || request.shouldRefreshRefetchedObjects else {
-            return object(with: row.objectID)
-        }
-        let object = object(for: row)
-        if request.shouldRefreshRefetchedObjects, object.change == .none {
-            rebase(object, on: row)
-        }
-        return object
-    }
-}
-
-/// An object as a predicate sees it: with its pending changes.
-private struct GraphSubject: PredicateSubject {
-    let object: ManagedObject
-
-    var predicateRow: RowID { object.objectID.row }
-
-    func predicateValue(ofAttribute name: String) -> PropertyValue { object[name] }
-
-    func predicateTarget(ofToOne name: String) -> GraphSubject? {
-        guard let relationship = object.entity.relationship(named: name) else { return nil }
-        return object.relatedObject(relationship).map { GraphSubject(object: $0) }
-    }
-
-    func predicateTargets(ofToMany name: String) -> [GraphSubject] {
-        guard let relationship = object.entity.relationship(named: name),
-            let context = object.usableContext()
-        else { return [] }
-        return context.members(of: object, relationship).sorted().map {
-            GraphSubject(object: context.object(with: $0))
-        }
+        graph.generation = .pinned(try persistentStoreCoordinator.share(token))
     }
 }

@@ -23,33 +23,10 @@ public final class ManagedObjectContext: @unchecked Sendable {
     let owner = Atomic<UInt>(0)
     let settings: Mutex<Settings>
     let observers = Mutex<Observers>(Observers())
-    let pendingMerge = Mutex<PendingMerge>(PendingMerge())
+    let pendingMerge = Mutex<ContextMerger.PendingMerge>(ContextMerger.PendingMerge())
 
-    // All below belongs to the queue.
-
-    /// One instance a row, not kept alive by this table.
-    var registry: [ManagedObjectID: WeakObject] = [:]
-    /// How large the registry may grow before entries of objects that are gone are swept out.
-    var registrySweep = 1024
-    var classes: [String: ManagedObject.Type]
-    var inserted: [ManagedObjectID: ManagedObject] = [:]
-    var updated: [ManagedObjectID: ManagedObject] = [:]
-    var deleted: [ManagedObjectID: ManagedObject] = [:]
-    var checked: [ManagedObjectID: ManagedObject] = [:]
-    /// Members gained and lost by pending changes of columns at the other side.
-    var columnDeltas: [MemberKey: MemberDelta] = [:]
-    /// Members gained and lost by pending changes of links, from both sides.
-    var linkDeltas: [MemberKey: MemberDelta] = [:]
-    /// What observers will be told of at the end of the event.
-    var event = ContextChanges()
-    /// Deleted objects whose delete rules are yet to be carried out in memory.
-    var undelivered: [ManagedObject] = []
-    /// Counts changes, so that a save knows when its hooks changed nothing more.
-    var changeCount = 0
-    var isAwakening = false
-    var lastTemporaryRow: Int64 = 0
-    var generation = GenerationState.newest
-    var inverseColumns: [String: [InverseColumn]] = [:]
+    /// What belongs to the queue.
+    let graph: ObjectGraph
 
     /// The first failure to read a fault since the context was last refreshed or reset; the
     /// values of that fault read as null until then.
@@ -58,7 +35,7 @@ public final class ManagedObjectContext: @unchecked Sendable {
     /// the context: fetches and saves throw this error until ``reset()``,
     /// ``refreshAllObjects()`` or ``rollback()``. To handle a failure where it arises use
     /// ``fulfillFault(_:)``.
-    public internal(set) var faultingError: CoordinatorError?
+    public var faultingError: CoordinatorError? { graph.faultingError }
 
     /// Makes a context on a coordinator, with the error policy.
     ///
@@ -70,7 +47,7 @@ public final class ManagedObjectContext: @unchecked Sendable {
         _ coordinator: PersistentStoreCoordinator, classes: [String: ManagedObject.Type] = [:]
     ) {
         persistentStoreCoordinator = coordinator
-        self.classes = classes
+        graph = ObjectGraph(classes: classes)
         settings = Mutex(Settings())
     }
 
@@ -128,31 +105,31 @@ public final class ManagedObjectContext: @unchecked Sendable {
     /// The objects it knows that are still in use. To be used on its queue.
     public var registeredObjects: Set<ManagedObject> {
         confine()
-        return Set(registry.values.compactMap(\.object))
+        return Set(graph.registry.values.compactMap(\.object))
     }
 
     /// The objects the next save inserts. To be used on its queue.
     public var insertedObjects: Set<ManagedObject> {
         confine()
-        return Set(inserted.values)
+        return Set(graph.inserted.values)
     }
 
     /// The objects changed since they were fetched or saved. To be used on its queue.
     public var updatedObjects: Set<ManagedObject> {
         confine()
-        return Set(updated.values)
+        return Set(graph.updated.values)
     }
 
     /// The objects the next save deletes. To be used on its queue.
     public var deletedObjects: Set<ManagedObject> {
         confine()
-        return Set(deleted.values)
+        return Set(graph.deleted.values)
     }
 
     /// Whether there is anything a save would look at. To be used on its queue.
     public var hasChanges: Bool {
         confine()
-        return !(inserted.isEmpty && updated.isEmpty && deleted.isEmpty)
+        return !(graph.inserted.isEmpty && graph.updated.isEmpty && graph.deleted.isEmpty)
     }
 
     /// Gives the objects of an entity a class, as its managedObjectClassName does in Core Data.
@@ -166,8 +143,8 @@ public final class ManagedObjectContext: @unchecked Sendable {
         line: UInt = #line
     ) {
         let place = SourcePlace(file, line)
-        confine("register(_:for:)", at: place)
-        classes[entityNamed(entityName, at: place).name] = type
+        confine("objectRegistry.register(_:for:)", at: place)
+        graph.classes[entityNamed(entityName, at: place).name] = type
     }
 
     /// The entity of that name.
@@ -185,7 +162,7 @@ public final class ManagedObjectContext: @unchecked Sendable {
     func entity(
         for type: ManagedObject.Type, at place: SourcePlace
     ) -> ManagedObjectModel.Entity {
-        let names = classes.filter { $0.value == type }.map(\.key).sorted()
+        let names = graph.classes.filter { $0.value == type }.map(\.key).sorted()
         require(
             names.count < 2,
             "\(type) is the class of \(names.joined(separator: ", ")); name the entity instead.",
@@ -194,17 +171,12 @@ public final class ManagedObjectContext: @unchecked Sendable {
     }
 
     func objectClass(of entity: ManagedObjectModel.Entity) -> ManagedObject.Type {
-        if classes.isEmpty { return ManagedObject.self }
+        if graph.classes.isEmpty { return ManagedObject.self }
         var candidate: ManagedObjectModel.Entity? = entity
         while let current = candidate {
-            if let type = classes[current.name] { return type }
+            if let type = graph.classes[current.name] { return type }
             candidate = current.parent.flatMap { managedObjectModel.entity(named: $0) }
         }
         return ManagedObject.self
     }
-}
-
-/// An object that is not kept alive.
-struct WeakObject {
-    weak var object: ManagedObject?
 }

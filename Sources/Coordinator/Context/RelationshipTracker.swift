@@ -30,19 +30,22 @@ struct InverseColumn {
 /// pending objects whose column led here and does not any more, plus those whose column does
 /// now. `columnDeltas` are exactly these two sets, so each change of a column or of an object's
 /// pending state withdraws its old contribution and makes its new one (``rebalance(_:_:)``).
-extension ManagedObjectContext {
+struct RelationshipTracker: ContextPart {
+    let context: ManagedObjectContext
+
     func inverseColumns(of entity: ManagedObjectModel.Entity) -> [InverseColumn] {
-        if let known = inverseColumns[entity.name] { return known }
+        if let known = graph.inverseColumns[entity.name] { return known }
         let columns = entity.relationships.compactMap { relationship -> InverseColumn? in
             guard case .column(let position) = relationship.storage,
                 let name = relationship.description.inverse,
-                let inverse = entityNamed(relationship.destination).relationship(named: name)
+                let inverse = context.entityNamed(relationship.destination).relationship(
+                    named: name)
             else { return nil }
             return InverseColumn(
                 position: position, destination: relationship.destination, inverse: name,
                 isOneToOne: !inverse.isToMany)
         }
-        inverseColumns[entity.name] = columns
+        graph.inverseColumns[entity.name] = columns
         return columns
     }
 
@@ -75,9 +78,9 @@ extension ManagedObjectContext {
     }
 
     private func alter(_ key: MemberKey, _ change: (inout MemberDelta) -> Void) {
-        var delta = columnDeltas[key] ?? MemberDelta()
+        var delta = graph.columnDeltas[key] ?? MemberDelta()
         change(&delta)
-        columnDeltas[key] = delta.isEmpty ? nil : delta
+        graph.columnDeltas[key] = delta.isEmpty ? nil : delta
     }
 
     /// The members of a to-many or derived to-one, pending changes included.
@@ -86,11 +89,11 @@ extension ManagedObjectContext {
     ) -> Set<ManagedObjectID> {
         var members = memberBase(of: object, relationship)
         let key = MemberKey(row: object.objectID.row, relationship: relationship.name)
-        if let delta = columnDeltas[key] ?? linkDeltas[key] {
+        if let delta = graph.columnDeltas[key] ?? graph.linkDeltas[key] {
             members.subtract(delta.removed)
             members.formUnion(delta.added)
         }
-        return deleted.isEmpty ? members : members.filter { deleted[$0] == nil }
+        return graph.deleted.isEmpty ? members : members.filter { graph.deleted[$0] == nil }
     }
 
     /// The members of a to-many or derived to-one as the store has them.
@@ -101,14 +104,14 @@ extension ManagedObjectContext {
         if object.objectID.isTemporaryID || object.isInaccessible { return [] }
         do {
             let members = Set(
-                try read {
+                try objectRegistry.read {
                     try $0.members(
                         of: relationship, entity: object.entity, row: object.objectID.row)
                 })
             object.memberBases[relationship.name] = members
             return members
         } catch {
-            note(error)
+            objectRegistry.note(error)
             return []
         }
     }
@@ -118,11 +121,11 @@ extension ManagedObjectContext {
         let old = object.values[position]
         let column = inverseColumns(of: object.entity).first { $0.position == position }
         if let column, column.isOneToOne, old != value, case .reference(let row) = value,
-            let target = resolve(row, destination: column.destination),
+            let target = objectRegistry.resolve(row, destination: column.destination),
             let inverse = target.entity.relationship(named: column.inverse)
         {
             for holder in members(of: target, inverse).sorted() where holder != object.objectID {
-                let other = self.object(with: holder)
+                let other = context.object(with: holder)
                 let name = object.entity.properties[position].name
                 if let position = other.entity.position(of: name) { other.write(.null, position) }
             }
@@ -130,12 +133,14 @@ extension ManagedObjectContext {
         rebalance(object) { object.values[position] = value }
         object.nullified.remove(position)
         if object.change == .inserted { object.assigned.insert(position) }
-        noteChange(of: object)
+        context.noteChange(of: object)
         guard let column, old != value else { return }
         for case .reference(let row) in [old, value] {
             // A fault is not fired for this: a to-many has no state that a save would write.
-            if let target = registered(row, entityNamed(column.destination)), !target.isFault {
-                noteChange(of: target)
+            if let target = objectRegistry.registered(row, context.entityNamed(column.destination)),
+                !target.isFault
+            {
+                context.noteChange(of: target)
             }
         }
     }
@@ -149,8 +154,8 @@ extension ManagedObjectContext {
         of object: ManagedObject, _ relationship: ManagedObjectModel.Relationship,
         to member: ManagedObject, isMember: Bool, isNullified: Bool = false
     ) {
-        fire(object)
-        fire(member)
+        objectRegistry.fire(object)
+        objectRegistry.fire(member)
         guard !object.isFault, !member.isFault,
             members(of: object, relationship).contains(member.objectID) != isMember
         else { return }
@@ -163,9 +168,9 @@ extension ManagedObjectContext {
             alterLink(
                 member.objectID, inverse, object.objectID, isMember: isMember,
                 isNullified: isNullified)
-            noteChange(of: member)
+            context.noteChange(of: member)
         }
-        noteChange(of: object)
+        context.noteChange(of: object)
     }
 
     private func alterLink(
@@ -173,34 +178,52 @@ extension ManagedObjectContext {
         isMember: Bool, isNullified: Bool
     ) {
         let key = MemberKey(row: owner.row, relationship: relationship)
-        var delta = linkDeltas[key] ?? MemberDelta()
+        var delta = graph.linkDeltas[key] ?? MemberDelta()
         if isMember {
             if delta.removed.remove(member) == nil { delta.added.insert(member) }
         } else {
             if delta.added.remove(member) == nil { delta.removed.insert(member) }
         }
         delta.nullified.set(member, isNullified && delta.removed.contains(member))
-        linkDeltas[key] = delta.isEmpty ? nil : delta
+        graph.linkDeltas[key] = delta.isEmpty ? nil : delta
     }
 
     /// Whether pending changes of the other side alter a derived to-one.
     func hasMemberChanges(
         _ object: ManagedObject, _ relationship: ManagedObjectModel.Relationship
     ) -> Bool {
-        columnDeltas[MemberKey(row: object.objectID.row, relationship: relationship.name)] != nil
+        graph.columnDeltas[MemberKey(row: object.objectID.row, relationship: relationship.name)]
+            != nil
     }
 
     func hasLinkChanges(_ object: ManagedObject) -> Bool {
-        if linkDeltas.isEmpty { return false }
+        if graph.linkDeltas.isEmpty { return false }
         return object.entity.relationships.contains {
-            linkDeltas[MemberKey(row: object.objectID.row, relationship: $0.name)] != nil
+            graph.linkDeltas[MemberKey(row: object.objectID.row, relationship: $0.name)] != nil
+        }
+    }
+
+    /// Gives up the pending links of an object, at both sides.
+    func dropLinks(of object: ManagedObject) {
+        for relationship in object.entity.relationships {
+            let key = MemberKey(row: object.objectID.row, relationship: relationship.name)
+            guard let delta = graph.linkDeltas.removeValue(forKey: key),
+                let inverse = relationship.description.inverse
+            else { continue }
+            for member in delta.added.union(delta.removed) {
+                let key = MemberKey(row: member.row, relationship: inverse)
+                graph.linkDeltas[key]?.added.remove(object.objectID)
+                graph.linkDeltas[key]?.removed.remove(object.objectID)
+                graph.linkDeltas[key]?.nullified.remove(object.objectID)
+                if graph.linkDeltas[key]?.isEmpty == true { graph.linkDeltas[key] = nil }
+            }
         }
     }
 }
 
 extension Set {
     /// Makes an element a member or not.
-    fileprivate mutating func set(_ element: Element, _ isMember: Bool) {
+    mutating func set(_ element: Element, _ isMember: Bool) {
         if isMember { insert(element) } else { remove(element) }
     }
 }

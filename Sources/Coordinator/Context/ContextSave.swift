@@ -1,0 +1,139 @@
+import Merge
+import Synchronization
+
+/// What a context asks of its coordinator at a save.
+struct ContextSave: ContextPart {
+    let context: ManagedObjectContext
+
+    /// Calls `willSave` until nothing changes any more, as it may change values itself.
+    ///
+    /// - Throws: ``CoordinatorError`` `limitExceeded` after 1000 rounds, as Core Data does.
+    func callWillSave() throws {
+        for _ in 0..<1000 {
+            let before = graph.changeCount
+            for object in context.sorted(graph.inserted) + context.sorted(graph.updated)
+                + context.sorted(graph.deleted)
+            {
+                object.willSave()
+            }
+            if graph.changeCount == before { return }
+            context.processPendingChanges()
+            deletes.propagateDeletes()
+        }
+        throw CoordinatorError(
+            .limitExceeded, "Objects went on changing in willSave for 1000 rounds.")
+    }
+
+    // MARK: The request
+
+    func saveRequest(_ options: SaveOptions) -> SaveRequest {
+        var operations: [SaveOperation] = []
+        // Temporary rows count downwards, so the first inserted comes first.
+        for object in context.sorted(graph.inserted).reversed() {
+            operations.append(
+                SaveOperation(
+                    kind: .insert, entity: object.entity, row: object.objectID.row,
+                    values: object.changedPositions().map { ($0, object.values[$0]) },
+                    relationships: linkOperations(of: object)))
+        }
+        for object in context.sorted(graph.updated) {
+            let values = object.changedPositions().filter { !isNullified($0, of: object) }
+                .map { (position: $0, value: object.values[$0]) }
+            let links = linkOperations(of: object)
+            if values.isEmpty, links.isEmpty, graph.checked[object.objectID] == nil { continue }
+            operations.append(
+                operation(
+                    values.isEmpty && links.isEmpty ? .check : .update, object, values: values,
+                    relationships: links))
+        }
+        for object in context.sorted(graph.deleted) {
+            operations.append(
+                operation(
+                    .delete, object, values: decidingReferences(of: object),
+                    relationships: linkOperations(of: object)))
+        }
+        for object in context.sorted(graph.checked) where object.change == .none {
+            operations.append(operation(.check, object))
+        }
+        let settings = context.settings.withLock { ($0.mergePolicy, $0.transactionAuthor, $0.name) }
+        if options.resolvesConflicts {
+            for index in operations.indices { operations[index].resolves = true }
+        }
+        return SaveRequest(
+            operations: operations, mergePolicy: settings.0, author: settings.1,
+            contextName: settings.2, saveID: options.saveID, isBulk: options.isBulk)
+    }
+
+    func operation(
+        _ kind: SaveOperation.Kind, _ object: ManagedObject,
+        values: [(position: Int, value: PropertyValue)] = [],
+        relationships: [RelationshipOperation] = []
+    ) -> SaveOperation {
+        SaveOperation(
+            kind: kind, entity: object.entity, row: object.objectID.row, values: values,
+            relationships: relationships, version: object.version, snapshot: object.snapshot)
+    }
+
+    /// Whether a reference is null because its target is deleted in the same save. Then it is
+    /// not written: the coordinator carries the delete rules out, and knows where the
+    /// projection gives nil anyway (DESIGN, section 5.4). One that was made null before is told,
+    /// for then the target's rules are not for this object.
+    func isNullified(_ position: Int, of object: ManagedObject) -> Bool {
+        object.nullified.contains(position) && object.values[position].isNull
+            && leadsToDeleted(object.base(position), at: position, of: object)
+    }
+
+    /// Whether a value of a to-one leads to an object that is deleted here.
+    func leadsToDeleted(
+        _ value: PropertyValue, at position: Int, of object: ManagedObject
+    ) -> Bool {
+        guard case .reference(let row) = value,
+            case .toOne(let destination) = object.entity.properties[position].content
+        else { return false }
+        return context.entityNamed(destination).familyNames.contains {
+            graph.deleted[ManagedObjectID(entityName: $0, row: row)] != nil
+        }
+    }
+
+    /// Where the changed to-ones of a deleted object lead, for the coordinator's delete rules to
+    /// follow them as those in memory did.
+    private func decidingReferences(
+        of object: ManagedObject
+    ) -> [(position: Int, value: PropertyValue)] {
+        object.changedPositions().filter { !isNullified($0, of: object) }.compactMap { position in
+            guard case .toOne(let destination) = object.entity.properties[position].content else {
+                return nil
+            }
+            let value = object.values[position]
+            guard case .reference(let row) = value, row.rawValue < 0,
+                objectRegistry.registered(row, context.entityNamed(destination)) == nil
+            else { return (position, value) }
+            // An insert that was dropped since.
+            return (position, .null)
+        }
+    }
+
+    /// The links made and broken, told by the side the link is named after; a relationship that
+    /// is its own inverse has a link each way, told by both. Those that a delete rule broke are
+    /// left out, as its nulls are.
+    private func linkOperations(of object: ManagedObject) -> [RelationshipOperation] {
+        if graph.linkDeltas.isEmpty { return [] }
+        var operations: [RelationshipOperation] = []
+        for relationship in object.entity.relationships {
+            guard case .link(_, let isFirst) = relationship.storage, isFirst,
+                let delta = graph.linkDeltas[
+                    MemberKey(row: object.objectID.row, relationship: relationship.name)]
+            else { continue }
+            for (kind, members) in [
+                (RelationshipOperation.Kind.add, delta.added),
+                (.remove, delta.removed.subtracting(delta.nullified)),
+            ] {
+                let rows = members.map(\.row).sorted()
+                if rows.isEmpty { continue }
+                operations.append(
+                    RelationshipOperation(name: relationship.name, kind: kind, members: rows))
+            }
+        }
+        return operations
+    }
+}

@@ -1,0 +1,57 @@
+import Merge
+
+/// The state of a context that belongs to its queue: its objects, and what is pending.
+final class ObjectGraph {
+    /// One instance a row, not kept alive by this table.
+    var registry: [ManagedObjectID: WeakObject] = [:]
+    /// How large the registry may grow before entries of objects that are gone are swept out.
+    var registrySweep = 1024
+    var classes: [String: ManagedObject.Type]
+    var inserted: [ManagedObjectID: ManagedObject] = [:]
+    var updated: [ManagedObjectID: ManagedObject] = [:]
+    var deleted: [ManagedObjectID: ManagedObject] = [:]
+    var checked: [ManagedObjectID: ManagedObject] = [:]
+    /// Members gained and lost by pending changes of columns at the other side.
+    var columnDeltas: [MemberKey: MemberDelta] = [:]
+    /// Members gained and lost by pending changes of links, from both sides.
+    var linkDeltas: [MemberKey: MemberDelta] = [:]
+    /// What observers will be told of at the end of the event.
+    var event = ContextChanges()
+    /// Deleted objects whose delete rules are yet to be carried out in memory.
+    var undelivered: [ManagedObject] = []
+    /// Counts changes, so that a save knows when its hooks changed nothing more.
+    var changeCount = 0
+    var isAwakening = false
+    var lastTemporaryRow: Int64 = 0
+    var generation = GenerationState.newest
+    var inverseColumns: [String: [InverseColumn]] = [:]
+    /// The first failure to read a fault since the context was last refreshed or reset.
+    var faultingError: CoordinatorError?
+
+    init(classes: [String: ManagedObject.Type]) { self.classes = classes }
+}
+
+/// A part of a context. To be used on its queue.
+protocol ContextPart {
+    var context: ManagedObjectContext { get }
+}
+
+extension ContextPart {
+    var graph: ObjectGraph { context.graph }
+    var persistentStoreCoordinator: PersistentStoreCoordinator {
+        context.persistentStoreCoordinator
+    }
+    var managedObjectModel: ManagedObjectModel { context.managedObjectModel }
+
+    var objectRegistry: ObjectRegistry { ObjectRegistry(context: context) }
+    var relationshipTracker: RelationshipTracker { RelationshipTracker(context: context) }
+    var deletes: DeletePropagation { DeletePropagation(context: context) }
+    var merger: ContextMerger { ContextMerger(context: context) }
+}
+
+extension ManagedObjectContext: ContextPart {
+    var context: ManagedObjectContext { self }
+    var saving: ContextSave { ContextSave(context: self) }
+    var completion: SaveCompletion { SaveCompletion(context: self) }
+    var pendingFetch: PendingFetch { PendingFetch(context: self) }
+}

@@ -1,0 +1,153 @@
+import Merge
+
+/// An object that is not kept alive.
+struct WeakObject {
+    weak var object: ManagedObject?
+}
+
+/// The objects of a context: one instance a row, faults and how they are filled.
+struct ObjectRegistry: ContextPart {
+    let context: ManagedObjectContext
+
+    func missing(_ objectID: ManagedObjectID) -> CoordinatorError {
+        CoordinatorError(.objectNotFound, "There is no object \(objectID), or no more.")
+    }
+
+    // MARK: Uniquing
+
+    func register(_ object: ManagedObject) {
+        if graph.registry.count >= graph.registrySweep {
+            graph.registry = graph.registry.filter { $0.value.object != nil }
+            graph.registrySweep = max(1024, graph.registry.count * 2)
+        }
+        graph.registry[object.objectID] = WeakObject(object: object)
+    }
+
+    func makeFault(
+        _ objectID: ManagedObjectID, _ entity: ManagedObjectModel.Entity
+    ) -> ManagedObject {
+        let object = context.objectClass(of: entity).init(entity: entity, insertInto: nil)
+        object.objectID = objectID
+        object.managedObjectContext = context
+        register(object)
+        return object
+    }
+
+    /// The registered objects that are still in use, sorted by ID.
+    func liveObjects() -> [ManagedObject] {
+        graph.registry.values.compactMap(\.object).sorted { $0.objectID < $1.objectID }
+    }
+
+    /// The object that a reference leads to, whose concrete entity the reference does not tell.
+    func resolve(_ row: RowID, destination: String) -> ManagedObject? {
+        let entity = context.entityNamed(destination)
+        if let object = registered(row, entity) { return object }
+        if row.rawValue < 0 { return nil }
+        if entity.familyNames.count == 1 {
+            return makeFault(ManagedObjectID(entityName: entity.name, row: row), entity)
+        }
+        // Class and ID depend on the concrete entity, so the row must be read now.
+        do {
+            if let found = try read({ try $0.row(entity, row) }) { return object(for: found) }
+        } catch { note(error) }
+        return makeFault(ManagedObjectID(entityName: entity.name, row: row), entity)
+    }
+
+    /// The object of a row that the context has, of an entity or one that inherits from it.
+    func registered(_ row: RowID, _ entity: ManagedObjectModel.Entity) -> ManagedObject? {
+        for name in entity.familyNames {
+            if let object = graph.registry[ManagedObjectID(entityName: name, row: row)]?.object {
+                return object
+            }
+        }
+        return nil
+    }
+
+    /// Fires a fault for property access, which cannot throw.
+    func fire(_ object: ManagedObject) {
+        guard object.isFault, !object.isInaccessible, object.change == .none else { return }
+        do {
+            try context.fulfillFault(object)
+        } catch let error as CoordinatorError where error.code == .objectNotFound {
+            if !context.shouldDeleteInaccessibleFaults { note(error) }
+        } catch { note(error) }
+    }
+
+    func note(_ error: any Error) {
+        guard graph.faultingError == nil else { return }
+        graph.faultingError =
+            error as? CoordinatorError ?? CoordinatorError(.inputOutput, "\(error)")
+    }
+
+    func throwFaultingError() throws {
+        if let error = graph.faultingError { throw error }
+    }
+
+    /// The one object of a row that was read, realised by it if it is a fault.
+    func object(for row: RowSnapshot) -> ManagedObject {
+        let object =
+            graph.registry[row.objectID]?.object
+            ?? makeFault(row.objectID, context.entityNamed(row.objectID.entityName))
+        if object.isFault, object.change == .none { fill(object, with: row) }
+        return object
+    }
+
+    func fill(_ object: ManagedObject, with row: RowSnapshot) {
+        object.values = row.values
+        object.snapshot = row.values
+        object.version = row.version
+        object.isFault = false
+        object.isInaccessible = false
+        let wasAwakening = graph.isAwakening
+        graph.isAwakening = true
+        object.awakeFromFetch()
+        graph.isAwakening = wasAwakening
+    }
+
+    /// Makes a clean object a fault again; its transient values stay.
+    func turnIntoFault(_ object: ManagedObject) {
+        object.values = []
+        object.snapshot = []
+        object.version = nil
+        object.assigned = []
+        object.nullified = []
+        object.memberBases = [:]
+        object.isFault = true
+        object.isInaccessible = false
+    }
+
+    func markInaccessible(_ object: ManagedObject) {
+        turnIntoFault(object)
+        object.isInaccessible = true
+    }
+
+    /// Cuts an object off from the context for good.
+    func detach(_ object: ManagedObject) {
+        graph.registry[object.objectID] = nil
+        object.change = .none
+        object.memberBases = [:]
+        object.managedObjectContext = nil
+    }
+
+    /// Reads from the generation that the context is pinned to, or the newest.
+    func read<Result>(_ body: (StoreReader) throws -> Result) throws -> Result {
+        switch graph.generation {
+        case .newest: return try persistentStoreCoordinator.read(nil, body)
+        case .pinned(let pin): return try persistentStoreCoordinator.read(pin, body)
+        case .pinnedAtNextRead:
+            let pin = try persistentStoreCoordinator.pinCurrentGeneration()
+            graph.generation = .pinned(pin)
+            return try persistentStoreCoordinator.read(pin, body)
+        }
+    }
+
+    /// Moves a pinned context to the newest generation; others stay unpinned.
+    ///
+    /// Cannot fail: where no pin is to be had, the next read takes one or says why not.
+    func renewGeneration() {
+        if case .newest = graph.generation { return }
+        do {
+            graph.generation = .pinned(try persistentStoreCoordinator.pinCurrentGeneration())
+        } catch { graph.generation = .pinnedAtNextRead }
+    }
+}

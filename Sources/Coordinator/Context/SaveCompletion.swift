@@ -1,0 +1,212 @@
+import Merge
+import Synchronization
+
+/// What becomes of a context's objects once they are saved.
+struct SaveCompletion: ContextPart {
+    let context: ManagedObjectContext
+
+    // MARK: Afterwards
+
+    /// The objects of a save, kept while the context's own sets are emptied.
+    struct SavedChanges {
+        let inserted: [ManagedObject]
+        let updated: [ManagedObject]
+        let deleted: [ManagedObject]
+        /// The IDs of those that were only checked.
+        let checked: Set<ManagedObjectID>
+
+        init(_ context: ManagedObjectContext) {
+            inserted = context.sorted(context.graph.inserted)
+            updated = context.sorted(context.graph.updated)
+            deleted = context.sorted(context.graph.deleted)
+            checked = Set(context.graph.checked.keys)
+        }
+    }
+
+    func finish(_ saved: SavedChanges, result: SaveResult?) {
+        let identities = Dictionary(
+            (result?.insertedRows ?? []).map {
+                ($0.temporary, ManagedObjectID(entityName: $0.entityName, row: $0.row))
+            }, uniquingKeysWith: { first, _ in first })
+        let permanent = identities.mapValues(\.row)
+        var rows = Dictionary(
+            (result?.rows ?? []).map { ($0.objectID, $0) }, uniquingKeysWith: { first, _ in first })
+
+        rename(saved.inserted, identities)
+        var changes = ContextChanges()
+        changes.inserted = Set(saved.inserted)
+        changes.deleted = Set(saved.deleted)
+        // What is dropped is not as it is here, and nor are the members of others that it belongs to.
+        var isSurprising = result?.rows.contains(where: \.isDropped) ?? false
+        // Under the rollback policy a delete can be what is given up (CD-23).
+        let kept = Set(
+            saved.deleted.filter { rows[$0.objectID]?.version != nil }.map(\.objectID.row))
+        // Objects that the save made one with others are no longer of this context.
+        for object in saved.inserted where object.managedObjectContext == nil {
+            changes.inserted.remove(object)
+            isSurprising = true
+        }
+        for object in saved.inserted + saved.updated where object.managedObjectContext != nil {
+            replaceTemporaries(in: object, permanent)
+            if !kept.isEmpty { restoreReferences(in: object, to: kept) }
+            let row = rows.removeValue(forKey: object.objectID)
+            if object.change == .updated { changes.updated.insert(object) }
+            if let values = row?.values, values != object.values { isSurprising = true }
+            settle(object, row)
+            // The policy dropped its changes, for it is gone, or a delete rule took it along.
+            if object.managedObjectContext == nil {
+                changes.updated.remove(object)
+                if row?.isDropped == false { changes.deleted.insert(object) }
+            }
+        }
+        for object in saved.deleted {
+            let row = rows.removeValue(forKey: object.objectID)
+            if row?.version != nil {
+                isSurprising = true
+                changes.deleted.remove(object)
+                settle(object, row)
+                graph.event.refreshed.insert(object)
+            } else {
+                objectRegistry.detach(object)
+            }
+        }
+        settleMembers(
+            permanent, gone: Set(changes.deleted.map(\.objectID)),
+            isSurprising: isSurprising || !rows.isEmpty)
+        // Rows that the save touched besides, such as by delete rules on what was not at hand.
+        let isObserved = !context.observers.withLock { $0.didSave.isEmpty }
+        for (objectID, row) in rows.sorted(by: { $0.key < $1.key }) {
+            let known = graph.registry[objectID]?.object
+            let isWritten = row.version.map { version in
+                result?.transaction.map { version.dots.contains($0) } ?? false
+            }
+            if isObserved, isWritten ?? !saved.checked.contains(objectID) {
+                let object =
+                    known
+                    ?? objectRegistry.makeFault(objectID, context.entityNamed(objectID.entityName))
+                if row.version != nil {
+                    changes.updated.insert(object)
+                } else {
+                    if object.isFault { objectRegistry.markInaccessible(object) }
+                    changes.deleted.insert(object)
+                }
+            }
+            guard let object = known, !object.isFault else { continue }
+            settle(object, row)
+            graph.event.refreshed.insert(object)
+        }
+        let ids = ContextDidSave(
+            inserted: Set(changes.inserted.map(\.objectID)),
+            updated: Set(changes.updated.map(\.objectID)),
+            deleted: Set(changes.deleted.map(\.objectID)), token: result?.token)
+        if result != nil { objectRegistry.renewGeneration() }
+        for object in saved.inserted + saved.updated + saved.deleted { object.didSave() }
+        for (_, handler) in context.observers.withLock({ $0.didSave }) { handler(changes, ids) }
+    }
+
+    func rename(_ objects: [ManagedObject], _ identities: [RowID: ManagedObjectID]) {
+        for object in objects {
+            guard let objectID = identities[object.objectID.row] else { continue }
+            graph.registry[object.objectID] = nil
+            if objectID.entityName != object.entity.name
+                || objectRegistry.registered(objectID.row, rootEntity(of: object)) != nil
+            {
+                // The save made it one with an object of another entity, which it cannot become,
+                // or with one that is here already.
+                object.change = .none
+                object.memberBases = [:]
+                object.managedObjectContext = nil
+                continue
+            }
+            object.objectID = objectID
+            objectRegistry.register(object)
+        }
+        graph.inserted = [:]
+        graph.updated = [:]
+        graph.deleted = [:]
+        graph.checked = [:]
+    }
+
+    private func rootEntity(of object: ManagedObject) -> ManagedObjectModel.Entity {
+        context.entityNamed(object.entity.root)
+    }
+
+    private func replaceTemporaries(in object: ManagedObject, _ permanent: [RowID: RowID]) {
+        for position in object.values.indices {
+            if case .reference(let row) = object.values[position], let row = permanent[row] {
+                object.values[position] = .reference(row)
+            }
+        }
+    }
+
+    /// Takes back what the deletes of objects that are still there had taken out of another's
+    /// references: the save did not write it, so the store has them as before.
+    func restoreReferences(in object: ManagedObject, to kept: Set<RowID>) {
+        for position in object.nullified.sorted() where object.values[position].isNull {
+            guard case .reference(let row) = object.base(position), kept.contains(row) else {
+                continue
+            }
+            object.values[position] = .reference(row)
+            graph.event.refreshed.insert(object)
+        }
+    }
+
+    /// Makes an object clean, with what the store holds of it now.
+    func settle(_ object: ManagedObject, _ row: SaveResult.SavedRow?) {
+        object.change = .none
+        object.assigned = []
+        object.nullified = []
+        if let row, row.version == nil {
+            graph.event.deleted.insert(object)
+            return objectRegistry.detach(object)
+        }
+        if let values = row?.values, values != object.values {
+            object.values = values
+            graph.event.refreshed.insert(object)
+        }
+        object.snapshot = object.values
+        if let version = row?.version { object.version = version }
+    }
+
+    /// Takes the pending members into those read; or, where the store decided otherwise than
+    /// the context asked, forgets what was read.
+    private func settleMembers(
+        _ permanent: [RowID: RowID], gone: Set<ManagedObjectID>, isSurprising: Bool
+    ) {
+        let deltas = graph.columnDeltas.merging(graph.linkDeltas) { first, _ in first }
+        graph.columnDeltas = [:]
+        graph.linkDeltas = [:]
+        if deltas.isEmpty, gone.isEmpty, !isSurprising { return }
+        let renamed = Dictionary(
+            permanent.map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
+        let map = { (members: Set<ManagedObjectID>) in
+            Set(
+                members.map {
+                    ManagedObjectID(entityName: $0.entityName, row: permanent[$0.row] ?? $0.row)
+                })
+        }
+        for object in graph.registry.values.compactMap(\.object) {
+            if isSurprising {
+                object.memberBases = [:]
+                continue
+            }
+            let row = renamed[object.objectID.row] ?? object.objectID.row
+            for (name, base) in object.memberBases {
+                let delta = deltas[MemberKey(row: row, relationship: name)] ?? MemberDelta()
+                if delta.isEmpty, base.isDisjoint(with: gone) { continue }
+                object.memberBases[name] = base.subtracting(delta.removed).subtracting(gone)
+                    .union(map(delta.added))
+            }
+        }
+    }
+
+    func forget(_ saved: SavedChanges) {
+        for object in saved.inserted + saved.updated where object.managedObjectContext === context {
+            if object.objectID.isTemporaryID {
+                objectRegistry.detach(object)
+            } else {
+                context.refresh(object, mergeChanges: false)
+            }
+        }
+    }
+}
