@@ -136,7 +136,8 @@ open class ManagedObject {
                 misuse(
                     "\(entity.name) stores no property \(key).", at: SourcePlace(file, line))
             }
-            let target = usableContext()?.relationshipTracker.memberBase(of: self, relationship).min()
+            let target = usableContext()?.relationshipTracker.memberBase(of: self, relationship)
+                .min()
             result[key] = target.map { .reference($0.row) } ?? .null
         }
     }
