@@ -123,7 +123,7 @@ extension StoreEngine {
     // MARK: Another model
 
     /// Brings what the journal tells of the model's validation up to date, where the model is another
-    /// than before, or the journal told nothing of it. To be called while opening, last of all.
+    /// than before. To be called while opening, last of all.
     func adoptValidation() throws {
         group = GroupChanges()
         state.generation += 1

@@ -19,7 +19,7 @@ extension StoreEngine {
         // The check reads the whole file once: an idle node shall not keep it in its cache.
         let cacheSize = try Int.fetchOne(database, sql: "PRAGMA cache_size") ?? -8192
         try database.execute(sql: "PRAGMA cache_size = -256")
-        if !isNew { try check(database, path: path, mayUpgrade: true) }
+        if !isNew { try check(database, path: path) }
         try database.execute(sql: "PRAGMA cache_size = \(cacheSize)")
         let beside = try IncarnationRecord.read(path, files)
         // What the side file says must be on disk in the store too.
@@ -28,16 +28,14 @@ extension StoreEngine {
         let engine: StoreEngine
         do {
             if isNew { try create(database, model, cluster, node, environment) }
-            let isUpgraded = try StoreLayout.upgrade(database)
             try checkOwner(database, path: path, cluster: cluster, node: node)
             let remainder = try adopt(model, migration, in: database, path: path)
             engine = try begin(
                 database, model, cluster, node, environment,
                 Beginning(
-                    path: path, remainder: remainder, isNew: isNew, isUpgraded: isUpgraded,
+                    path: path, remainder: remainder, isNew: isNew,
                     minimumIncarnation: minimumIncarnation, beside: beside,
                     announce: { try $0.write(path, files) }))
-            if isUpgraded { try engine.recomputeDigest() }
             try database.prepared("COMMIT").run()
         } catch {
             try? database.execute(sql: "ROLLBACK")
@@ -45,13 +43,6 @@ extension StoreEngine {
         }
         try engine.incarnationRecord(generation: engine.state.generation).write(path, files)
         return engine
-    }
-
-    /// Computes the digest anew, for older layouts had another; in an opening's transaction.
-    private func recomputeDigest() throws {
-        state.digest = try reader().recomputeDigest().0
-        try writeState()
-        adoptState()
     }
 
     /// Reads what the engine has written so far.
@@ -77,21 +68,13 @@ extension StoreEngine {
     }
 
     /// Checks that a file is a store of this layout, and sound.
-    ///
-    /// - Parameter mayUpgrade: whether an older layout will do that opening brings up to date.
-    static func check(_ database: Database, path: String, mayUpgrade: Bool = false) throws {
+    static func check(_ database: Database, path: String) throws {
         let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
         guard application == StoreLayout.applicationID else {
             throw CoordinatorError(.storeLayout, "\(path) is no Tributary store.")
         }
-        let version = try Int32.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-        guard version == StoreLayout.version || (mayUpgrade && StoreLayout.canUpgrade(version))
-        else {
-            throw CoordinatorError(
-                .storeLayout,
-                "\(path) has layout \(version); this release knows layout "
-                    + "\(StoreLayout.version).")
-        }
+        try StoreLayout.check(
+            version: try Int32.fetchOne(database, sql: "PRAGMA user_version") ?? 0, path: path)
         let report = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? ""
         guard report == "ok" else {
             // What cannot be read at the moment is no damage; SQLite tells both in the report.
@@ -124,10 +107,12 @@ extension StoreEngine {
         try database.execute(
             sql: """
                 INSERT INTO _state (id, store, cluster, node, incarnation, generation, clock,
-                    block, digestHigh, digestLow) VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0, 0)
+                    block, digestHigh, digestLow, recovery, syncs)
+                VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0, 0, ?, 0)
                 """,
             arguments: [
                 Int64(bitPattern: environment.random()), cluster, Int64(node.rawValue),
+                StoreRecovery.new.rawValue,
             ])
     }
 
@@ -159,7 +144,6 @@ extension StoreEngine {
         _ model: ManagedObjectModel, _ migration: ModelMigration, in database: Database,
         path: String
     ) throws -> StoreMigration.Remainder? {
-        try database.execute(sql: StoreModels.tables)
         let kept = try StoreModels.all(in: database, path: path)
         guard let current = kept.first(where: \.isCurrent), current.hash != model.modelHash
         else {
@@ -193,7 +177,6 @@ extension StoreEngine {
         let path: String
         let remainder: StoreMigration.Remainder?
         let isNew: Bool
-        let isUpgraded: Bool
         let minimumIncarnation: UInt64
         let beside: IncarnationRecord?
         /// Puts a record beside the store.
@@ -275,13 +258,12 @@ extension StoreEngine {
             ])
         let plan = beginning.remainder?.plan
         if let plan { try engine.finish(plan) }
-        try engine.adoptConstraints(
-            after: beginning.remainder, isUpgraded: beginning.isUpgraded)
+        try engine.adoptConstraints(after: beginning.remainder)
         if plan?.hasOtherClaims ?? false { try engine.settleAllClaims() }
-        if beginning.isUpgraded { try engine.releaseMisled() }
-        if let plan { try engine.adoptDigest(plan) }
-        if beginning.isUpgraded { try engine.forgetSeenDeletes() }
-        if plan != nil || beginning.isUpgraded { try engine.adoptValidation() }
+        if let plan {
+            try engine.adoptDigest(plan)
+            try engine.adoptValidation()
+        }
         engine.adoptState()
         return engine
     }

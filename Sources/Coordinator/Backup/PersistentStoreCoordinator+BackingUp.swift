@@ -65,8 +65,7 @@ extension PersistentStoreCoordinator {
     /// again.
     ///
     /// - Parameters:
-    ///   - backup: a file that ``backUp(to:)`` has made, also one of a former layout that opening
-    ///     a store brings up to date.
+    ///   - backup: a file that ``backUp(to:)`` has made.
     ///   - path: the store's place.
     ///   - cluster: the cluster, which must be the backup's.
     ///   - node: the node, which must be the backup's.
@@ -180,7 +179,7 @@ extension PersistentStoreCoordinator {
             configuration.readonly = true
             let source = try DatabaseQueue(path: backup, configuration: configuration)
             let found = try source.read { database in
-                try StoreEngine.check(database, path: backup, mayUpgrade: true)
+                try StoreEngine.check(database, path: backup)
                 return try BackupFile.owner(of: database, path: backup)
             }
             guard found.cluster == cluster, found.node == node else {

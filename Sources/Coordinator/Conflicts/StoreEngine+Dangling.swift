@@ -108,17 +108,6 @@ extension StoreEngine {
             }
         }
     }
-
-    /// Takes entries off the journal that a former program listed though a delete had seen the reference.
-    /// To be called while opening.
-    func forgetSeenDeletes() throws {
-        for entry in try openEntries(.dangling) {
-            guard let loaded = try tables[entry.id.entity].flatMap({ try load($0, entry.id.row) })
-            else { continue }
-            let current = try conflicts(of: loaded, dangling: dangling(loaded))
-            if !current.contains(where: { $0.id == entry.id }) { try removeOpenEntry(entry.id) }
-        }
-    }
 }
 
 /// A reference that the journal lists: the conflict's name, and the visible write that refers.

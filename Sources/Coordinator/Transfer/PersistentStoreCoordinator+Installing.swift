@@ -66,7 +66,7 @@ extension PersistentStoreCoordinator {
             let former = try connection(to: path)
             defer { try? former.close() }
             let identity = try former.read { database in
-                try StoreEngine.check(database, path: path, mayUpgrade: true)
+                try StoreEngine.check(database, path: path)
                 return try StoreIdentity(of: database, path: path)
             }
             guard identity.cluster == cluster, identity.node == node else {
@@ -351,10 +351,6 @@ struct StoreIdentity {
     /// Adds the former store's orphans to those of the copy: each may be the last that there is of a
     /// save. Where both have more than is kept, the donor's go that it kept last, for it has them.
     private func takeOrphans(_ database: Database) throws {
-        // A donor's or a former store's of a former layout has none.
-        try database.execute(sql: StoreLayout.orphanTable)
-        let look = "SELECT count(*) FROM former.sqlite_master WHERE name = '_orphan'"
-        guard try Int.fetchOne(database, sql: look) == 1 else { return }
         let bounds = OrphanedTransaction.Bounds()
         let columns = "node, incarnation, sequence"
         try database.execute(

@@ -11,15 +11,10 @@ extension StoreEngine {
     /// Rows that share a key of a constraint that is new form groups first: there are conflicts
     /// to resolve, and never a store that does not open. To be called while opening.
     ///
-    /// - Parameters:
-    ///   - remainder: of a migration, whose tables are done. Then groups are formed anew whatever
-    ///     indexes there are: it has dropped some, entities may have another policy by which groups
-    ///     are combined, and rows are gone from their groups.
-    ///   - isUpgraded: whether a former program has written the store: then groups are formed anew
-    ///     too, for it combined them otherwise.
-    func adoptConstraints(
-        after remainder: StoreMigration.Remainder?, isUpgraded: Bool = false
-    ) throws {
+    /// - Parameter remainder: of a migration, whose tables are done. Then groups are formed anew whatever
+    ///   indexes there are: it has dropped some, entities may have another policy by which groups
+    ///   are combined, and rows are gone from their groups.
+    func adoptConstraints(after remainder: StoreMigration.Remainder?) throws {
         var wanted: [String: String] = [:]
         for entity in model.entities {
             let table = table(entity.name)
@@ -30,8 +25,7 @@ extension StoreEngine {
         let found = try indexes()
         let gone = remainder?.goneEclipsed ?? []
         let hasGroups = state.eclipsed > 0 || !gone.isEmpty
-        let isAnother = remainder != nil || isUpgraded
-        if found == Set(wanted.keys), !isAnother || !hasGroups { return }
+        if found == Set(wanted.keys), remainder == nil || !hasGroups { return }
         for name in found.sorted() {
             try database.execute(sql: "DROP INDEX \(EntityTable.quote(name))")
         }
@@ -43,11 +37,10 @@ extension StoreEngine {
         }
     }
 
-    /// The indexes that hold rows to constraints, and those of the layout before groups.
+    /// The indexes that hold rows to constraints.
     private func indexes() throws -> Set<String> {
         let statement = try database.prepared(
-            "SELECT name FROM sqlite_master WHERE type = 'index' "
-                + "AND (substr(name, 1, 8) = '_unique.' OR substr(name, 1, 5) = '_key.')")
+            "SELECT name FROM sqlite_master WHERE type = 'index' AND substr(name, 1, 5) = '_key.'")
         var names = Set<String>()
         while try statement.step() { names.insert(statement.text(0)) }
         return names

@@ -21,43 +21,6 @@ extension StoreEngine {
         }
     }
 
-    /// Shows nothing where a former program led readers to what a relationship does not lead to. To be
-    /// called while opening, when all is grouped.
-    func releaseMisled() throws {
-        if state.eclipsed == 0 { return }
-        let reader = try reader()
-        group = GroupChanges()
-        state.generation += 1
-        for (row, table, _) in try reader.misledReferences(limit: .max) {
-            guard let loaded = try load(table, row),
-                let stamp = loaded.state.existence.siblings.last?.stamp
-            else { continue }
-            try write(loaded.table, row: row, old: loaded, state: loaded.state, by: stamp)
-        }
-        for link in model.links {
-            for (end, entity) in [("source", link.source), ("target", link.target)] {
-                guard let misfits = reader.misfits(entity) else { continue }
-                let statement = try database.prepared(
-                    "SELECT source, target FROM \(EntityTable.quote(link.name)) "
-                        + "WHERE _alive AND \(end) IN \(misfits) ORDER BY source, target")
-                var found: [LinkPair] = []
-                while try statement.step() {
-                    found.append(
-                        LinkPair(
-                            source: RowID(statement.integer(0)),
-                            target: RowID(statement.integer(1))))
-                }
-                for pair in found {
-                    try refreshLink(link, source: pair.source, target: pair.target)
-                }
-            }
-        }
-        try writeState()
-        group = GroupChanges()
-        knownAlive.removeAll()
-        knownEclipsed.removeAll()
-    }
-
     // MARK: Links
 
     /// Shows links where their ends are shown now.
