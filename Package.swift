@@ -129,9 +129,10 @@ let package = Package(
         .executableTarget(
             name: "tributary-mutants", path: "Tests/Mutants/Runner", swiftSettings: settings),
 
-        .testTarget(name: "MergeTests", dependencies: ["Merge"], swiftSettings: settings),
         .testTarget(
-            name: "ReplicationTests", dependencies: ["Merge", "Replication"],
+            name: "MergeTests", dependencies: ["Merge", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "ReplicationTests", dependencies: ["Merge", "Replication", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "CoordinatorTests",
