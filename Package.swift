@@ -159,6 +159,8 @@ let package = Package(
                 "TestSupport",
             ],
             swiftSettings: settings),
+        // What CONTRIBUTING says of code and pages, by reading them.
+        .testTarget(name: "HouseRulesTests", swiftSettings: settings),
         // The fuzzer's decoders, which read their corpus here; the fuzzer is a package of its own.
         .testTarget(
             name: "FuzzTests",
