@@ -129,9 +129,10 @@ let package = Package(
         .executableTarget(
             name: "tributary-mutants", path: "Tests/Mutants/Runner", swiftSettings: settings),
 
-        .testTarget(name: "MergeTests", dependencies: ["Merge"], swiftSettings: settings),
         .testTarget(
-            name: "ReplicationTests", dependencies: ["Merge", "Replication"],
+            name: "MergeTests", dependencies: ["Merge", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "ReplicationTests", dependencies: ["Merge", "Replication", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "CoordinatorTests",
@@ -158,6 +159,8 @@ let package = Package(
                 "TestSupport",
             ],
             swiftSettings: settings),
+        // What CONTRIBUTING says of code and pages, by reading them.
+        .testTarget(name: "HouseRulesTests", swiftSettings: settings),
         // The fuzzer's decoders, which read their corpus here; the fuzzer is a package of its own.
         .testTarget(
             name: "FuzzTests",

@@ -4,8 +4,8 @@
 
 internal import Synchronization
 
-/// Hands each SIGHUP to the run that there is. One that comes between two runs, while a copy takes the
-/// store's place, is heeded by the next: an operator who withdraws a key must not have to look whether
+/// Hands each SIGHUP to the run that there is. If one comes between two runs, while a copy takes the
+/// store's place, the next run reloads: an operator who withdraws a key must not have to look whether
 /// the node was listening.
 final class Hangups: Sendable {
     private struct State {
@@ -15,7 +15,7 @@ final class Hangups: Sendable {
 
     private let state = Mutex(State())
 
-    /// Has a run heed them from now on, and one that nobody has heeded yet.
+    /// Has a run take them from now on, and one that came before it.
     func hand(to reloader: NodeReloader) async {
         let isOwed = state.withLock { state in
             state.reloader = reloader

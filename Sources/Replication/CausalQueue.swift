@@ -192,7 +192,6 @@ struct CausalQueue: Sendable {
 
     /// What a transaction takes once the store has completed what it has seen: about all that is here.
     private func completedSize(_ transaction: ReceivedTransaction) -> Int {
-        guard transaction.isFrontier else { return transaction.bytes.count }
         let implied = max(0, delivered.entries.count - transaction.seen.entries.count)
         return transaction.bytes.count + implied * MemoryLayout<VersionVector.Entry>.stride
     }
@@ -390,7 +389,7 @@ struct CausalQueue: Sendable {
         return woken
     }
 
-    /// Notes what the first of a lane waits for, be it something it has seen, its time or its model.
+    /// Notes what the first of a lane waits for: something it has seen, its time or its model.
     ///
     /// - Returns: false where it would have to be held and too many are.
     private mutating func awaitPredecessors(

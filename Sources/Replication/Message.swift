@@ -6,8 +6,8 @@ public import Merge
 /// ``hello(_:)``, ``pull(_:)`` and ``transferPull(_:)`` ask; ``heads(_:)``, ``page(_:)``, ``piece(_:)``
 /// and ``transferPart(_:)`` answer.
 public enum Message: Hashable, Sendable {
-    /// The revision of the protocol that this is.
-    public static let revision: UInt64 = 7
+    /// The protocol's revision. A node of any other is refused.
+    public static let revision: UInt64 = 1
 
     /// Where the sender stands.
     case heads(Heads)

@@ -154,9 +154,9 @@ extension Message {
         case .pull: 4
         case .page: 5
         case .piece: 6
-        case .models: 16
-        case .transferPull: 17
-        case .transferPart: 18
+        case .models: 7
+        case .transferPull: 8
+        case .transferPart: 9
         }
     }
 
@@ -253,9 +253,9 @@ extension Message {
                     id: id, transactions: transactions, reachedEnd: reachedEnd, vector: vector,
                     recovery: try Recovery(from: &reader)))
         case 6: return .piece(try Piece(from: &reader))
-        case 16: return .models(try ModelList(from: &reader))
-        case 17: return .transferPull(try TransferPull(from: &reader))
-        case 18: return .transferPart(try TransferPart(from: &reader))
+        case 7: return .models(try ModelList(from: &reader))
+        case 8: return .transferPull(try TransferPull(from: &reader))
+        case 9: return .transferPart(try TransferPart(from: &reader))
         default: throw DecodingFailure("unknown kind of message", offset: reader.offset)
         }
     }

@@ -24,7 +24,7 @@ public struct RegularExpression: Sendable {
         var ranges: [ClosedRange<UInt32>] = []
         var isNegated = false
 
-        /// Whether it names a scalar, be it to leave it out.
+        /// Whether it names a scalar, to match it or to leave it out.
         func names(_ scalar: UInt32) -> Bool { ranges.contains { $0.contains(scalar) } }
     }
 

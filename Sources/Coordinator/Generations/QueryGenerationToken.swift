@@ -66,7 +66,7 @@ public struct QueryGenerationToken: Hashable, Sendable {
         self.beginnings = beginnings
     }
 
-    /// Whether two name one state of one store, be it by the vector or by its frontier.
+    /// Whether two name one state of one store, by the vector or by its frontier.
     public static func == (one: Self, other: Self) -> Bool {
         one.store == other.store && one.generation == other.generation
             && one.position == other.position && one.total == other.total

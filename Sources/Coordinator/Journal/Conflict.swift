@@ -95,22 +95,18 @@ public struct ConflictSide: Hashable, Sendable {
 
 /// A conflict's bytes in the journal.
 ///
-/// Layout: [kind, state, property, policy, rule, text, closedBy, violation?, "former"?, side ...]
-///     side = [dot, timestamp, flags, has value, value or null, (author, context)?, relationships?,
-///         (entity, row)?, entry ...]
-///     relationships = [(name, kind, [row ...]) ...]
-///     entry = name, value, dot or null, timestamp
+/// Layout: [kind, state, property, policy, rule, text, closedBy, violation, has former names, [side ...]]
+///     side = [dot, timestamp, flags, value, author, context, object, [relationship ...], [entry ...]]
+///     object = null or [entity, row]
+///     relationship = [name, kind, [row ...]]
+///     entry = [name, value, dot, timestamp]
 ///
-/// The author is there where no transaction tells of him: of what a save discarded.
+/// What is not there is null, a timestamp 0. The author is there where no transaction tells of him: of
+/// what a save discarded.
 enum ConflictCoding {
-    /// What marks an entry that has names of a former model; no violation is called so.
-    private static let former = "former"
-
     static func encode(_ conflict: Conflict) -> [UInt8] {
         var writer = CBORWriter(capacity: 256)
-        writer.beginArray(
-            (conflict.violation == nil ? 7 : 8) + (conflict.hasFormerNames ? 1 : 0)
-                + conflict.sides.count)
+        writer.beginArray(10)
         writer.write(conflict.kind.rawValue)
         writer.write(conflict.state.rawValue)
         writer.write(conflict.property)
@@ -118,78 +114,58 @@ enum ConflictCoding {
         writer.write(conflict.explanation.rule.rawValue)
         writer.write(conflict.explanation.text)
         write(conflict.closedBy, to: &writer)
-        if let violation = conflict.violation { writer.write(violation.rawValue) }
-        if conflict.hasFormerNames { writer.write(former) }
-        for side in conflict.sides {
-            let hasAuthor = side.dot == nil && (side.author != nil || side.contextName != nil)
-            let flags: [(Bool, Flags)] = [
-                (side.isVisible, .visible), (side.isDeleted, .deleted), (hasAuthor, .author),
-                (!side.relationships.isEmpty, .relationships),
-            ]
-            writer.beginArray(
-                5 + (hasAuthor ? 2 : 0) + (side.relationships.isEmpty ? 0 : 1)
-                    + (side.object == nil ? 0 : 2) + side.row.count * 4)
-            write(side.dot, to: &writer)
-            writer.write(side.timestamp?.rawValue ?? 0)
-            writer.write(flags.reduce(UInt64(0)) { $0 | ($1.0 ? $1.1.rawValue : 0) })
-            writer.write(side.value != nil)
-            writer.write(side.value ?? .null)
-            if hasAuthor {
-                writer.write(side.author)
-                writer.write(side.contextName)
-            }
-            if !side.relationships.isEmpty { write(side.relationships, to: &writer) }
-            if let object = side.object {
-                writer.write(object.entityName)
-                writer.write(object.row.rawValue)
-            }
-            for entry in side.row {
-                writer.write(entry.name)
-                writer.write(entry.value)
-                write(entry.stamp?.dot, to: &writer)
-                writer.write(entry.stamp?.timestamp.rawValue ?? 0)
-            }
-        }
+        writer.write(conflict.violation?.rawValue)
+        writer.write(conflict.hasFormerNames)
+        writer.beginArray(conflict.sides.count)
+        for side in conflict.sides { write(side, to: &writer) }
         return writer.bytes
+    }
+
+    private static func write(_ side: ConflictSide, to writer: inout CBORWriter) {
+        let flags: [(Bool, Flags)] = [
+            (side.isVisible, .visible), (side.isDeleted, .deleted), (side.value != nil, .value),
+        ]
+        writer.beginArray(9)
+        write(side.dot, to: &writer)
+        writer.write(side.timestamp?.rawValue ?? 0)
+        writer.write(flags.reduce(UInt64(0)) { $0 | ($1.0 ? $1.1.rawValue : 0) })
+        writer.write(side.value ?? .null)
+        writer.write(side.dot == nil ? side.author : nil)
+        writer.write(side.dot == nil ? side.contextName : nil)
+        if let object = side.object {
+            writer.beginArray(2)
+            writer.write(object.entityName)
+            writer.write(object.row.rawValue)
+        } else {
+            writer.writeNull()
+        }
+        writer.beginArray(side.relationships.count)
+        for change in side.relationships {
+            writer.beginArray(3)
+            writer.write(change.name)
+            writer.write(change.kind.rawValue)
+            writer.beginArray(change.members.count)
+            for member in change.members { writer.write(member.rawValue) }
+        }
+        writer.beginArray(side.row.count)
+        for entry in side.row {
+            writer.beginArray(4)
+            writer.write(entry.name)
+            writer.write(entry.value)
+            write(entry.stamp?.dot, to: &writer)
+            writer.write(entry.stamp?.timestamp.rawValue ?? 0)
+        }
     }
 
     private static func write(_ dot: Dot?, to writer: inout CBORWriter) {
         writer.write(dot?.description)
     }
 
-    private static func write(
-        _ relationships: [RelationshipOperation], to writer: inout CBORWriter
-    ) {
-        writer.beginArray(relationships.count * 3)
-        for change in relationships {
-            writer.write(change.name)
-            writer.write(change.kind.rawValue)
-            writer.beginArray(change.members.count)
-            for member in change.members { writer.write(member.rawValue) }
-        }
-    }
-
-    private static func relationships(
-        _ reader: inout CBORReader
-    ) throws -> [RelationshipOperation] {
-        var result: [RelationshipOperation] = []
-        for _ in 0..<(try reader.array() / 3) {
-            let name = try reader.text()
-            guard let kind = RelationshipOperation.Kind(rawValue: try reader.text()) else {
-                throw DecodingFailure("unknown change of a to-many", offset: reader.offset)
-            }
-            var members: [RowID] = []
-            for _ in 0..<(try reader.array()) { members.append(RowID(try reader.signed())) }
-            result.append(RelationshipOperation(name: name, kind: kind, members: members))
-        }
-        return result
-    }
-
     static func decode(_ bytes: [UInt8], id: ConflictID, openedAt: UInt64) throws -> Conflict {
         do {
             var reader = CBORReader(bytes)
-            let parts = try reader.array()
-            guard parts >= 7, let kind = ConflictKind(rawValue: try reader.text()),
+            try reader.array(exactly: 10)
+            guard let kind = ConflictKind(rawValue: try reader.text()),
                 let state = ConflictState(rawValue: try reader.text())
             else { throw DecodingFailure("unknown kind or state", offset: reader.offset) }
             let property = try reader.optionalText()
@@ -197,22 +173,16 @@ enum ConflictCoding {
                 let rule = Explanation.Rule(rawValue: try reader.text())
             else { throw DecodingFailure("unknown policy or rule", offset: reader.offset) }
             let text = try reader.text()
-            let closedBy = try reader.optionalText().flatMap { Dot($0) }
-            var sides: [ConflictSide] = []
-            var violation: ConflictViolation?
-            var hasFormerNames = false
-            for _ in 7..<parts {
-                if try reader.nextIsArray() {
-                    sides.append(try side(&reader))
-                    continue
+            let closedBy = try dot(&reader)
+            let violation = try reader.optionalText().map { word in
+                guard let violation = ConflictViolation(rawValue: word) else {
+                    throw DecodingFailure("unknown violation", offset: reader.offset)
                 }
-                let mark = try reader.text()
-                if mark == former {
-                    hasFormerNames = true
-                } else {
-                    violation = ConflictViolation(rawValue: mark)
-                }
+                return violation
             }
+            let hasFormerNames = try reader.boolean()
+            var sides: [ConflictSide] = []
+            for _ in 0..<(try reader.array()) { sides.append(try side(&reader)) }
             try reader.finish()
             return Conflict(
                 id: id, kind: kind, state: state, property: property, policy: policy,
@@ -226,54 +196,66 @@ enum ConflictCoding {
     }
 
     private static func side(_ reader: inout CBORReader) throws -> ConflictSide {
-        var rest = try reader.array() - 5
-        let dot = try reader.optionalText().flatMap { Dot($0) }
-        // What has no time is written as none.
-        let told = try reader.timestamp()
-        let timestamp = told.rawValue == 0 ? nil : told
+        try reader.array(exactly: 9)
+        let dot = try dot(&reader)
+        let timestamp = try reader.timestamp()
         let flags = Flags(rawValue: try reader.unsigned())
-        let hasValue = try reader.boolean()
         let value = try reader.value()
-        var (author, contextName): (String?, String?)
-        if flags.contains(.author) {
-            author = try reader.optionalText()
-            contextName = try reader.optionalText()
-            rest -= 2
-        }
-        var relationships: [RelationshipOperation] = []
-        if flags.contains(.relationships) {
-            relationships = try self.relationships(&reader)
-            rest -= 1
-        }
-        var object: ManagedObjectID?
-        // What is left beside entries, which have four parts each.
-        if rest % 4 == 2 {
-            let entity = try reader.text()
-            object = ManagedObjectID(entityName: entity, row: RowID(try reader.signed()))
-        }
+        let author = try reader.optionalText()
+        let contextName = try reader.optionalText()
+        let object = try object(&reader)
+        let relationships = try relationships(&reader)
         var row: [ConflictSide.RowValue] = []
-        for _ in 0..<max(0, rest / 4) {
-            let name = try reader.text()
-            let value = try reader.value()
-            let dot = try reader.optionalText().flatMap { Dot($0) }
-            let timestamp = try reader.timestamp()
-            row.append(
-                .init(
-                    name: name, value: value,
-                    stamp: dot.map { Stamp(timestamp: timestamp, dot: $0) }))
-        }
+        for _ in 0..<(try reader.array()) { row.append(try entry(&reader)) }
         return ConflictSide(
-            dot: dot, timestamp: timestamp, isVisible: flags.contains(.visible),
-            isDeleted: flags.contains(.deleted), value: hasValue ? value : nil, row: row,
-            author: author, contextName: contextName, object: object,
-            relationships: relationships)
+            dot: dot, timestamp: timestamp == .zero ? nil : timestamp,
+            isVisible: flags.contains(.visible), isDeleted: flags.contains(.deleted),
+            value: flags.contains(.value) ? value : nil, row: row, author: author,
+            contextName: contextName, object: object, relationships: relationships)
+    }
+
+    private static func dot(_ reader: inout CBORReader) throws -> Dot? {
+        try reader.optionalText().flatMap { Dot($0) }
+    }
+
+    private static func object(_ reader: inout CBORReader) throws -> ManagedObjectID? {
+        guard try !reader.null() else { return nil }
+        try reader.array(exactly: 2)
+        let entity = try reader.text()
+        return ManagedObjectID(entityName: entity, row: RowID(try reader.signed()))
+    }
+
+    private static func relationships(
+        _ reader: inout CBORReader
+    ) throws -> [RelationshipOperation] {
+        var result: [RelationshipOperation] = []
+        for _ in 0..<(try reader.array()) {
+            try reader.array(exactly: 3)
+            let name = try reader.text()
+            guard let kind = RelationshipOperation.Kind(rawValue: try reader.text()) else {
+                throw DecodingFailure("unknown change of a to-many", offset: reader.offset)
+            }
+            var members: [RowID] = []
+            for _ in 0..<(try reader.array()) { members.append(RowID(try reader.signed())) }
+            result.append(RelationshipOperation(name: name, kind: kind, members: members))
+        }
+        return result
+    }
+
+    private static func entry(_ reader: inout CBORReader) throws -> ConflictSide.RowValue {
+        try reader.array(exactly: 4)
+        let name = try reader.text()
+        let value = try reader.value()
+        let dot = try dot(&reader)
+        let timestamp = try reader.timestamp()
+        return .init(
+            name: name, value: value, stamp: dot.map { Stamp(timestamp: timestamp, dot: $0) })
     }
 
     private struct Flags: OptionSet {
         let rawValue: UInt64
         static let visible = Flags(rawValue: 1)
         static let deleted = Flags(rawValue: 2)
-        static let author = Flags(rawValue: 4)
-        static let relationships = Flags(rawValue: 8)
+        static let value = Flags(rawValue: 4)
     }
 }

@@ -42,11 +42,10 @@ struct ModelAdoption: StorePart {
         }
     }
 
-    /// The indexes that hold rows to constraints, and those of the layout before groups.
+    /// The indexes that hold rows to constraints.
     func indexes() throws -> Set<String> {
         let statement = try database.prepared(
-            "SELECT name FROM sqlite_master WHERE type = 'index' "
-                + "AND (substr(name, 1, 8) = '_unique.' OR substr(name, 1, 5) = '_key.')")
+            "SELECT name FROM sqlite_master WHERE type = 'index' AND substr(name, 1, 5) = '_key.'")
         var names = Set<String>()
         while try statement.step() { names.insert(statement.text(0)) }
         return names
@@ -209,7 +208,7 @@ struct ModelAdoption: StorePart {
     // MARK: Another model
 
     /// Brings what the journal tells of the model's validation up to date, where the model is another
-    /// than before, or the journal told nothing of it. To be called while opening, last of all.
+    /// than before. To be called while opening, last of all.
     func adoptValidation() throws {
         group = StoreSession.GroupChanges()
         state.generation += 1

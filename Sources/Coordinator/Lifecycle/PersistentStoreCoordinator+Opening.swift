@@ -3,8 +3,8 @@ import Merge
 
 /// What opening a store needs to know of its file.
 extension PersistentStoreCoordinator {
-    /// Refuses another program's database before SQLite opens it, for opening it for writing would
-    /// change its journal mode.
+    /// Refuses another program's database, and a store of another layout, before SQLite opens it,
+    /// because opening it for writing changes its journal mode.
     ///
     /// A file of which no page but the first is in use has no tables, so it is another's only
     /// where it is marked: a making of ours that failed leaves such a file, for the pool makes and
@@ -31,6 +31,9 @@ extension PersistentStoreCoordinator {
         let isBare = size <= pageSize || size == (pagesFree + 1) * pageSize
         guard application == StoreLayout.applicationID || (isBare && !isMarked) else {
             throw CoordinatorError(.storeLayout, "\(path) is no Tributary store.")
+        }
+        if application == StoreLayout.applicationID {
+            try StoreLayout.check(version: number(at: 60), path: path)
         }
     }
 
@@ -131,8 +134,7 @@ extension PersistentStoreCoordinator {
             model, statement.text(0), node, try StoreLayout.readNames(in: database),
             try StoreLayout.readActors(in: database).0,
             StoreRecovery(rawValue: Int(statement.integer(3))) ?? .restored,
-            try StoreModels.hasTables(database)
-                ? try StoreModels.history(of: model, in: database, path: path) : ModelHistory()
+            try StoreModels.history(of: model, in: database, path: path)
         )
     }
 

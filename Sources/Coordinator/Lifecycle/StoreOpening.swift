@@ -59,13 +59,8 @@ enum StoreOpening {
         guard application == StoreLayout.applicationID else {
             throw CoordinatorError(.storeLayout, "\(path) is no Tributary store.")
         }
-        let version = try Int32.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-        guard version == StoreLayout.version else {
-            throw CoordinatorError(
-                .storeLayout,
-                "\(path) has layout \(version); this release knows layout "
-                    + "\(StoreLayout.version).")
-        }
+        try StoreLayout.check(
+            version: try Int32.fetchOne(database, sql: "PRAGMA user_version") ?? 0, path: path)
         let report = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? ""
         guard report == "ok" else {
             // What cannot be read at the moment is no damage; SQLite tells both in the report.
@@ -98,10 +93,12 @@ enum StoreOpening {
         try database.execute(
             sql: """
                 INSERT INTO _state (id, store, cluster, node, incarnation, generation, clock,
-                    block, digestHigh, digestLow) VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0, 0)
+                    block, digestHigh, digestLow, recovery, syncs)
+                VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0, 0, ?, 0)
                 """,
             arguments: [
                 Int64(bitPattern: environment.random()), cluster, Int64(node.rawValue),
+                StoreRecovery.new.rawValue,
             ])
     }
 
@@ -133,7 +130,6 @@ enum StoreOpening {
         _ model: ManagedObjectModel, _ migration: ModelMigration, in database: Database,
         path: String
     ) throws -> StoreMigration.Remainder? {
-        try database.execute(sql: StoreModels.tables)
         let kept = try StoreModels.all(in: database, path: path)
         guard let current = kept.first(where: \.isCurrent), current.hash != model.modelHash
         else {

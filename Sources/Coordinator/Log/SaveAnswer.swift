@@ -41,9 +41,9 @@ extension StoreReader {
 }
 
 extension PersistentStoreCoordinator {
-    /// The answer to a save that was made before under the ID of a request that has failed now: what
-    /// hinders a save, be it a full disk or a departure, does not undo an earlier one, and a client
-    /// that heard "nothing was saved" would make it again under another ID.
+    /// The answer to a save that was made before under the ID of a request that has failed now. What
+    /// hinders a save, such as a full disk, does not undo an earlier one. A client that heard "nothing
+    /// was saved" would make it again under another ID.
     ///
     /// - Throws: that failure, where no such save is known; `outcomeUnknown` where the disk cannot
     ///   tell.
@@ -85,9 +85,12 @@ extension PersistentStoreCoordinator {
 /// A save's answer as bytes, without the rows, which mean something only to the context that
 /// saved.
 ///
-/// Layout: [dot, timestamp, frontier of what it has seen, token, [temporary, row, entity, name ...], [conflict ...],
-/// whether it was made anew, fingerprint of the operations]. The fingerprint is not there where it was made
-/// anew, nor in answers that former programs kept, and what comes last and is false is not either.
+/// Layout: [dot, timestamp, frontier of what it has seen, token, [inserted ...], [conflict ...], whether
+/// it was made anew, fingerprint of the operations]
+///     inserted = [temporary, row, entity, name]
+///
+/// The dot is null and the timestamp 0 where nothing was written. The fingerprint is null where the answer
+/// was made anew, or the request does not name its operations word by word.
 enum SaveAnswer {
     /// An answer with what tells the operations of its save from others; nil where nobody kept that.
     struct Kept {
@@ -118,13 +121,14 @@ enum SaveAnswer {
     static func encode(_ kept: Kept, _ beginnings: Beginnings) -> [UInt8] {
         let result = kept.result
         var writer = CBORWriter(capacity: 256)
-        writer.beginArray(kept.fingerprint != nil ? 8 : result.isRebuilt ? 7 : 6)
+        writer.beginArray(8)
         writer.write(result.transaction?.description)
         writer.write(result.timestamp?.rawValue ?? 0)
         writer.write(beginnings.frontier(of: result.seen))
         writer.write(result.token.text)
-        writer.beginArray(result.insertedRows.count * 4)
+        writer.beginArray(result.insertedRows.count)
         for inserted in result.insertedRows {
+            writer.beginArray(4)
             writer.write(inserted.temporary.rawValue)
             writer.write(inserted.row.rawValue)
             writer.write(inserted.entityName)
@@ -132,11 +136,11 @@ enum SaveAnswer {
         }
         writer.beginArray(result.conflicts.count)
         for conflict in result.conflicts { writer.write(conflict.description) }
+        writer.write(result.isRebuilt)
         if let fingerprint = kept.fingerprint {
-            writer.write(result.isRebuilt)
             writer.write(fingerprint)
-        } else if result.isRebuilt {
-            writer.write(true)
+        } else {
+            writer.writeNull()
         }
         return writer.bytes
     }
@@ -144,10 +148,7 @@ enum SaveAnswer {
     static func decode(_ bytes: [UInt8], _ beginnings: Beginnings) throws -> Kept {
         do {
             var reader = CBORReader(bytes)
-            let count = try reader.array()
-            guard (6...8).contains(count) else {
-                throw DecodingFailure("\(count) parts", offset: reader.offset)
-            }
+            try reader.array(exactly: 8)
             let dot = try reader.optionalText().flatMap { Dot($0) }
             let timestamp = try reader.timestamp()
             let seen = beginnings.closure(of: try reader.vector())
@@ -155,7 +156,8 @@ enum SaveAnswer {
                 throw DecodingFailure("no token", offset: reader.offset)
             }
             var inserted: [SaveResult.InsertedRow] = []
-            for _ in 0..<(try reader.array() / 4) {
+            for _ in 0..<(try reader.array()) {
+                try reader.array(exactly: 4)
                 let temporary = RowID(try reader.signed())
                 let row = RowID(try reader.signed())
                 let entity = try reader.text()
@@ -172,8 +174,10 @@ enum SaveAnswer {
                 transaction: dot, timestamp: dot == nil ? nil : timestamp, seen: seen,
                 token: token.completed(by: beginnings), insertedRows: inserted,
                 conflicts: conflicts, rows: [])
-            answer.isRebuilt = try count >= 7 && reader.boolean()
-            return Kept(result: answer, fingerprint: count == 8 ? try reader.data() : nil)
+            answer.isRebuilt = try reader.boolean()
+            let fingerprint = try reader.null() ? nil : try reader.data()
+            try reader.finish()
+            return Kept(result: answer, fingerprint: fingerprint)
         } catch let failure as DecodingFailure {
             throw CoordinatorError(.storeDamaged, "A kept answer is damaged: \(failure).")
         }

@@ -49,8 +49,8 @@ struct TransactionLog: StorePart {
         statement.bind(5, encoded.bytes)
         try statement.run()
         state.log.append(position: state.position, bytes: encoded.bytes.count)
-        if transaction.dot.sequence == 1, let frontier = encoded.frontier {
-            try noteBeginning(of: transaction.dot.actor, frontier)
+        if transaction.dot.sequence == 1 {
+            try noteBeginning(of: transaction.dot.actor, encoded.frontier)
         }
         state.versionVector.advance(to: transaction.dot)
         state.clock.observe(transaction.timestamp)

@@ -25,10 +25,10 @@ struct SavePlan {
         let name: RowID
         /// Whether the policy left other values than the caller asked for.
         var isSettled: Bool
-        /// Whether it is for this row alone, be it eclipsed or the survivor of a group.
+        /// Whether it is for this row alone, even if the row is eclipsed or the survivor of a group.
         var isExact = false
-        /// Where it lets go of a target of a one-to-one that others have: it reads as nil already, so
-        /// that it loses nothing, be it mandatory.
+        /// One-to-ones that another row already won. They read as nil, so clearing them never breaks
+        /// "mandatory".
         var hiddenClaims = Set<Int>()
 
         func value(at position: Int) -> PropertyValue? {
@@ -51,7 +51,7 @@ struct SavePlan {
             kind == .update && !resolves ? changedValues : values
         }
 
-        /// Whether the row's change writes a value that it has, be it the same: it is a newer write then.
+        /// Whether the row's change writes a value, even the one it has: then it is a newer write.
         func renews(_ position: Int) -> Bool {
             guard kind == .update else { return true }
             if table.entity.policies.isRowGrained { return resolves || !writtenValues.isEmpty }

@@ -29,7 +29,7 @@ struct StoreView {
         try rows.load(table, row)
     }
 
-    /// Whether a row is alive, be it eclipsed.
+    /// Whether a row is alive, eclipsed or not.
     func isAlive(_ row: RowID, root: String) throws -> Bool { try rows.isAlive(row, root: root) }
 
     /// Whether readers who are to find an object of an entity find the row, or another in its place.

@@ -68,7 +68,7 @@ struct RowStore: StorePart {
             table: concrete, row: row, state: state, isAlive: false, columns: values)
     }
 
-    /// Whether a row is alive, be it eclipsed.
+    /// Whether a row is alive, eclipsed or not.
     func isAlive(_ row: RowID, root: String) throws -> Bool {
         try shownRow(row, root: root) != nil
     }

@@ -59,7 +59,6 @@ final class StoreCatalog: Sendable {
 
     /// The beginnings, read anew where the connection has met more than the cache.
     func beginnings(_ database: Database) throws -> Beginnings {
-        guard try StoreLayout.hasBeginnings(database) else { return Beginnings() }
         // None is ever taken away, so that the last place is their number.
         let statement = try database.prepared("SELECT coalesce(max(place), 0) FROM _beginning")
         _ = try statement.step()

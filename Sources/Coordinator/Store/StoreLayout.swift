@@ -8,114 +8,17 @@ import Merge
 enum StoreLayout {
     /// "Trib" in the file's header.
     static let applicationID: Int32 = 0x5472_6962
-    /// The layout's number, in the file's user_version.
-    static let version: Int32 = 15
+    /// The layout's number, in the file's user_version. A store of any other is refused.
+    static let version: Int32 = 1
 
-    /// Whether opening a store brings its layout up to date: one without eclipsed rows, without
-    /// members, without consumers of history, of a program that recorded stores as new though it took
-    /// them for vouched for, whose journal tells nothing of the model's validation, without founders,
-    /// without orphans, without beginnings, of a program that decided silently what an error policy
-    /// leaves open between objects shown as one, or of one that listed references as conflicts though
-    /// the delete had seen them.
-    static func canUpgrade(_ version: Int32) -> Bool { (3...14).contains(version) }
-
-    /// Brings a store's layout up to date. Indexes that hold rows to constraints are made when
-    /// the model is adopted.
-    ///
-    /// - Returns: whether there was something to do; the digest is then to be computed anew.
-    static func upgrade(_ database: Database) throws -> Bool {
-        let version = try Int32.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-        guard canUpgrade(version) else { return false }
-        try database.execute(
-            sql: """
-                PRAGMA user_version = \(self.version);
-                \(version == 3 ? eclipsedTables : "")
-                \(memberTable)
-                \(historyTables)
-                \(founderTable)
-                \(orphanTable)
-                \(beginningTable)
-                \(derivedTable)
-                \(version < 8 ? vouching : "")
-                """)
-        return true
+    /// - Throws: ``CoordinatorError`` (`storeLayout`) where a file's layout is another.
+    static func check(version found: Int32, path: String) throws {
+        guard found != version else { return }
+        throw CoordinatorError(
+            .storeLayout,
+            "\(path) has store layout \(found), and this program opens layout \(version) alone. A "
+                + "later program made it, or a development version of Tributary before 0.1.0.")
     }
-
-    /// What describing a copy and marking it as one needs, and a former layout may lack. The copy
-    /// stays of its layout, and is brought up to date when it is opened.
-    static let laterTables = memberTable + founderTable + orphanTable
-
-    /// What layouts before 8 recorded as new was taken for vouched for.
-    private static let vouching = """
-        UPDATE _state SET recovery = \(StoreRecovery.none.rawValue)
-            WHERE recovery = \(StoreRecovery.new.rawValue);
-        """
-
-    /// Living rows whose unique key an earlier row shows, and their keys.
-    private static let eclipsedTables = """
-        CREATE TABLE _eclipsed (
-            row INTEGER PRIMARY KEY, entity INTEGER NOT NULL, survivor INTEGER NOT NULL,
-            registers BLOB NOT NULL) STRICT;
-        CREATE INDEX _eclipsedBySurvivor ON _eclipsed (survivor);
-        CREATE TABLE _eclipsedKey (
-            key BLOB NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (key, row))
-            WITHOUT ROWID, STRICT;
-        CREATE INDEX _eclipsedKeyByRow ON _eclipsedKey (row);
-        """
-
-    /// Who joined and who departed, as transactions tell; empty before the first of them.
-    private static let memberTable = """
-        CREATE TABLE IF NOT EXISTS _member (
-            node INTEGER PRIMARY KEY, publish TEXT, exchange TEXT, publicKeys TEXT,
-            joined BLOB, departed BLOB, retired INTEGER) STRICT;
-        """
-
-    /// Who reads history by name, and how purging finds what goes with transactions.
-    ///
-    /// A consumer's position is -1 where it went with a store in whose place a copy was put, and -2 once
-    /// that has been told.
-    private static let historyTables = """
-        CREATE TABLE IF NOT EXISTS _consumer (
-            name TEXT PRIMARY KEY, position INTEGER NOT NULL, token TEXT NOT NULL,
-            told INTEGER NOT NULL) WITHOUT ROWID, STRICT;
-        CREATE INDEX IF NOT EXISTS _saveByPosition ON _save (position);
-        CREATE INDEX IF NOT EXISTS _conflictByClosing ON _conflict (closed, position)
-            WHERE closed > 0;
-        """
-
-    /// The incarnations whose stores were vouched for together with this one, when all were new.
-    private static let founderTable = """
-        CREATE TABLE IF NOT EXISTS _founder (
-            node INTEGER PRIMARY KEY, incarnation INTEGER NOT NULL) STRICT;
-        """
-
-    /// Transactions that can be applied no more, as they came, in the order in which they were kept; by
-    /// the names of their actors, of whom the vector may know nothing. `kept` is wall milliseconds.
-    static let orphanTable = """
-        CREATE TABLE IF NOT EXISTS _orphan (
-            position INTEGER PRIMARY KEY, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
-            sequence INTEGER NOT NULL, kept INTEGER NOT NULL, checksum INTEGER NOT NULL,
-            bytes BLOB NOT NULL, UNIQUE (node, incarnation, sequence)) STRICT;
-        """
-
-    /// What actors had seen at first, by their numbers and in the order in which that became known:
-    /// frontiers, as canonical CBOR. An actor whose first transaction names all that it has seen has none.
-    ///
-    /// Invariant: whose first transaction of the other kind is in the vector has one, whether that is
-    /// still in the log or not.
-    private static let beginningTable = """
-        CREATE TABLE IF NOT EXISTS _beginning (
-            place INTEGER PRIMARY KEY, actor INTEGER NOT NULL UNIQUE, frontier BLOB NOT NULL) STRICT;
-        """
-
-    /// References that lead elsewhere since a transaction of the log that did not write them; they go
-    /// with it.
-    private static let derivedTable = """
-        CREATE TABLE IF NOT EXISTS _derived (
-            id INTEGER PRIMARY KEY, position INTEGER NOT NULL, entity INTEGER NOT NULL,
-            row INTEGER NOT NULL, property TEXT NOT NULL, target INTEGER,
-            UNIQUE (position, row, property)) STRICT;
-        """
 
     /// The position of the newest transaction; 0 where there was none yet. Where all that a store has had
     /// came by rows its log is empty: then it is 1, so that whoever has read nothing is told that he
@@ -126,28 +29,38 @@ enum StoreLayout {
             (SELECT count(*) > 0 FROM _actor WHERE sequence > 0)))
         """
 
-    static let systemTables = """
+    /// The tables that every store has, whatever its model.
+    static let systemTables = stateTables + rowTables + journalTables + modelTables + peerTables
+
+    private static let stateTables = """
         CREATE TABLE _state (
             id INTEGER PRIMARY KEY CHECK (id = 1), store INTEGER NOT NULL,
             cluster TEXT NOT NULL, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
             generation INTEGER NOT NULL, clock INTEGER NOT NULL, block INTEGER NOT NULL,
             digestHigh INTEGER NOT NULL, digestLow INTEGER NOT NULL,
-            recovery INTEGER NOT NULL DEFAULT 0, syncs INTEGER NOT NULL DEFAULT 0) STRICT;
-        CREATE TABLE _model (
-            hash BLOB PRIMARY KEY, json TEXT NOT NULL, current INTEGER NOT NULL) STRICT;
+            recovery INTEGER NOT NULL, syncs INTEGER NOT NULL) STRICT;
         CREATE TABLE _actor (
             code INTEGER PRIMARY KEY, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
             sequence INTEGER NOT NULL, UNIQUE (node, incarnation)) STRICT;
-        CREATE TABLE _incarnation (
-            node INTEGER PRIMARY KEY, incarnation INTEGER NOT NULL) STRICT;
-        CREATE TABLE _name (
-            code INTEGER PRIMARY KEY, entity TEXT NOT NULL, property TEXT NOT NULL,
-            UNIQUE (entity, property)) STRICT;
         CREATE TABLE _transaction (
             position INTEGER PRIMARY KEY, dot INTEGER NOT NULL UNIQUE,
             generation INTEGER NOT NULL, checksum INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
+        """
+
+    /// What there is of rows beside the tables of their entities. `_eclipsed` has living rows whose
+    /// unique key an earlier row shows, `_eclipsedKey` their keys. `_derived` has references that lead
+    /// elsewhere since a transaction of the log that did not write them; they go with it.
+    private static let rowTables = """
         CREATE TABLE _tombstone (
             row INTEGER PRIMARY KEY, entity INTEGER NOT NULL, registers BLOB NOT NULL) STRICT;
+        CREATE TABLE _eclipsed (
+            row INTEGER PRIMARY KEY, entity INTEGER NOT NULL, survivor INTEGER NOT NULL,
+            registers BLOB NOT NULL) STRICT;
+        CREATE INDEX _eclipsedBySurvivor ON _eclipsed (survivor);
+        CREATE TABLE _eclipsedKey (
+            key BLOB NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (key, row))
+            WITHOUT ROWID, STRICT;
+        CREATE INDEX _eclipsedKeyByRow ON _eclipsedKey (row);
         CREATE TABLE _uncollected (
             row INTEGER NOT NULL, target INTEGER NOT NULL, name TEXT NOT NULL,
             waitsFor INTEGER NOT NULL, PRIMARY KEY (row, target, name)) WITHOUT ROWID, STRICT;
@@ -155,22 +68,80 @@ enum StoreLayout {
         CREATE TABLE _dangling (
             target INTEGER NOT NULL, row INTEGER NOT NULL, entity INTEGER NOT NULL,
             PRIMARY KEY (target, row)) WITHOUT ROWID, STRICT;
+        CREATE TABLE _derived (
+            id INTEGER PRIMARY KEY, position INTEGER NOT NULL, entity INTEGER NOT NULL,
+            row INTEGER NOT NULL, property TEXT NOT NULL, target INTEGER,
+            UNIQUE (position, row, property)) STRICT;
+        """
+
+    /// What people and programs are told: conflicts, answers to saves, and who reads history by name.
+    ///
+    /// A consumer's position is -1 where it went with a store in whose place a copy was put, and -2 once
+    /// that has been told.
+    private static let journalTables = """
         CREATE TABLE _conflict (
             position INTEGER PRIMARY KEY, id TEXT NOT NULL, closed INTEGER NOT NULL DEFAULT 0,
             entity TEXT NOT NULL, row INTEGER NOT NULL, kind TEXT NOT NULL,
             state TEXT NOT NULL, opened INTEGER NOT NULL, record BLOB NOT NULL,
             UNIQUE (id, closed)) STRICT;
         CREATE INDEX _conflictByRow ON _conflict (row);
+        CREATE INDEX _conflictByClosing ON _conflict (closed, position) WHERE closed > 0;
         CREATE TABLE _save (
             saveID TEXT PRIMARY KEY, position INTEGER NOT NULL, answer BLOB NOT NULL)
             WITHOUT ROWID, STRICT;
-        \(eclipsedTables)
-        \(memberTable)
-        \(historyTables)
-        \(founderTable)
-        \(orphanTable)
-        \(beginningTable)
-        \(derivedTable)
+        CREATE INDEX _saveByPosition ON _save (position);
+        CREATE TABLE _consumer (
+            name TEXT PRIMARY KEY, position INTEGER NOT NULL, token TEXT NOT NULL,
+            told INTEGER NOT NULL) WITHOUT ROWID, STRICT;
+        """
+
+    /// The models that the store has, has had or knows, and lasting numbers of entities and properties.
+    ///
+    /// `_actorModel` names the model of actors that do not write by the store's own; `_standIn`
+    /// keeps what was settled to stand for a value that a former model did not have, by the
+    /// property's lasting number; `_parked` lists the values of the log that have no place here.
+    private static let modelTables = """
+        CREATE TABLE _model (
+            hash BLOB PRIMARY KEY, json TEXT NOT NULL, current INTEGER NOT NULL) STRICT;
+        CREATE TABLE _name (
+            code INTEGER PRIMARY KEY, entity TEXT NOT NULL, property TEXT NOT NULL,
+            UNIQUE (entity, property)) STRICT;
+        CREATE TABLE _actorModel (
+            actor INTEGER PRIMARY KEY, hash BLOB NOT NULL) STRICT;
+        CREATE TABLE _standIn (
+            code INTEGER PRIMARY KEY, value BLOB NOT NULL) STRICT;
+        CREATE TABLE _parked (
+            position INTEGER NOT NULL, entity TEXT NOT NULL, property TEXT NOT NULL,
+            count INTEGER NOT NULL, PRIMARY KEY (position, entity, property))
+            WITHOUT ROWID, STRICT;
+        """
+
+    /// What is known of other nodes and their incarnations.
+    ///
+    /// - `_founder` has the incarnations whose stores were vouched for together with this one, when all
+    ///   were new.
+    /// - `_member` tells who joined and who departed, as transactions tell; it is empty before the first
+    ///   of them.
+    /// - `_beginning` tells what actors had seen at first, by their numbers and in the order in which that
+    ///   became known: frontiers, as canonical CBOR. Invariant: an actor whose first transaction is in
+    ///   the vector has one, whether that is still in the log or not.
+    /// - `_orphan` has transactions that can be applied no more, as they came, in the order in which they
+    ///   were kept; by the names of their actors, of whom the vector may know nothing. `kept` is wall
+    ///   milliseconds.
+    private static let peerTables = """
+        CREATE TABLE _incarnation (
+            node INTEGER PRIMARY KEY, incarnation INTEGER NOT NULL) STRICT;
+        CREATE TABLE _founder (
+            node INTEGER PRIMARY KEY, incarnation INTEGER NOT NULL) STRICT;
+        CREATE TABLE _member (
+            node INTEGER PRIMARY KEY, publish TEXT, exchange TEXT, publicKeys TEXT,
+            joined BLOB, departed BLOB, retired INTEGER) STRICT;
+        CREATE TABLE _beginning (
+            place INTEGER PRIMARY KEY, actor INTEGER NOT NULL UNIQUE, frontier BLOB NOT NULL) STRICT;
+        CREATE TABLE _orphan (
+            position INTEGER PRIMARY KEY, node INTEGER NOT NULL, incarnation INTEGER NOT NULL,
+            sequence INTEGER NOT NULL, kept INTEGER NOT NULL, checksum INTEGER NOT NULL,
+            bytes BLOB NOT NULL, UNIQUE (node, incarnation, sequence)) STRICT;
         """
 
     /// Makes or extends the tables of a model's entities.
@@ -230,7 +201,7 @@ enum StoreLayout {
         let wanted = indexes(of: model)
         let statement = try database.prepared(
             "SELECT name, tbl_name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL "
-                + "AND substr(tbl_name, 1, 1) <> '_' AND substr(name, 1, 8) <> '_unique.' "
+                + "AND substr(tbl_name, 1, 1) <> '_' "
                 + "AND substr(name, 1, 5) <> '_key.' AND instr(name, '.') > 0 ORDER BY name")
         var found: [(name: String, table: String)] = []
         while try statement.step() { found.append((statement.text(0), statement.text(1))) }
@@ -378,18 +349,8 @@ enum StoreLayout {
         return standing
     }
 
-    /// Whether the file has the table of beginnings; one that no release with it has opened has not, and
-    /// none of its actors has a beginning.
-    static func hasBeginnings(_ database: Database) throws -> Bool {
-        let statement = try database.prepared(
-            "SELECT 1 FROM sqlite_master WHERE name = '_beginning'")
-        defer { statement.reset() }
-        return try statement.step()
-    }
-
     static func readBeginnings(in database: Database, _ actors: ActorTable) throws -> Beginnings {
         var beginnings = Beginnings()
-        guard try hasBeginnings(database) else { return beginnings }
         let statement = try database.prepared(
             "SELECT actor, frontier FROM _beginning ORDER BY place")
         defer { statement.reset() }

@@ -35,7 +35,7 @@ public struct GroupCandidate: Hashable, Sendable {
 /// between two that share a key, and let r be the row, with its keys before and after. A row x is
 /// decided by nothing but the earlier rows that share a key with it and what they are. So, by
 /// induction over the order of insertion, x is decided by the rows of its own connected component
-/// alone, and components without r decide the same before and after. Hence only rows that are
+/// alone, and components without r decide the same before and after. So only rows that are
 /// connected with r, by its old or its new keys, can change; and to decide them it is enough to
 /// know these. ``component(of:holders:)`` finds them. Nothing shorter bounds it: in a chain where
 /// each row shares one key with the next, the first one's leaving shows or hides each second row.

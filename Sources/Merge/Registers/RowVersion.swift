@@ -60,25 +60,15 @@ public struct RowVersion: Hashable, Sendable, CustomStringConvertible {
         return RowID(number)
     }
 
-    /// Reads what ``description`` prints, and what former programs did, with each eclipsed row's dots
-    /// after `~pDECIMAL~`; nil where it is anything else, has more than 1024 dots, or one whose
-    /// sequence no transaction can have.
+    /// Reads what ``description`` prints; nil where it is anything else, has more than 1024 dots, or one
+    /// whose sequence no transaction can have.
     public init?(_ text: some StringProtocol) {
         var groups: [(row: RowID?, dots: [Substring])] = [(nil, [])]
-        let parts = text.split(separator: "~", omittingEmptySubsequences: false)
-        guard parts.count % 2 == 1 else { return nil }
-        for (index, part) in parts.enumerated() {
-            if index % 2 == 1 {
-                guard let row = RowID(part) else { return nil }
+        for word in text.split(separator: "+", omittingEmptySubsequences: false) {
+            if let row = Self.row(ofMark: word) {
                 groups.append((row, []))
-                continue
-            }
-            for word in part.split(separator: "+", omittingEmptySubsequences: false) {
-                if let row = Self.row(ofMark: word) {
-                    groups.append((row, []))
-                } else {
-                    groups[groups.count - 1].dots.append(Substring(word))
-                }
+            } else {
+                groups[groups.count - 1].dots.append(Substring(word))
             }
         }
         guard groups.reduce(0, { $0 + $1.dots.count }) <= 1024 else { return nil }

@@ -159,16 +159,16 @@ public struct CBORReader: Sendable {
         return text
     }
 
-    /// Whether an array comes next.
-    public func nextIsArray() throws(DecodingFailure) -> Bool { try peek() >> 5 == 4 }
+    /// Whether null comes next; then it is read.
+    public mutating func null() throws(DecodingFailure) -> Bool {
+        guard try peek() == 0xF6 else { return false }
+        offset += 1
+        return true
+    }
 
     /// Reads text or null.
     public mutating func optionalText() throws(DecodingFailure) -> String? {
-        if try peek() == 0xF6 {
-            offset += 1
-            return nil
-        }
-        return try text()
+        try null() ? nil : try text()
     }
 
     /// Reads a truth value.

@@ -8,24 +8,24 @@ public struct EncodedTransaction: Hashable, Sendable {
     public let transaction: Transaction
     /// The canonical bytes.
     public let bytes: [UInt8]
-    /// What its bytes tell of what it has seen: its frontier; nil where they tell all of it.
-    public let frontier: VersionVector?
+    /// What its bytes tell of what it has seen: its frontier.
+    public let frontier: VersionVector
 
     /// Encodes a transaction.
     ///
-    /// - Parameter beginnings: of those that its writer has seen; nil to name all that it has seen.
-    public init(_ transaction: Transaction, beginnings: Beginnings? = nil) {
+    /// - Parameter beginnings: of those that its writer has seen; without them its bytes name all that
+    ///   it has seen.
+    public init(_ transaction: Transaction, beginnings: Beginnings = Beginnings()) {
         self.transaction = transaction
-        frontier = beginnings?.frontier(of: transaction.seen, naming: transaction.dot.actor)
+        frontier = beginnings.frontier(of: transaction.seen, naming: transaction.dot.actor)
         bytes = transaction.encoded(telling: frontier)
     }
 
     /// Decodes foreign bytes; total.
     public init(decoding bytes: [UInt8]) throws(DecodingFailure) {
-        let told = try Transaction.decodeTold(bytes, keepsChanges: true)
-        transaction = told.transaction
+        transaction = try Transaction.decode(bytes)
         self.bytes = bytes
-        frontier = told.isFrontier ? transaction.seen : nil
+        frontier = transaction.seen
     }
 
     private init(_ transaction: Transaction, bytes: [UInt8], frontier: VersionVector) {
@@ -39,7 +39,6 @@ public struct EncodedTransaction: Hashable, Sendable {
     /// - Parameter beginnings: of a store that has all that it has seen; of another one as much comes
     ///   as that knows.
     public func completed(by beginnings: Beginnings) -> EncodedTransaction {
-        guard let frontier else { return self }
         var transaction = transaction
         transaction.seen = beginnings.closure(of: frontier)
         return EncodedTransaction(transaction, bytes: bytes, frontier: frontier)
@@ -47,9 +46,8 @@ public struct EncodedTransaction: Hashable, Sendable {
 
     /// About how many bytes it takes in memory: more than its own, where what it has seen is completed.
     public var size: Int {
-        let named = frontier?.entries.count ?? transaction.seen.entries.count
-        return bytes.count
-            + (transaction.seen.entries.count - named) * MemoryLayout<VersionVector.Entry>.stride
+        let implied = transaction.seen.entries.count - frontier.entries.count
+        return bytes.count + implied * MemoryLayout<VersionVector.Entry>.stride
     }
 
     /// The transaction's name.

@@ -11,8 +11,6 @@ public struct ReceivedTransaction: Hashable, Sendable {
     /// What its bytes tell of what it has seen: enough to know whether it can be applied
     /// (``Beginnings``, law 2).
     public let seen: VersionVector
-    /// Whether that is a frontier, and not all of it.
-    public let isFrontier: Bool
     /// The hash of the model it was written with, 32 bytes.
     public let modelHash: [UInt8]
     /// How many changes it has.
@@ -28,7 +26,6 @@ public struct ReceivedTransaction: Hashable, Sendable {
         dot = told.transaction.dot
         timestamp = told.transaction.timestamp
         seen = told.transaction.seen
-        isFrontier = told.isFrontier
         modelHash = told.transaction.modelHash
         changeCount = told.changeCount
         valueCount = told.valueCount

@@ -1,21 +1,20 @@
 /// The canonical bytes of a transaction: the same in the log and on the wire.
 ///
-/// Layout: one CBOR array of 11
+/// Layout: one CBOR array of 12
 ///
 ///     [format, node, incarnation, sequence, timestamp, seen, author, contextName, saveID,
-///      modelHash, [shapes], [changes]]     (12 with the format number in front)
+///      modelHash, [shapes], [changes]]
 ///     shape  = [entity, [assigned names], [carried names]]
 ///     change = [kind, shape, row, (target for links,) value ...]
 ///
-/// In format 2 `seen` is the frontier of what the transaction has seen, to which the beginnings of its
-/// actors belong (``Beginnings``); in format 1 it is all of it. The entry of the transaction's own actor
-/// is there in both.
+/// `seen` is the frontier of what the transaction has seen, to which the beginnings of its actors belong
+/// (``Beginnings``), with the entry of the transaction's own actor in any case.
 ///
 /// Downside: a change is only readable with the shapes before it. It buys a third of the bytes
 /// of a bulk import.
 extension Transaction {
-    /// The format whose `seen` is a frontier; the one before it, 1, names all that was seen.
-    static let format: UInt64 = 2
+    /// The format's number. A transaction of any other is refused.
+    static let format: UInt64 = 1
 
     /// Bounds of what a decoder accepts, each far above what the product writes itself.
     public enum Bounds {
@@ -33,11 +32,11 @@ extension Transaction {
 
     /// The canonical bytes.
     ///
-    /// - Parameter frontier: of ``seen``, with its own actor's entry; nil to name all of it.
+    /// - Parameter frontier: of ``seen``, with its own actor's entry; nil where ``seen`` is that itself.
     public func encoded(telling frontier: VersionVector? = nil) -> [UInt8] {
         var writer = CBORWriter(capacity: 160 + changes.count * 64)
         writer.beginArray(12)
-        writer.write(frontier == nil ? Self.format - 1 : Self.format)
+        writer.write(Self.format)
         writer.write(UInt64(dot.actor.node.rawValue))
         writer.write(dot.actor.incarnation)
         writer.write(dot.sequence)
@@ -70,8 +69,6 @@ extension Transaction {
     /// What bytes tell.
     struct Told {
         var transaction: Transaction
-        /// Whether what it has seen is told by its frontier.
-        var isFrontier: Bool
         var changeCount: Int
         var valueCount: Int
     }
@@ -86,12 +83,13 @@ extension Transaction {
         var reader = CBORReader(bytes)
         try reader.array(exactly: 12)
         let known = try reader.unsigned()
-        guard known == format || known == format - 1 else {
-            throw DecodingFailure("unknown transaction format", offset: reader.offset)
+        guard known == format else {
+            throw DecodingFailure(
+                "transaction format \(known) of a later program, or of one before 0.1.0",
+                offset: reader.offset)
         }
-        var told = try decode(from: &reader, keepsChanges: keepsChanges)
+        let told = try decode(from: &reader, keepsChanges: keepsChanges)
         try reader.finish()
-        told.isFrontier = known == format
         return told
     }
 
@@ -127,8 +125,7 @@ extension Transaction {
             author: author, contextName: contextName, saveID: saveID, modelHash: modelHash,
             shapes: keepsChanges ? shapes : [], changes: changes)
         return Told(
-            transaction: transaction, isFrontier: false, changeCount: changeCount,
-            valueCount: valueCount)
+            transaction: transaction, changeCount: changeCount, valueCount: valueCount)
     }
 
     private static func decodeShapes(

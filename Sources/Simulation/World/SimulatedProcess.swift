@@ -582,7 +582,7 @@ final class SimulatedProcess {
             world.statistics.applied += UInt64(notice.transactions.count)
             for transaction in notice.transactions {
                 let writer = transaction.dot.actor
-                if let frontier = transaction.frontier, frontier != transaction.transaction.seen {
+                if transaction.frontier != transaction.transaction.seen {
                     met(.incarnationCompacted)
                 }
                 if writer.node == machine.node { met(.ownSavesReturned) }

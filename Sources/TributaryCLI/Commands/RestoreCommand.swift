@@ -76,8 +76,7 @@ struct RestoreCommand: AsyncParsableCommand {
 
     /// A medium may have changed bytes, which SQLite does not see.
     private func check() throws {
-        // What cannot be read as it is, such as a backup of a former layout, is told of, or brought up
-        // to date, when it is restored.
+        // Restoring tells what is wrong with a backup that cannot be read.
         guard let store = try? PersistentStoreCoordinator(readingStoreAt: backup) else { return }
         defer { store.close() }
         let report: VerificationReport

@@ -118,32 +118,6 @@ import Testing
         expect(.fileExists) { _ = try restore() }
     }
 
-    @Test(
-        "A backup that the program of before has made can be put back",
-        arguments: [
-            "DROP TABLE _beginning; PRAGMA user_version = 12",
-            "DROP TABLE _orphan; PRAGMA user_version = 10",
-            "DROP TABLE _founder; PRAGMA user_version = 9",
-            "DROP TABLE _founder; DROP TABLE _member; PRAGMA user_version = 4",
-        ])
-    func formerLayout(_ former: String) throws {
-        try node.coordinator.vouch()
-        _ = try node.insert("Tag")
-        _ = try node.coordinator.backUp(to: backup)
-        let atBackup = try node.coordinator.currentDigest
-        node.close()
-        let queue = try DatabaseQueue(path: backup)
-        try queue.write { try $0.execute(sql: former) }
-        try queue.close()
-        #expect(try restore().versionVector.entries.count == 1)
-        try node.open()
-        #expect(node.coordinator.recovery == .restored)
-        #expect(try node.coordinator.currentDigest == atBackup)
-        #expect(try node.coordinator.verify().isOK)
-        node.close()
-        #expect(try node.look("PRAGMA user_version") == 15)
-    }
-
     @Test("A backup put back at once, with nothing saved since, must be vouched for as well")
     func nothingSince() throws {
         try node.coordinator.vouch()

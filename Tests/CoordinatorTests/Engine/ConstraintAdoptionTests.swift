@@ -185,22 +185,4 @@ import Testing
             try node.tamper("UPDATE User SET mail = 'a' WHERE _id = \(second.row.rawValue)")
         }
     }
-
-    @Test("A store without eclipsed rows' tables is brought up to date when it is opened")
-    func upgraded() throws {
-        let node = try EngineNode(try model([["mail"]], .overwrite))
-        let user = try node.insert("User", ["mail": .string("a")])
-        node.close()
-        try node.tamper(
-            """
-            DROP TABLE _eclipsed; DROP TABLE _eclipsedKey; DROP INDEX "_key.User.mail";
-            INSERT INTO User SELECT _id + 1, _version, _timestamp, _registers, mail, note FROM User;
-            PRAGMA user_version = 3
-            """)
-        try node.open()
-        #expect(
-            try node.row(ManagedObjectID(entityName: "User", row: RowID(user.row.rawValue + 1)))?
-                .objectID == user)
-        #expect(try node.coordinator.read { try $0.count(FetchRequest("User")) } == 1)
-    }
 }

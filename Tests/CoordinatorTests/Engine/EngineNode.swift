@@ -16,7 +16,7 @@ final class EngineNode {
     private let directory: URL
     private let files: any StoreFiles
     /// What its options are beside the files.
-    var configure: (inout PersistentStoreCoordinator.Options) -> Void = { _ in }
+    var configure: (inout PersistentStoreCoordinator.Options) -> Void
     private let heard = Heard()
     private var observation: CommitObservation?
 
@@ -24,15 +24,25 @@ final class EngineNode {
         let list = Mutex<[EncodedTransaction]>([])
     }
 
+    /// - Parameters:
+    ///   - store: a store's file of which the node gets a copy, with the file beside it.
+    ///   - configure: what its options are beside the files.
     init(
-        _ model: ManagedObjectModel, node: Int = 1, files: any StoreFiles = SystemFiles()
+        _ model: ManagedObjectModel, node: Int = 1, files: any StoreFiles = SystemFiles(),
+        from store: URL? = nil,
+        configure: @escaping (inout PersistentStoreCoordinator.Options) -> Void = { _ in }
     ) throws {
         self.model = model
         self.files = files
+        self.configure = configure
         self.node = try #require(NodeID(node))
         directory = StoreFolders.parent.appendingPathComponent("tributary-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         path = directory.appendingPathComponent("store.sqlite").path
+        for suffix in store == nil ? [] : ["", "-incarnation"] {
+            try FileManager.default.copyItem(
+                atPath: (store?.path ?? "") + suffix, toPath: path + suffix)
+        }
         try open()
     }
 

@@ -100,16 +100,6 @@ import Testing
         #expect(try PersistentStoreCoordinator(readingStoreAt: node.path).recovery == .none)
     }
 
-    @Test("A store of a layout that recorded those in use as new is not taken for a new one")
-    func recordedAsNew() throws {
-        node.close()
-        // Layout 8 says what is so.
-        try node.tamper("PRAGMA user_version = 8")
-        #expect(try recovery() == .new)
-        try node.tamper("PRAGMA user_version = 7")
-        #expect(try recovery() == .none)
-    }
-
     @Test("An older backup is found, however old, and stays found until vouched for")
     func backup() throws {
         try node.coordinator.vouch()

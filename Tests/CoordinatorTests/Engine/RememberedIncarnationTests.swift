@@ -31,8 +31,6 @@ import Testing
         #expect(node.coordinator.recovery == .new)
         try node.coordinator.noteFounder()
         node.close()
-        // Of a layout that knew no founders, too.
-        try node.tamper("DROP TABLE _founder; PRAGMA user_version = 9")
         try node.open()
         #expect(node.coordinator.recovery == .founder)
         let founders = [try #require(node.coordinator.actor), try actor(7, .max)]

@@ -258,23 +258,4 @@ struct SeenDeleteTests {
             #expect(try dangling(node).isEmpty)
         }
     }
-
-    @Test("A store of the layout before forgets what it listed without cause, and keeps the rest")
-    func upgraded() throws {
-        let (owner, item) = try pair()
-        let late = try here.insert("Item", ["owner": .reference(owner.row)])
-        _ = try there.delete(owner)
-        try exchange(here, there)
-        here.close()
-        try here.tamper(
-            """
-            DROP TABLE _derived; PRAGMA user_version = 14;
-            INSERT INTO _conflict (id, closed, entity, row, kind, state, opened, record)
-            SELECT 'Item.\(item.row).owner.target', 0, entity, \(item.row.rawValue), kind, state,
-                opened, record FROM _conflict WHERE kind = 'dangling'
-            """)
-        try here.open()
-        #expect(try dangling(here) == ["Item.\(late.row).owner.target"])
-        #expect(try here.coordinator.verify().isOK)
-    }
 }

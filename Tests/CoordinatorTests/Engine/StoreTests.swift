@@ -27,20 +27,6 @@ import Testing
         #expect(try openingFails() == nil)
     }
 
-    @Test("A store of an older layout gets its digest anew")
-    func upgraded() throws {
-        let id = try node.insert("Tag", ["name": .string("old")])
-        let digest = try node.coordinator.currentDigest
-        node.close()
-        try node.tamper("PRAGMA user_version = 6; UPDATE _state SET digestLow = 5")
-        try node.open()
-        #expect(try node.coordinator.currentDigest == digest)
-        #expect(try node.coordinator.verify().isOK)
-        #expect(try node.value(id, "name") == .string("old"))
-        node.close()
-        #expect(try node.look("PRAGMA user_version") == 15)
-    }
-
     @Test("A closed store takes no saves")
     func closed() throws {
         let coordinator = node.coordinator
@@ -56,10 +42,34 @@ import Testing
         #expect(try openingFails(cluster: "other") == .storeOwner)
         #expect(try openingFails(node: 2) == .storeOwner)
         #expect(try openingFails(try TestStore.standardModel()) == .modelMismatch)
-        try node.tamper("PRAGMA user_version = 77")
-        #expect(try openingFails() == .storeLayout)
         try node.tamper("PRAGMA user_version = 1; PRAGMA application_id = 5")
         #expect(try openingFails() == .storeLayout)
+    }
+
+    @Test("A store of any other layout is refused and not changed", arguments: [0, 2, 15, 77])
+    func otherLayout(_ layout: Int) throws {
+        _ = try node.insert("Tag")
+        node.close()
+        try node.tamper("PRAGMA user_version = \(layout)")
+        let before = FileManager.default.contents(atPath: node.path)
+        let openings: [() throws -> Void] = [
+            { try node.open() },
+            { _ = try PersistentStoreCoordinator(readingStoreAt: node.path) },
+            {
+                _ = try PersistentStoreCoordinator.migration(
+                    ofStoreAt: node.path, to: node.model, cluster: "test", node: node.node)
+            },
+            {
+                _ = try PersistentStoreCoordinator.restore(
+                    node.path, to: node.path + "-other", cluster: "test", node: node.node)
+            },
+        ]
+        for (index, opening) in openings.enumerated() {
+            let error = #expect(throws: CoordinatorError.self) { try opening() }
+            #expect(error?.code == .storeLayout, "\(index)")
+            #expect(error?.message.contains("store layout \(layout)") == true, "\(index)")
+        }
+        #expect(FileManager.default.contents(atPath: node.path) == before)
     }
 
     @Test("A file of another program is refused and not changed")

@@ -202,27 +202,4 @@ struct UnitedErrorPropertyTests {
         #expect(try here.value(party, "name") == .string("y"))
         #expect(try marks() == [false, true])
     }
-
-    @Test(
-        "What a former program did not combine is combined and listed when the store is opened",
-        arguments: ["111", nil])
-    func former(_ first: String?) throws {
-        let shown = try insert(first, at: here)
-        let eclipsed = try insert("222", at: there)
-        try exchange(here, there)
-        let digest = try here.coordinator.currentDigest
-        here.close()
-        if first == nil {
-            try here.tamper("UPDATE Person SET phone = NULL WHERE _id = \(shown.row.rawValue)")
-        }
-        try here.tamper(
-            "DELETE FROM _conflict WHERE kind = 'update'; PRAGMA user_version = 13")
-        try here.open()
-        #expect(try here.value(shown, "phone") == .string(first ?? "222"))
-        let conflicts = try here.conflicts(.unresolved)
-        #expect(
-            conflicts.map { $0.sides.map(\.object) } == (first == nil ? [] : [[shown, eclipsed]]))
-        #expect(try here.coordinator.currentDigest == digest)
-        #expect(try here.coordinator.verify().isOK)
-    }
 }

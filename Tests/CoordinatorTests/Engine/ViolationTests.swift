@@ -378,7 +378,7 @@ struct ViolationTests {
         #expect(try !failures(one.change(team, ["town": .string("x")])).isEmpty)
     }
 
-    // MARK: Other models and layouts
+    // MARK: Other models
 
     @Test("A model that asks for other counts has its conflicts from the opening on")
     func models() throws {
@@ -395,39 +395,5 @@ struct ViolationTests {
         #expect(try counts().isEmpty)
         #expect(try one.conflicts(kind: .count, isOpen: false).map(\.state) == [.settled])
         try meet()
-    }
-
-    @Test("A journal that told nothing of it is brought up to date")
-    func formerLayout() throws {
-        let (_, players, _) = try team(3)
-        try meet()
-        _ = try two.insert("Medal", ["holder": .reference(players[0].row)])
-        try one.delete(players[0])
-        try two.delete(players[1])
-        try meet()
-        func told() throws -> Set<ConflictViolation?> { Set(try one.conflicts().map(\.violation)) }
-        let expected: Set<ConflictViolation?> = [
-            .missingMandatoryProperty, .relationshipLacksMinimumCount,
-        ]
-        #expect(try told() == expected)
-        let plain = try #require(try one.conflicts(kind: .dangling).first)
-        one.close()
-        // The former layout's entry lacks the word, and its array counts one element fewer.
-        let word = "7818" + "missingMandatoryProperty".utf8.map { String($0, radix: 16) }.joined()
-        try one.tamper(
-            """
-            DELETE FROM _conflict WHERE kind = 'count';
-            UPDATE _conflict SET record = CAST(
-                x'88' || substr(record, 2, instr(record, x'\(word)') - 2)
-                || substr(record, instr(record, x'\(word)') + \(word.count / 2)) AS BLOB)
-            WHERE kind = 'dangling';
-            PRAGMA user_version = 8
-            """)
-        try one.open()
-        #expect(try told() == expected)
-        var now = try #require(try one.conflicts(kind: .dangling).first)
-        #expect(now.violation == .missingMandatoryProperty)
-        now.openedAt = plain.openedAt
-        #expect(now == plain)
     }
 }

@@ -183,18 +183,4 @@ struct ConsumerTests {
         try x.coordinator.setConsumer(String(repeating: "x", count: 64))
         #expect(try x.coordinator.historyStatus().consumers.count == 64)
     }
-
-    @Test("A store of the layout before consumers gets their table when it is opened")
-    func upgraded() throws {
-        try write(2)
-        x.close()
-        try x.tamper(
-            """
-            DROP TABLE _consumer; DROP INDEX _saveByPosition; DROP INDEX _conflictByClosing;
-            PRAGMA user_version = 5
-            """)
-        try x.open()
-        try x.coordinator.setConsumer("audit")
-        #expect(try consumer("audit")?.position == 3)
-    }
 }

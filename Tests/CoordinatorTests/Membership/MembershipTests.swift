@@ -79,14 +79,4 @@ import Testing
         #expect(applied.rejected.count == 1)
         #expect(try node.coordinator.membership.isEmpty)
     }
-
-    @Test("A store of the layout before members gets their table when it is opened")
-    func upgraded() throws {
-        let node = try EngineNode(model, node: 1)
-        node.close()
-        try node.tamper("DROP TABLE _member; PRAGMA user_version = 4")
-        try node.open()
-        #expect(try node.coordinator.membership.isEmpty)
-        _ = try node.coordinator.changeMembership([.join(try id(1), address)])
-    }
 }

@@ -164,20 +164,10 @@ struct OrphanTests {
         #expect(try x.coordinator.orphans().map(\.encoded) == orphans)
     }
 
-    @Test("A store of the layout before gets their table when it is opened")
-    func upgraded() throws {
-        let orphans = try saves(1)
-        x.close()
-        try x.tamper("DROP TABLE _orphan; PRAGMA user_version = 10")
-        try x.open()
-        try x.coordinator.keepOrphans(orphans)
-        #expect(try x.coordinator.orphans().map(\.encoded) == orphans)
-    }
-
     // MARK: Copies
 
     /// Has the first node take the second's store over as a copy.
-    private func transfer(_ change: (_ copy: String) throws -> Void = { _ in }) throws {
+    private func transfer() throws {
         let outgoing = OutgoingTransfer(y.coordinator) { 0 }
         let incoming = IncomingTransfer(for: x.coordinator)
         var (number, offset): (UInt64, UInt64) = (0, 0)
@@ -189,7 +179,6 @@ struct OrphanTests {
         }
         _ = try incoming.check(cluster: "test", model: x.model)
         x.close()
-        try change(incoming.path)
         _ = try PersistentStoreCoordinator.installTransfer(
             at: x.path, model: x.model, cluster: "test", node: x.node)
         try x.open()
@@ -211,19 +200,6 @@ struct OrphanTests {
         try transfer()
         #expect(try x.coordinator.orphans().map(\.encoded) == Array(orphans[1..<4]))
         #expect(try x.look("SELECT count(*) FROM _transaction") == 1)
-    }
-
-    @Test("A donor whose layout has none takes nothing away")
-    func copiedFormer() throws {
-        let orphans = try lost(2)
-        _ = try y.insert("Tag")
-        try x.coordinator.keepOrphans(orphans)
-        try transfer { copy in
-            let queue = try DatabaseQueue(path: copy)
-            try queue.write { try $0.execute(sql: "DROP TABLE _orphan; PRAGMA user_version = 10") }
-            try queue.close()
-        }
-        #expect(try x.coordinator.orphans().map(\.encoded) == orphans)
     }
 
     @Test("Of a copy's those go that are beyond the bounds: the donor's that it kept last")

@@ -11,7 +11,7 @@ extension NodeHandle {
         return residentBytes
     }
 
-    /// The most that the node has held since ``beginPeak()``, in bytes, be it for a moment.
+    /// The most that the node has held since ``beginPeak()``, in bytes, even for a moment.
     func peak() throws -> Int {
         guard let process else { throw EndToEndError("Node \(number) does not run") }
         let text = try String(contentsOfFile: "/proc/\(process.pid)/status", encoding: .utf8)

@@ -51,12 +51,10 @@ struct NameTests {
             ])
         #expect("\(version)" == "\(name)+1.7-0+\(name)+1.9-0+\(other)+\(name)")
         #expect(RowVersion("\(version)") == version)
-        // What clients of a former program hold.
-        #expect(RowVersion("\(name)~p7~\(name)~p9~\(other)+\(name)") == version)
         #expect(version != RowVersion(dots: [name]))
         for text in [
-            "\(name)~", "\(name)~p7", "\(name)~p7~", "\(name)~p9~\(name)~p7~\(name)",
-            "\(name)+1.7-0", "1.7-0+\(name)", "\(name)+1.07-0+\(name)",
+            "\(name)~", "\(name)~p7~\(name)", "\(name)+1.7-0", "1.7-0+\(name)",
+            "\(name)+1.07-0+\(name)",
             "\(name)+1.9-0+\(name)+1.7-0+\(name)",
         ] {
             #expect(RowVersion(text) == nil)
@@ -92,7 +90,7 @@ struct NameTests {
         arguments: [
             "", "+", "1.a-1+", "+1.a-1", "1.a-1++2.a-1", "1.a-1,2.a-1", "2.a-1+1.a-1",
             "1.a-1+1.a-1", "1.a-1099511627776", "1.a-18446744073709551615",
-            "1.a-1~p7~2.a-1099511627776",
+            "1.a-1+1.7-0+2.a-1099511627776",
         ])
     func versionRefusals(_ text: String) { #expect(RowVersion(text) == nil) }
 

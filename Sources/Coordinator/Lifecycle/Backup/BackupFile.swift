@@ -67,7 +67,6 @@ struct BackupFile {
             // One file, whole in itself: the log's mode came with the header.
             try database.execute(
                 sql: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = \(mode)")
-            try database.execute(sql: StoreLayout.laterTables)
             // It lacks what its node will have told others by the time it is put in its place.
             try database.execute(
                 sql: "UPDATE _state SET recovery = ?", arguments: [StoreRecovery.restored.rawValue])
@@ -77,7 +76,7 @@ struct BackupFile {
         }
     }
 
-    /// What a store's file holds, of this layout or with ``StoreLayout/laterTables``.
+    /// What a store's file holds.
     private static func describe(_ database: Database, path: String) throws -> StoreBackup {
         let owner = try owner(of: database, path: path)
         return StoreBackup(
@@ -87,7 +86,7 @@ struct BackupFile {
             membership: try StoreLayout.readMembership(in: database))
     }
 
-    /// Whose a store is, of any layout, and its generation.
+    /// Whose a store is, and its generation.
     static func owner(
         of database: Database, path: String
     ) throws -> (cluster: String, node: NodeID, generation: UInt64) {

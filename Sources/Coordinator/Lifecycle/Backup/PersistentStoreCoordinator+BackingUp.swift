@@ -65,8 +65,7 @@ extension PersistentStoreCoordinator {
     /// again.
     ///
     /// - Parameters:
-    ///   - backup: a file that ``backUp(to:)`` has made, also one of a former layout that opening
-    ///     a store brings up to date.
+    ///   - backup: a file that ``backUp(to:)`` has made.
     ///   - path: the store's place.
     ///   - cluster: the cluster, which must be the backup's.
     ///   - node: the node, which must be the backup's.

@@ -21,7 +21,7 @@ extension PersistentStoreCoordinator {
     /// the opening. Reads the whole file, as an opening does.
     ///
     /// - Returns: what the store's model and the other have otherwise; empty where the store is of that
-    ///   model or is yet to be made, or is of a layout from before models were kept.
+    ///   model or is yet to be made.
     /// - Throws: ``CoordinatorError``: `mappingNotInferable`, `modelMismatch`, `storeOwner`,
     ///   `storeLayout`, `storeIncomplete`, `storeDamaged` or `inputOutput`, as the opening would.
     public static func migration(
@@ -39,7 +39,6 @@ extension PersistentStoreCoordinator {
                 guard try !StoreOpening.isEmpty(database) else { return [] }
                 try StoreOpening.check(database, path: path)
                 try StoreOpening.checkOwner(database, path: path, cluster: cluster, node: node)
-                guard try StoreModels.hasTables(database) else { return [] }
                 let kept = try StoreModels.all(in: database, path: path)
                 guard let current = kept.first(where: \.isCurrent),
                     current.hash != model.modelHash
@@ -79,7 +78,6 @@ extension StoreReader {
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     public func parkedValues() throws -> [ParkedProperty] {
-        guard try StoreModels.hasTables(database) else { return [] }
         let statement = try database.prepared(
             "SELECT entity, property, sum(count) FROM _parked GROUP BY entity, property "
                 + "ORDER BY entity, property")

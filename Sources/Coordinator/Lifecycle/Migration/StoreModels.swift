@@ -4,23 +4,6 @@ import Merge
 /// The models kept in a store's file: its own, those it has had, and those it has learnt of from
 /// peers that had them.
 enum StoreModels {
-    /// Tables of the model's history. Made at every opening, for they are empty until a model
-    /// changes.
-    ///
-    /// `_actorModel` names the model of actors that do not write by the store's own; `_standIn`
-    /// keeps what was settled to stand for a value that a former model did not have, by the
-    /// property's lasting number; `_parked` lists the values of the log that have no place here.
-    static let tables = """
-        CREATE TABLE IF NOT EXISTS _actorModel (
-            actor INTEGER PRIMARY KEY, hash BLOB NOT NULL) STRICT;
-        CREATE TABLE IF NOT EXISTS _standIn (
-            code INTEGER PRIMARY KEY, value BLOB NOT NULL) STRICT;
-        CREATE TABLE IF NOT EXISTS _parked (
-            position INTEGER NOT NULL, entity TEXT NOT NULL, property TEXT NOT NULL,
-            count INTEGER NOT NULL, PRIMARY KEY (position, entity, property))
-            WITHOUT ROWID, STRICT;
-        """
-
     /// A model as it is kept.
     struct Kept {
         let hash: [UInt8]
@@ -174,12 +157,5 @@ enum StoreModels {
             mapping: ModelMapping(from: other, to: model) { root, name in
                 standIns["\(root).\(name)"]
             })
-    }
-
-    /// Whether the file has the tables of the history; one that no release with them has opened
-    /// has not.
-    static func hasTables(_ database: Database) throws -> Bool {
-        try Int.fetchOne(
-            database, sql: "SELECT count(*) FROM sqlite_master WHERE name = '_actorModel'") == 1
     }
 }

@@ -352,10 +352,6 @@ struct StoreIdentity {
     /// Adds the former store's orphans to those of the copy: each may be the last that there is of a
     /// save. Where both have more than is kept, the donor's go that it kept last, for it has them.
     private func takeOrphans(_ database: Database) throws {
-        // A donor's or a former store's of a former layout has none.
-        try database.execute(sql: StoreLayout.orphanTable)
-        let look = "SELECT count(*) FROM former.sqlite_master WHERE name = '_orphan'"
-        guard try Int.fetchOne(database, sql: look) == 1 else { return }
         let bounds = OrphanedTransaction.Bounds()
         let columns = "node, incarnation, sequence"
         try database.execute(
