@@ -1,4 +1,3 @@
-import GRDB
 import Merge
 
 /// The synchronous heart of a coordinator: the only code that writes a store.

@@ -1,4 +1,3 @@
-import GRDB
 import Merge
 
 /// Which constraints a store holds its rows to.
@@ -32,13 +31,13 @@ struct ModelAdoption: StorePart {
         let hasGroups = state.eclipsed > 0 || !gone.isEmpty
         if found == Set(wanted.keys), remainder == nil || !hasGroups { return }
         for name in found.sorted() {
-            try database.execute(sql: "DROP INDEX \(EntityTable.quote(name))")
+            try execute(sql: "DROP INDEX \(EntityTable.quote(name))")
         }
         scratch.mode = .adopting
         defer { scratch.mode = .none }
         try regroupEverything(gone)
         for name in wanted.keys.sorted() {
-            if let sql = wanted[name] { try database.execute(sql: sql) }
+            if let sql = wanted[name] { try execute(sql: sql) }
         }
     }
 

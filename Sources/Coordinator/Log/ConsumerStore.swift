@@ -1,39 +1,4 @@
-import GRDB
 import Merge
-
-/// Looks for places in a log by what a reader has seen.
-struct LogSearch {
-    let database: Database
-    let actors: ActorTable
-
-    /// The position up to which whoever has seen a vector has read: everything at or before it is in
-    /// the vector; nil where some of the rest was purged.
-    ///
-    /// The vector alone tells. A position, which a token names as well, would not: a store that lost
-    /// its tail with the power, or was put back from a backup, comes to it by another way.
-    ///
-    /// - Parameters:
-    ///   - vector: what was seen, here or anywhere else.
-    ///   - own: what the store has applied.
-    ///   - last: the position of its newest transaction.
-    func position(seen vector: VersionVector, own: VersionVector, last: UInt64) throws -> UInt64? {
-        var first = last + 1
-        for entry in own.entries where vector[entry.actor] < entry.sequence {
-            let next = Dot(actor: entry.actor, sequence: vector[entry.actor] + 1)
-            guard let position = try position(of: next) else { return nil }
-            first = min(first, position)
-        }
-        return first - 1
-    }
-
-    private func position(of dot: Dot) throws -> UInt64? {
-        let statement = try database.prepared("SELECT position FROM _transaction WHERE dot = ?1")
-        statement.bind(1, actors.integer(dot))
-        guard try statement.step() else { return nil }
-        defer { statement.reset() }
-        return UInt64(bitPattern: statement.integer(0))
-    }
-}
 
 /// Named consumers of history: rows of `_consumer`, each with how far it has read.
 struct ConsumerStore: StorePart {
@@ -125,7 +90,7 @@ struct ConsumerStore: StorePart {
         let statement = try database.prepared("DELETE FROM _consumer WHERE name = ?1")
         statement.bind(1, name)
         try statement.run()
-        guard database.changesCount > 0 else { throw CoordinatorError.noConsumer(name) }
+        guard changesCount > 0 else { throw CoordinatorError.noConsumer(name) }
         group.wroteApart = true
     }
 }

@@ -1,4 +1,3 @@
-import GRDB
 import Merge
 
 /// The answers that are kept of saves with an ID, in `_save`.

@@ -1,6 +1,6 @@
 import Merge
 
-/// Operations whose object has moved on, and the context's merge policy.
+/// Operations on objects that have moved on, settled by the merge policy of the context.
 extension SavePlanner {
     /// - Returns: whether the operation stands.
     func planExisting(

@@ -57,7 +57,7 @@ struct StoreView {
         try rows.ledTo(target, from: table, position)
     }
 
-    /// The rows of an entity whose reference at a position shows a row; sorted.
+    /// The rows of an entity that show a row at one of their references; sorted.
     func rowsShowing(
         _ target: RowID, at position: Int, of table: EntityTable
     ) throws -> [RowID] {

@@ -41,7 +41,7 @@ extension LoadedRow {
     /// Whether readers see the row itself.
     var isVisible: Bool { isAlive && survivor == nil }
 
-    /// Its references whose targets readers do not find.
+    /// Its references that lead readers nowhere.
     var dangling: [(position: Int, target: RowID)] {
         guard isVisible, !table.references.isEmpty else { return [] }
         return table.references.compactMap { position, _ in

@@ -189,7 +189,7 @@ struct RowStore: StorePart {
         }
     }
 
-    /// The rows of an entity whose reference at a position shows a row; sorted.
+    /// The rows of an entity that show a row at one of their references; sorted.
     func rowsShowing(
         _ target: RowID, at position: Int, of table: EntityTable
     ) throws -> [RowID] {

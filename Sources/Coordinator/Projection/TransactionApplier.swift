@@ -98,7 +98,7 @@ struct TransactionApplier: StorePart {
         }
     }
 
-    /// A former life of this node whose store was lost may have been ahead of our blocks.
+    /// A former life of this node with a store that was lost may have been ahead of our blocks.
     private func avoidIdentities(_ changes: [Change], of author: ActorID) {
         guard author.node == actor.node else { return }
         for change in changes where change.kind == .insert {

@@ -35,6 +35,12 @@ extension StorePart {
     func table(_ entity: String) -> EntityTable { session.table(entity) }
     func coding(_ table: EntityTable) -> RowCoding { session.coding(table) }
 
+    /// Carries statements out that no plan is kept of.
+    func execute(sql: String) throws { try database.execute(sql: sql) }
+
+    /// How many rows the last statement has changed.
+    var changesCount: Int { database.changesCount }
+
     // MARK: The other parts
 
     var view: StoreView { StoreView(session) }

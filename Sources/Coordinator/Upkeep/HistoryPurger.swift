@@ -1,4 +1,3 @@
-import GRDB
 import Merge
 
 /// Purging: the oldest part of the log goes, and with it what belongs to it.
@@ -181,7 +180,7 @@ struct HistoryPurger: StorePart {
         statement.bind(1, generation)
         statement.bind(2, limit)
         try statement.run()
-        let count = database.changesCount
+        let count = changesCount
         state.log.closedRecords -= min(count, state.log.closedRecords)
         if count > 0 { group.wroteApart = true }
         return count
@@ -192,7 +191,7 @@ struct HistoryPurger: StorePart {
         statement.bind(1, first)
         statement.bind(2, PurgeStep.rows)
         try statement.run()
-        return database.changesCount
+        return changesCount
     }
 }
 

@@ -1,4 +1,3 @@
-import GRDB
 import Merge
 
 /// The part of a migration that needs the rows' registers.
@@ -161,7 +160,7 @@ struct RowMigration: StorePart {
                     ListedReference(id: renamed($0.id, plan), write: $0.write)
                 }
             })
-        try database.execute(sql: "DELETE FROM _conflict WHERE \(own)")
+        try execute(sql: "DELETE FROM _conflict WHERE \(own)")
         let opened = Dictionary(
             entries.map { (renamed($0.id, plan), $0.openedAt) },
             uniquingKeysWith: { first, _ in first })

@@ -1,4 +1,3 @@
-import GRDB
 import Merge
 
 /// Joins a store into the copy of another that is to take its place: afterwards the copy has all
@@ -261,7 +260,7 @@ struct StoreJoining: StorePart {
         let codes = broken.compactMap { state.actors.code(of: $0.actor) }.sorted()
         if !codes.isEmpty {
             let list = codes.map(String.init).joined(separator: ", ")
-            try database.execute(
+            try execute(
                 sql: """
                     DELETE FROM _transaction WHERE position <= (
                         SELECT max(position) FROM _transaction
@@ -292,7 +291,7 @@ struct StoreJoining: StorePart {
         // As the next opening counts: see ``StoreLayout/lastPosition``.
         if !hasLog { state.position = state.versionVector.isEmpty ? 0 : 1 }
         // Answers live as long as the log from now on.
-        try database.execute(
+        try execute(
             sql: """
                 UPDATE _save SET position = \(Int64(bitPattern: state.position))
                 WHERE position NOT IN (SELECT position FROM _transaction)
