@@ -207,13 +207,13 @@ public final class PersistentStoreCoordinator: Sendable {
     }
 
     /// The vector that is on disk for certain.
-    public var durableVector: VersionVector { writer?.current.durable ?? VersionVector() }
+    package var durableVector: VersionVector { writer?.current.durable ?? VersionVector() }
 
     /// How many saves wait for their group.
-    public var waitingSaves: Int { writer?.waitingCount ?? 0 }
+    package var waitingSaves: Int { writer?.waitingCount ?? 0 }
 
     /// Whether a save of that ID has been begun and has not come to anything yet: it may be saved soon.
-    public func isSaveUnderWay(_ saveID: String) -> Bool { savesUnderWay.contains(saveID) }
+    package func isSaveUnderWay(_ saveID: String) -> Bool { savesUnderWay.contains(saveID) }
 
     /// Does what a save of an ID is a part of, and is under way with it.
     package func whileUnderWay<Result>(
@@ -233,7 +233,7 @@ public final class PersistentStoreCoordinator: Sendable {
     ///
     /// - Throws: ``CoordinatorError``. With `outcomeUnknown` it may have been saved; with every
     ///   other code nothing was.
-    public func save(_ request: SaveRequest) throws -> SaveResult {
+    package func save(_ request: SaveRequest) throws -> SaveResult {
         savesUnderWay.begin(request.saveID)
         defer { savesUnderWay.end(request.saveID) }
         do {
@@ -272,7 +272,7 @@ public final class PersistentStoreCoordinator: Sendable {
     }
 
     /// Saves, without blocking the caller's thread.
-    public func save(_ request: SaveRequest) async throws -> SaveResult {
+    package func save(_ request: SaveRequest) async throws -> SaveResult {
         try await whileUnderWay(request.saveID) {
             do {
                 return try await saveWaiting(size: request.size) { _ in request }
@@ -330,7 +330,7 @@ public final class PersistentStoreCoordinator: Sendable {
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be written; what cannot be merged is
     ///   in the result instead.
-    public func apply(_ transactions: [EncodedTransaction]) throws -> ApplyResult {
+    package func apply(_ transactions: [EncodedTransaction]) throws -> ApplyResult {
         let writer = try writableWriter()
         return try waitForOutcome { done in
             writer.runBlocking(.apply(transactions, completion: done))
@@ -338,7 +338,7 @@ public final class PersistentStoreCoordinator: Sendable {
     }
 
     /// The same without blocking; the completion is called on the writer's queue.
-    public func apply(
+    package func apply(
         _ transactions: [EncodedTransaction],
         completion: @escaping @Sendable (Result<ApplyResult, any Error>) -> Void
     ) {
@@ -352,7 +352,7 @@ public final class PersistentStoreCoordinator: Sendable {
     }
 
     /// Waits until everything committed is on disk, without blocking the caller.
-    public func makeDurable(
+    package func makeDurable(
         completion: @escaping @Sendable (Result<Void, any Error>) -> Void
     ) {
         guard let writer else { return completion(.success(())) }
@@ -412,7 +412,7 @@ public final class PersistentStoreCoordinator: Sendable {
     }
 
     /// Calls a closure when the writer has stopped for good, with the reason.
-    public func onStop(_ body: @escaping @Sendable (CoordinatorError) -> Void) {
+    package func onStop(_ body: @escaping @Sendable (CoordinatorError) -> Void) {
         observers.onStop(body)
     }
 

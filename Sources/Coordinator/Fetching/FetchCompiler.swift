@@ -1,28 +1,28 @@
-public import Merge
+package import Merge
 
 /// A fetch as SQL. Values are bound in order; names come from the model and are quoted.
-public struct CompiledFetch: Hashable, Sendable {
+package struct CompiledFetch: Hashable, Sendable {
     /// A column of a dictionary fetch.
-    public struct Column: Hashable, Sendable {
+    package struct Column: Hashable, Sendable {
         /// The key in the result.
-        public let name: String
+        package let name: String
         /// What the column holds.
-        public let content: ManagedObjectModel.Property.Content
+        package let content: ManagedObjectModel.Property.Content
     }
 
     /// The statement.
-    public let sql: String
+    package let sql: String
     /// The values of its `?`, in order, as their columns keep them.
-    public let bindings: [PropertyValue]
+    package let bindings: [PropertyValue]
     /// Of a dictionary fetch, what the columns are, in order; else empty.
-    public let columns: [Column]
+    package let columns: [Column]
 }
 
 /// Compiles fetch requests to SQL over the store's tables.
 ///
 /// Every object comes once, however many related objects match, because to-manys are asked in
 /// subqueries and never joined. Order is total: what is equal in it comes by identity.
-public struct FetchCompiler: Sendable {
+package struct FetchCompiler: Sendable {
     static let foldFunction = "tributary_fold"
     static let textFunction = "tributary_text"
     static let decimalCollation = "tributary_decimal"
@@ -40,7 +40,7 @@ public struct FetchCompiler: Sendable {
     ///   - model: the model.
     ///   - codes: what column `_entity` holds.
     ///   - cluster: whose object URIs are taken; nil for any.
-    public init(model: ManagedObjectModel, codes: EntityCodes, cluster: String? = nil) {
+    package init(model: ManagedObjectModel, codes: EntityCodes, cluster: String? = nil) {
         self.model = model
         self.codes = codes
         self.cluster = cluster
@@ -54,7 +54,7 @@ public struct FetchCompiler: Sendable {
     ///     entity's table, written by the store and never taken from outside. Empty gives
     ///     `t0._id`, and `t0._entity` where the table is shared.
     /// - Throws: ``PredicateError`` or ``FetchRequestError``.
-    public func compile(
+    package func compile(
         _ request: FetchRequest, selecting columns: [String] = []
     ) throws -> CompiledFetch {
         guard let entity = model.entity(named: request.entityName) else {

@@ -1,9 +1,9 @@
-public import Merge
+package import Merge
 
 /// An object as a predicate sees it in memory.
 ///
 /// What a property does not have reads as null. Methods may throw what firing a fault throws.
-public protocol PredicateSubject {
+package protocol PredicateSubject {
     /// The object's identity; temporary ones are below 0.
     var predicateRow: RowID { get }
     /// The value of an attribute.
@@ -18,7 +18,7 @@ public protocol PredicateSubject {
 ///
 /// It holds of an object exactly where the same predicate's SQL fetches it, with SQL's logic of
 /// three values: a comparison with a nil is unknown, its opposite too, and unknown is no match.
-public struct PredicateEvaluator: Hashable, Sendable {
+package struct PredicateEvaluator: Hashable, Sendable {
     private let predicate: ResolvedPredicate
 
     /// Compiles a predicate.
@@ -28,7 +28,7 @@ public struct PredicateEvaluator: Hashable, Sendable {
     ///   - entity: the entity whose objects are asked.
     ///   - cluster: whose object URIs are taken; nil for any.
     /// - Throws: ``PredicateError`` where names or types do not fit the model.
-    public init(
+    package init(
         _ predicate: Predicate?, entity: ManagedObjectModel.Entity, model: ManagedObjectModel,
         cluster: String? = nil
     ) throws(PredicateError) {
@@ -38,7 +38,7 @@ public struct PredicateEvaluator: Hashable, Sendable {
     }
 
     /// Whether the predicate holds of an object.
-    public func matches(_ subject: some PredicateSubject) throws -> Bool {
+    package func matches(_ subject: some PredicateSubject) throws -> Bool {
         try truth(predicate, subject) ?? false
     }
 
@@ -174,13 +174,13 @@ extension ValueTest {
 }
 
 /// An order compiled for an entity, to sort objects in memory as SQL does.
-public struct SortEvaluator: Hashable, Sendable {
+package struct SortEvaluator: Hashable, Sendable {
     private let keys: [(path: ResolvedPath, ascending: Bool)]
 
     /// Compiles an order.
     ///
     /// - Throws: ``PredicateError`` where a key path does not fit the model.
-    public init(
+    package init(
         _ descriptors: [SortDescriptor], entity: ManagedObjectModel.Entity,
         model: ManagedObjectModel
     ) throws(PredicateError) {
@@ -207,13 +207,13 @@ public struct SortEvaluator: Hashable, Sendable {
     }
 
     /// The values an object is sorted by; to be fetched once an object.
-    public func values(of subject: some PredicateSubject) throws -> [PropertyValue] {
+    package func values(of subject: some PredicateSubject) throws -> [PropertyValue] {
         try keys.map { try PredicateEvaluator.value($0.path, subject) }
     }
 
     /// Whether an object with these values comes before another. Equal ones come by identity,
     /// temporary ones last, in the order they were made.
-    public func precedes(
+    package func precedes(
         _ left: (values: [PropertyValue], row: RowID),
         _ right: (values: [PropertyValue], row: RowID)
     ) -> Bool {
@@ -233,19 +233,19 @@ public struct SortEvaluator: Hashable, Sendable {
     }
 
     /// Sorts objects.
-    public func sort<Subject: PredicateSubject>(_ subjects: [Subject]) throws -> [Subject] {
+    package func sort<Subject: PredicateSubject>(_ subjects: [Subject]) throws -> [Subject] {
         try subjects.map { (values: try values(of: $0), row: $0.predicateRow, subject: $0) }
             .sorted { precedes(($0.values, $0.row), ($1.values, $1.row)) }
             .map(\.subject)
     }
 
     /// Whether both sort alike.
-    public static func == (left: SortEvaluator, right: SortEvaluator) -> Bool {
+    package static func == (left: SortEvaluator, right: SortEvaluator) -> Bool {
         left.keys.elementsEqual(right.keys) { $0.path == $1.path && $0.ascending == $1.ascending }
     }
 
     /// Hashes the key paths.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         for key in keys { hasher.combine(key.path) }
     }
 }

@@ -6,11 +6,11 @@ import Merge
 ///     conjunction = negation { (AND | &&) negation }
 ///     negation   = (NOT | !) negation | ( predicate ) | TRUEPREDICATE | FALSEPREDICATE | comparison
 ///     comparison = [ANY | SOME | ALL | NONE] expression operator [flags] expression
-public struct PredicateParser {
+package struct PredicateParser {
     /// How long a predicate may be, in bytes of UTF-8. Long lists belong into substitutions.
-    public static let maximumLength = 65_536
+    package static let maximumLength = 65_536
     /// How deep parentheses and negations may nest: what SQLite's own parser bears, with room.
-    public static let maximumDepth = 20
+    package static let maximumDepth = 20
 
     private typealias Token = PredicateLexer.Token
     private typealias Operator = PredicateComparison.Operator

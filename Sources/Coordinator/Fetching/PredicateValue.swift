@@ -22,7 +22,7 @@ public enum PredicateValue: Hashable, Sendable {
     /// Reads a substitution of the client interface.
     ///
     /// - Throws: ``JSONConversionError`` for objects and lists within lists.
-    public init(json: JSONValue) throws(JSONConversionError) {
+    package init(json: JSONValue) throws(JSONConversionError) {
         switch json {
         case .null: self = .null
         case .boolean(let truth): self = .boolean(truth)

@@ -1,10 +1,10 @@
 /// Why a pattern cannot be used.
-public struct PatternError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct PatternError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong with it.
-    public let message: String
+    package let message: String
 
     /// The message.
-    public var description: String { message }
+    package var description: String { message }
 }
 
 /// A regular expression that a whole text must match.
@@ -13,11 +13,11 @@ public struct PatternError: Error, Hashable, Sendable, CustomStringConvertible {
 /// pattern from outside cannot stall a reader. That excludes backreferences and lookaround, which
 /// are refused. Known: literals, `.`, `[...]` with ranges and negation, `\d \w \s` and their
 /// opposites, `\t \n \r \uXXXX`, groups, `|`, `* + ? {m,n}` (also with a lazy `?`), `^` and `$`.
-public struct RegularExpression: Sendable {
+package struct RegularExpression: Sendable {
     /// How long a pattern may be, in Unicode scalars.
-    public static let maximumLength = 1_000
+    package static let maximumLength = 1_000
     /// How many states a pattern may have once its counts are written out.
-    public static let maximumStates = 5_000
+    package static let maximumStates = 5_000
 
     /// A set of scalars.
     struct ScalarClass: Sendable {
@@ -47,7 +47,7 @@ public struct RegularExpression: Sendable {
     /// - Parameters:
     ///   - pattern: at most ``maximumLength`` scalars.
     ///   - options: whether case or diacritics are ignored.
-    public init(
+    package init(
         _ pattern: String, options: ComparisonOptions = []
     ) throws(PatternError) {
         var compiler = try RegularExpressionCompiler(pattern, options: options)
@@ -56,7 +56,7 @@ public struct RegularExpression: Sendable {
     }
 
     /// Whether the whole text matches.
-    public func matches(_ text: String) -> Bool {
+    package func matches(_ text: String) -> Bool {
         let scalars = TextFolding.fold(text, options).unicodeScalars.map(\.value)
         var current: [Int] = []
         var next: [Int] = []

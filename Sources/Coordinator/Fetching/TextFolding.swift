@@ -15,9 +15,9 @@ public struct ComparisonOptions: OptionSet, Hashable, Sendable {
 }
 
 /// Folds texts so that what `[c]` and `[d]` ignore is gone. Pure, and without any locale.
-public enum TextFolding {
+package enum TextFolding {
     /// The text without the differences that the options ignore.
-    public static func fold(_ text: String, _ options: ComparisonOptions) -> String {
+    package static func fold(_ text: String, _ options: ComparisonOptions) -> String {
         guard !options.isEmpty else { return text }
         if text.utf8.allSatisfy({ $0 < 0x80 }) {
             return options.contains(.caseInsensitive) ? text.lowercased() : text

@@ -1,13 +1,13 @@
-public import Merge
+package import Merge
 
 /// The order of values, the same in memory as in SQLite with the store's columns.
 ///
 /// Null comes first. Numbers compare by value, integers and doubles exactly; NaN equals itself
 /// and comes after every number. Texts compare by UTF-8 bytes, decimals by value, UUIDs and bytes
 /// as unsigned bytes. Values of different kinds have an order too, but no meaning in it.
-public enum ValueOrder {
+package enum ValueOrder {
     /// How two values lie to each other.
-    public enum Result: Sendable {
+    package enum Result: Sendable {
         /// The left is less.
         case before
         /// They are equal.
@@ -16,7 +16,7 @@ public enum ValueOrder {
         case after
 
         /// The order seen from the other end.
-        public var reversed: Result {
+        package var reversed: Result {
             switch self {
             case .before: .after
             case .same: .same
@@ -26,7 +26,7 @@ public enum ValueOrder {
     }
 
     /// Compares two values.
-    public static func compare(_ left: PropertyValue, _ right: PropertyValue) -> Result {
+    package static func compare(_ left: PropertyValue, _ right: PropertyValue) -> Result {
         switch (left, right) {
         case (.integer(let left), .integer(let right)), (.date(let left), .date(let right)):
             order(left, right)

@@ -2,11 +2,11 @@
 ///
 /// Strict: UTF-8 is checked, duplicate keys and lone surrogates are refused, nothing may follow
 /// the value. It keeps its own stack, so hostile nesting costs an error and never the thread's.
-public struct JSONParser {
+package struct JSONParser {
     /// How deep arrays and objects may nest; no request of ours needs a tenth of it.
-    public static let defaultMaximumDepth = 64
+    package static let defaultMaximumDepth = 64
     /// How large a text may be: 16 MiB, the bound of a request's body.
-    public static let defaultMaximumBytes = 16 << 20
+    package static let defaultMaximumBytes = 16 << 20
 
     /// An array or object that is not whole yet. Changed in place only: a copy of its elements at
     /// every step would make long arrays quadratic.
@@ -34,7 +34,7 @@ public struct JSONParser {
     ///   - maximumDepth: how deep containers may nest.
     ///   - maximumBytes: how long the text may be.
     /// - Throws: ``JSONError`` with the place.
-    public static func parse(
+    package static func parse(
         _ bytes: [UInt8], maximumDepth: Int = defaultMaximumDepth,
         maximumBytes: Int = defaultMaximumBytes
     ) throws(JSONError) -> JSONValue {

@@ -1,6 +1,6 @@
 /// A JSON value, with what the usual decoders lose: 64-bit integers are exact, doubles keep their
 /// bits, and objects keep the order of their members so that unknown keys can be named.
-public enum JSONValue: Hashable, Sendable {
+package enum JSONValue: Hashable, Sendable {
     /// `null`.
     case null
     /// `true` or `false`.
@@ -18,7 +18,7 @@ public enum JSONValue: Hashable, Sendable {
 
     /// Whether both are the same, texts byte for byte: Swift's own take an é in one scalar for one in
     /// two, which in a store are two values.
-    public static func == (left: JSONValue, right: JSONValue) -> Bool {
+    package static func == (left: JSONValue, right: JSONValue) -> Bool {
         switch (left, right) {
         case (.null, .null): true
         case (.boolean(let left), .boolean(let right)): left == right
@@ -32,7 +32,7 @@ public enum JSONValue: Hashable, Sendable {
     }
 
     /// Hashes what ``==(_:_:)`` compares.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         switch self {
         case .null: hasher.combine(0)
         case .boolean(let truth): hasher.combine(truth)
@@ -47,7 +47,7 @@ public enum JSONValue: Hashable, Sendable {
     }
 
     /// The kind of value in words, for messages.
-    public var kind: String {
+    package var kind: String {
         switch self {
         case .null: "null"
         case .boolean: "a truth value"
@@ -59,46 +59,46 @@ public enum JSONValue: Hashable, Sendable {
     }
 
     /// The text of a string, or nil.
-    public var string: String? { if case .string(let text) = self { text } else { nil } }
+    package var string: String? { if case .string(let text) = self { text } else { nil } }
     /// The elements of an array, or nil.
-    public var array: [JSONValue]? { if case .array(let values) = self { values } else { nil } }
+    package var array: [JSONValue]? { if case .array(let values) = self { values } else { nil } }
     /// The members of an object, or nil.
-    public var object: JSONObject? { if case .object(let object) = self { object } else { nil } }
+    package var object: JSONObject? { if case .object(let object) = self { object } else { nil } }
     /// A truth value, or nil.
-    public var boolean: Bool? { if case .boolean(let truth) = self { truth } else { nil } }
+    package var boolean: Bool? { if case .boolean(let truth) = self { truth } else { nil } }
     /// An integer, or nil.
-    public var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
+    package var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
 }
 
 /// The members of a JSON object, in their order.
 ///
 /// Invariant: no two members have the same key.
-public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
+package struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     /// One member.
-    public struct Member: Hashable, Sendable {
+    package struct Member: Hashable, Sendable {
         /// The member's name.
-        public let key: String
+        package let key: String
         /// Its value.
-        public let value: JSONValue
+        package let value: JSONValue
     }
 
     /// All members, in their order.
-    public private(set) var members: [Member] = []
+    package private(set) var members: [Member] = []
 
     /// Positions by key; kept only for objects so large that a search would cost.
     private var positions: [String: Int] = [:]
     private static let searchable = 12
 
     /// Makes an empty object.
-    public init() {}
+    package init() {}
 
     /// Makes an object of members; of several with one key the last stands.
-    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+    package init(dictionaryLiteral elements: (String, JSONValue)...) {
         for (key, value) in elements { self[key] = value }
     }
 
     /// The value of a member; assigning nil removes it.
-    public subscript(key: String) -> JSONValue? {
+    package subscript(key: String) -> JSONValue? {
         get { position(of: key).map { members[$0].value } }
         set {
             switch (position(of: key), newValue) {
@@ -142,28 +142,28 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     }
 
     /// Whether both have the same members in the same order.
-    public static func == (left: JSONObject, right: JSONObject) -> Bool {
+    package static func == (left: JSONObject, right: JSONObject) -> Bool {
         left.members == right.members
     }
 
     /// Hashes the members.
-    public func hash(into hasher: inout Hasher) { hasher.combine(members) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(members) }
 }
 
 /// Why a text is no JSON, and where.
-public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong.
-    public let message: String
+    package let message: String
     /// Where, in bytes from 0.
-    public let offset: Int
+    package let offset: Int
     /// In which line, from 1.
-    public let line: Int
+    package let line: Int
     /// At which byte of the line, from 1.
-    public let column: Int
+    package let column: Int
     /// Whether the text is no JSON; false where it is, but with what is not taken, such as a number
     /// out of range.
-    public let isSyntax: Bool
+    package let isSyntax: Bool
 
     /// The place and what is wrong there.
-    public var description: String { "line \(line), column \(column): \(message)" }
+    package var description: String { "line \(line), column \(column): \(message)" }
 }

@@ -1,5 +1,5 @@
 /// Writes JSON, the same bytes for the same value on every machine.
-public enum JSONWriter {
+package enum JSONWriter {
     /// The value as UTF-8.
     ///
     /// Doubles are written so that reading them gives the same bits; NaN and infinities become
@@ -9,19 +9,19 @@ public enum JSONWriter {
     ///   - value: what to write. It recurses, so its depth must be bounded, as that of parsed
     ///     values is.
     ///   - pretty: whether to break lines and indent by two spaces.
-    public static func bytes(of value: JSONValue, pretty: Bool = false) -> [UInt8] {
+    package static func bytes(of value: JSONValue, pretty: Bool = false) -> [UInt8] {
         var output: [UInt8] = []
         write(value, to: &output, indentation: pretty ? 0 : nil)
         return output
     }
 
     /// The value as text.
-    public static func text(of value: JSONValue, pretty: Bool = false) -> String {
+    package static func text(of value: JSONValue, pretty: Bool = false) -> String {
         String(decoding: bytes(of: value, pretty: pretty), as: UTF8.self)
     }
 
     /// Appends a value to bytes, compactly.
-    public static func append(_ value: JSONValue, to output: inout [UInt8]) {
+    package static func append(_ value: JSONValue, to output: inout [UInt8]) {
         write(value, to: &output, indentation: nil)
     }
 

@@ -1,26 +1,26 @@
-public import Merge
+package import Merge
 
 /// The URI of an object: `x-tributary://CLUSTER/Entity/pDECIMAL`.
-public struct ObjectURI: Hashable, Sendable, CustomStringConvertible {
+package struct ObjectURI: Hashable, Sendable, CustomStringConvertible {
     /// What every such URI begins with.
-    public static let scheme = "x-tributary://"
+    package static let scheme = "x-tributary://"
 
     /// The cluster the object lives in.
-    public let cluster: String
+    package let cluster: String
     /// The object's entity.
-    public let entityName: String
+    package let entityName: String
     /// The object's row.
-    public let row: RowID
+    package let row: RowID
 
     /// Composes a URI.
-    public init(cluster: String, entityName: String, row: RowID) {
+    package init(cluster: String, entityName: String, row: RowID) {
         self.cluster = cluster
         self.entityName = entityName
         self.row = row
     }
 
     /// Reads what ``description`` prints; nil where it is anything else.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         guard text.utf8.count <= 1_024, text.hasPrefix(Self.scheme) else { return nil }
         let parts = text.dropFirst(Self.scheme.count)
             .split(separator: "/", omittingEmptySubsequences: false)
@@ -33,8 +33,8 @@ public struct ObjectURI: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The identity within the cluster.
-    public var objectID: ManagedObjectID { ManagedObjectID(entityName: entityName, row: row) }
+    package var objectID: ManagedObjectID { ManagedObjectID(entityName: entityName, row: row) }
 
     /// The URI as text.
-    public var description: String { "\(Self.scheme)\(cluster)/\(entityName)/\(row)" }
+    package var description: String { "\(Self.scheme)\(cluster)/\(entityName)/\(row)" }
 }

@@ -1,22 +1,22 @@
-public import Merge
+package import Merge
 
 /// Why a JSON value cannot be the value of a property.
-public struct JSONConversionError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct JSONConversionError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What was expected, and what came.
-    public let message: String
+    package let message: String
 
     /// Describes a failure.
-    public init(_ message: String) { self.message = message }
+    package init(_ message: String) { self.message = message }
 
     /// The message.
-    public var description: String { message }
+    package var description: String { message }
 }
 
 extension PropertyValue {
     /// Reads an attribute's value as the client interface writes it.
     ///
     /// - Throws: ``JSONConversionError`` where it is of another type or out of the type's range.
-    public init(json: JSONValue, type: AttributeType) throws(JSONConversionError) {
+    package init(json: JSONValue, type: AttributeType) throws(JSONConversionError) {
         switch (type, json) {
         case (_, .null): self = .null
         case (.integer16, .integer(let number)) where Int16(exactly: number) == nil,
@@ -107,7 +107,7 @@ extension PropertyValue {
     /// The value as the client interface writes it.
     ///
     /// - Parameter uri: gives the URI of the object a reference leads to.
-    public func jsonValue(uri: (RowID) -> String) -> JSONValue {
+    package func jsonValue(uri: (RowID) -> String) -> JSONValue {
         switch self {
         case .null: .null
         case .boolean(let truth): .boolean(truth)
@@ -124,7 +124,7 @@ extension PropertyValue {
 
     /// The value as the client interface writes it; a reference leads to an object of that
     /// entity.
-    public func jsonValue(cluster: String, destination: String) -> JSONValue {
+    package func jsonValue(cluster: String, destination: String) -> JSONValue {
         jsonValue { row in
             ObjectURI(cluster: cluster, entityName: destination, row: row).description
         }

@@ -1,11 +1,11 @@
 /// The texts of values in JSON and in predicates: dates, UUIDs, base64. Strict, and without any
 /// locale or time zone.
-public enum ValueText {
+package enum ValueText {
     // MARK: Dates
 
     /// Milliseconds since 1970 as ISO 8601 with milliseconds and Z; years outside 0...9999 with a
     /// sign and at least six digits.
-    public static func date(_ milliseconds: Int64) -> String {
+    package static func date(_ milliseconds: Int64) -> String {
         let (days, time) = floorDivision(milliseconds, 86_400_000)
         let (year, month, day) = civil(days: days)
         let yearText =
@@ -18,7 +18,7 @@ public enum ValueText {
 
     /// Reads a date of the form of ``date(_:)``; seconds may have no fraction or one of one to
     /// three digits. Nil where it is anything else or no date of the calendar.
-    public static func milliseconds(fromDate text: String) -> Int64? {
+    package static func milliseconds(fromDate text: String) -> Int64? {
         var bytes = Array(text.utf8)[...]
         guard bytes.count <= 40 else { return nil }
         var sign: Int64 = 1
@@ -115,7 +115,7 @@ public enum ValueText {
     // MARK: UUIDs
 
     /// A UUID in upper case, with hyphens.
-    public static func uuid(_ first: UInt64, _ last: UInt64) -> String {
+    package static func uuid(_ first: UInt64, _ last: UInt64) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var result: [UInt8] = []
         result.reserveCapacity(36)
@@ -128,7 +128,7 @@ public enum ValueText {
     }
 
     /// Reads a UUID of 36 characters in either case; nil where it is anything else.
-    public static func uuid(from text: String) -> (UInt64, UInt64)? {
+    package static func uuid(from text: String) -> (UInt64, UInt64)? {
         let bytes = Array(text.utf8)
         guard bytes.count == 36 else { return nil }
         var halves: [UInt64] = [0, 0]
@@ -157,7 +157,7 @@ public enum ValueText {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
     /// Bytes in base64 with padding (RFC 4648, section 4).
-    public static func base64(_ bytes: [UInt8]) -> String {
+    package static func base64(_ bytes: [UInt8]) -> String {
         var result: [UInt8] = []
         result.reserveCapacity((bytes.count + 2) / 3 * 4)
         var index = 0
@@ -178,7 +178,7 @@ public enum ValueText {
     }
 
     /// Reads base64 with padding; nil where it is anything else, or bits are left over.
-    public static func bytes(fromBase64 text: String) -> [UInt8]? {
+    package static func bytes(fromBase64 text: String) -> [UInt8]? {
         guard text.utf8.count % 4 == 0 else { return nil }
         var result: [UInt8] = []
         result.reserveCapacity(text.utf8.count / 4 * 3)

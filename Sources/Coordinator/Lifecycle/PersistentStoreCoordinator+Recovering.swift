@@ -1,4 +1,4 @@
-public import Merge
+package import Merge
 import Synchronization
 
 /// What a coordinator may do at the moment.
@@ -35,7 +35,7 @@ extension PersistentStoreCoordinator {
     /// where they are let through. May be asked from any thread.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public var savingRefusal: CoordinatorError? {
+    package var savingRefusal: CoordinatorError? {
         get throws {
             let standing = standing.withLock { $0 }
             if standing.isRemoved, !standing.isClosed {
@@ -58,14 +58,14 @@ extension PersistentStoreCoordinator {
     }
 
     /// Whether the store's files are not where they were opened, as ``maintain()`` has found last.
-    public var isStoreRemoved: Bool { standing.withLock(\.isRemoved) }
+    package var isStoreRemoved: Bool { standing.withLock(\.isRemoved) }
 
     /// Whether somebody must vouch for the store; ``StoreRecovery/none`` once they have.
-    public var recovery: StoreRecovery { standing.withLock(\.recovery) }
+    package var recovery: StoreRecovery { standing.withLock(\.recovery) }
 
     /// Whether the store was made, when it was opened, in the place of one that its node had before, and
     /// nobody has vouched for it since: what was saved under an ID may be known to others only.
-    public var mayLackSaveIDs: Bool {
+    package var mayLackSaveIDs: Bool {
         // Told so, it is vouched for, whether that could be written down yet or not.
         let told = writer?.owedRecovery.record?.recovery
         return standing.withLock { $0.isMadeAnew && (told ?? $0.recovery) != .none }
@@ -77,7 +77,7 @@ extension PersistentStoreCoordinator {
     /// - Parameter founders: whose stores were vouched for together with this one when all were
     ///   new, at most one incarnation a node; kept until it is vouched for anew.
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
-    public func vouch(founders: [ActorID] = []) throws {
+    package func vouch(founders: [ActorID] = []) throws {
         try setRecovery(.none, founders: founders)
     }
 
@@ -85,13 +85,13 @@ extension PersistentStoreCoordinator {
     /// afterwards is not on disk without this. Blocks until it is recorded.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
-    public func noteFounder() throws { try setRecovery(.founder) }
+    package func noteFounder() throws { try setRecovery(.founder) }
 
     /// Notes that the store takes over from others, so that somebody must vouch for it before it
     /// may save. What is applied afterwards is not on disk without this. Blocks likewise.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
-    public func outgrow() throws { try setRecovery(.restored) }
+    package func outgrow() throws { try setRecovery(.restored) }
 
     private func setRecovery(_ recovery: StoreRecovery, founders: [ActorID] = []) throws {
         let record = RecoveryRecord(recovery: recovery, founders: founders)
@@ -104,7 +104,7 @@ extension PersistentStoreCoordinator {
     /// The incarnations of other nodes that the store remembers, by node.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public var rememberedIncarnations: [ActorID] {
+    package var rememberedIncarnations: [ActorID] {
         get throws {
             try read { try StoreLayout.readIncarnations(in: $0.database) }
         }
@@ -113,7 +113,7 @@ extension PersistentStoreCoordinator {
     /// Whom ``vouch(founders:)`` named last, by node.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public var founders: [ActorID] {
+    package var founders: [ActorID] {
         get throws {
             try read { try StoreLayout.readFounders(in: $0.database) }
         }
@@ -124,7 +124,7 @@ extension PersistentStoreCoordinator {
     /// tell of incarnations that this node had with another store.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public var formerIncarnations: [ActorID] {
+    package var formerIncarnations: [ActorID] {
         get throws {
             let actors = try read { try StoreLayout.readActors(in: $0.database).0.actors }
             guard let first = actors.first, first.node == node else { return [] }
@@ -134,25 +134,25 @@ extension PersistentStoreCoordinator {
 
     /// The incarnation of this node whose process had the store's lock before this one, and so has ended;
     /// nil where that is not certain, as the store may be a copy.
-    public var predecessor: ActorID? {
+    package var predecessor: ActorID? {
         ownership?.lastHolder.flatMap { $0.node == node ? $0 : nil }
     }
 
     /// Whether saves are to wait until a member has met this incarnation: the store is new, or may be a
     /// copy of one that is in use.
-    public var mayBeUnknown: Bool { predecessor == nil || recovery == .new }
+    package var mayBeUnknown: Bool { predecessor == nil || recovery == .new }
 
     /// Remembers the newest incarnation of another node that was met, instead of the one before,
     /// and waits until that is on disk. Blocks meanwhile.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
-    public func remember(_ actor: ActorID) throws {
+    package func remember(_ actor: ActorID) throws {
         try maintainBlocking { try $0.incarnationStore.remember(actor) }
         try makeDurable()
     }
 
     /// The same without blocking; the completion is called on the writer's queue.
-    public func remember(
+    package func remember(
         _ actor: ActorID, completion: @escaping @Sendable (Result<Void, any Error>) -> Void
     ) {
         maintain({ try $0.incarnationStore.remember(actor) }) { [self] result in
@@ -166,7 +166,7 @@ extension PersistentStoreCoordinator {
     /// Does what ``vouch(founders:)``, ``noteFounder()`` and ``outgrow()`` do without blocking. It
     /// is recorded before whatever is handed to the coordinator later; the completion is called on
     /// the writer's queue.
-    public func setRecovery(
+    package func setRecovery(
         _ recovery: StoreRecovery, founders: [ActorID] = [],
         completion: @escaping @Sendable (Result<Void, any Error>) -> Void
     ) {
@@ -189,7 +189,7 @@ extension PersistentStoreCoordinator {
     ///
     /// - Returns: all that is recorded now.
     /// - Throws: ``CoordinatorError`` where the file cannot be written.
-    public func recordStanding() throws -> VersionVector {
+    package func recordStanding() throws -> VersionVector {
         guard let writer else {
             throw CoordinatorError(.notWritable, "The store is open for reading only.")
         }
@@ -214,7 +214,7 @@ extension PersistentStoreCoordinator {
     /// Lets saves through, or refuses them with `recovering`; at first they are let through.
     /// Other nodes' transactions are applied in either case. Saves that wait already go on, but
     /// those that are executed after ``outgrow()``.
-    public func setSaving(allowed: Bool) {
+    package func setSaving(allowed: Bool) {
         standing.withLock {
             $0.maySave = allowed
             // Whoever told of a departure has turned out to be no member itself.
@@ -224,9 +224,9 @@ extension PersistentStoreCoordinator {
 
     /// Refuses saves with `memberDeparted` from now on: a member has told that this node is one no
     /// more. Where this node's own store tells it, nobody needs to.
-    public func setDeparted() { standing.withLock { $0.isDeparted = true } }
+    package func setDeparted() { standing.withLock { $0.isDeparted = true } }
 
     /// Refuses saves with `clockDrift`, or lets them through again; at first they are let through.
     /// Other nodes' transactions are applied in either case.
-    public func setClockOff(_ isOff: Bool) { standing.withLock { $0.isClockOff = isOff } }
+    package func setClockOff(_ isOff: Bool) { standing.withLock { $0.isClockOff = isOff } }
 }

@@ -3,7 +3,7 @@
 /// A node that has told others of a transaction and then lost it would write against rows that
 /// others have collected since (MODEL P15). It is kept in the store until
 /// ``PersistentStoreCoordinator/vouch(founders:)``, over any number of openings.
-public enum StoreRecovery: Int, Hashable, Sendable {
+package enum StoreRecovery: Int, Hashable, Sendable {
     /// The store is vouched for.
     case none = 0
     /// The store was made anew.

@@ -1,4 +1,4 @@
-public import Merge
+package import Merge
 
 /// A change of what is shown that a transaction brought about without writing it: a reference that was
 /// written before reads as nil since its target was deleted or claimed by another, or leads to it again, or
@@ -6,13 +6,13 @@ public import Merge
 ///
 /// It is told as this store saw it: where the delete came first, it is the reference's transaction that has
 /// such a change.
-public struct DerivedChange: Hashable, Sendable {
+package struct DerivedChange: Hashable, Sendable {
     /// The object that is shown otherwise.
-    public let object: ManagedObjectID
+    package let object: ManagedObjectID
     /// The to-one.
-    public let property: String
+    package let property: String
     /// Where it leads readers since; nil for nowhere.
-    public let target: RowID?
+    package let target: RowID?
 }
 
 extension TransactionLog {
@@ -67,7 +67,7 @@ extension StoreReader {
     /// the log has not got it.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public func derivedChanges(of dot: Dot) throws -> [DerivedChange] {
+    package func derivedChanges(of dot: Dot) throws -> [DerivedChange] {
         guard let integer = try actors().knownInteger(dot) else { return [] }
         let statement = try database.prepared(
             """

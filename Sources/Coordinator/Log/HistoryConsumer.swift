@@ -1,34 +1,34 @@
-public import Merge
+package import Merge
 
 /// Somebody who reads a store's history, by name, and for whom it is kept.
-public struct HistoryConsumer: Hashable, Sendable {
+package struct HistoryConsumer: Hashable, Sendable {
     /// Bounds on consumers, so that they and what status lists stay few.
-    public enum Bounds {
+    package enum Bounds {
         /// The most consumers of a store.
-        public static let count = 64
+        package static let count = 64
         /// The longest name, in characters.
-        public static let nameLength = 64
+        package static let nameLength = 64
     }
 
     /// Its name.
-    public var name: String
+    package var name: String
     /// How far it has read, as it said last.
-    public var token: QueryGenerationToken
+    package var token: QueryGenerationToken
     /// The same as a position of this store's log; 0 where it is in no log any more.
-    public var position: UInt64
+    package var position: UInt64
     /// When it said so, in milliseconds since 1970.
-    public var toldAtMilliseconds: UInt64
+    package var toldAtMilliseconds: UInt64
     /// How many transactions are after that.
-    public var behind: UInt64
+    package var behind: UInt64
     /// When the first of those that are still there was saved; nil where it has read all.
-    public var oldestUnread: HybridTimestamp?
+    package var oldestUnread: HybridTimestamp?
     /// Whether some of what it has not read was purged, or went with a store in whose place another's
     /// copy was put. Nothing is kept for it until it says
     /// from where it goes on.
-    public var isExpired: Bool
+    package var isExpired: Bool
 
     /// Whether text can be a consumer's name: 1...64 of a-z, A-Z, 0-9, `-`, `_`, `.` and `:`.
-    public static func isName(_ text: String) -> Bool {
+    package static func isName(_ text: String) -> Bool {
         (1...Bounds.nameLength).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in
                 switch byte {
@@ -40,15 +40,15 @@ public struct HistoryConsumer: Hashable, Sendable {
 }
 
 /// What a store holds of the past, for status and metrics.
-public struct HistoryStatus: Hashable, Sendable {
+package struct HistoryStatus: Hashable, Sendable {
     /// Transactions in the log.
-    public var transactions: UInt64
+    package var transactions: UInt64
     /// Their bytes.
-    public var bytes: UInt64
+    package var bytes: UInt64
     /// When the oldest was saved; nil where there is none.
-    public var oldest: HybridTimestamp?
+    package var oldest: HybridTimestamp?
     /// Closed entries of the conflict journal.
-    public var closedRecords: Int
+    package var closedRecords: Int
     /// Who reads it, by name.
-    public var consumers: [HistoryConsumer]
+    package var consumers: [HistoryConsumer]
 }

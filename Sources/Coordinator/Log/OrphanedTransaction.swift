@@ -1,4 +1,4 @@
-public import Merge
+package import Merge
 
 /// A save of another node that can be applied no more, for an earlier one of that node is lost with it
 /// (DESIGN section 8, *orphaned*). It was acknowledged there, so it is kept as it came, for a person to
@@ -6,32 +6,32 @@ public import Merge
 ///
 /// It is no entry of the conflict journal: it lost against nothing, it has no place in the log, and
 /// it is kept until somebody has seen to it, not for as long as history is.
-public struct OrphanedTransaction: Hashable, Sendable {
+package struct OrphanedTransaction: Hashable, Sendable {
     /// How much a store keeps of orphans. When it is full the newest are left out: what somebody was
     /// told is kept does not go by itself. Each name that is left out is told of.
-    public struct Bounds: Hashable, Sendable {
+    package struct Bounds: Hashable, Sendable {
         /// The most transactions: as many as replication gives at once (`Limits.orphans`).
-        public var count = 10_000
+        package var count = 10_000
         /// The most bytes of them: twice what replication gives at once (`Limits.orphanBytes`), so
         /// that a second node may be lost before somebody has seen to the first.
-        public var bytes = 64 << 20
+        package var bytes = 64 << 20
 
         /// The defaults.
-        public init() {}
+        package init() {}
     }
 
     /// Its name.
-    public let dot: Dot
+    package let dot: Dot
     /// When it was kept here, in milliseconds since 1970.
-    public let keptAtMilliseconds: UInt64
+    package let keptAtMilliseconds: UInt64
     /// What it would have written; nil where its bytes are damaged, which a verification tells too.
-    public let encoded: EncodedTransaction?
+    package let encoded: EncodedTransaction?
 }
 
 /// What keeping orphans came to.
-public struct OrphanKeeping: Hashable, Sendable {
+package struct OrphanKeeping: Hashable, Sendable {
     /// What is kept from now on, by dot.
-    public var kept: [Dot] = []
+    package var kept: [Dot] = []
     /// What there was no room for, by dot.
-    public var leftOut: [Dot] = []
+    package var leftOut: [Dot] = []
 }

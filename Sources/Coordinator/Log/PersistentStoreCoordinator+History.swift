@@ -16,7 +16,7 @@ extension PersistentStoreCoordinator {
     /// - Throws: ``CoordinatorError``: `malformed` for something else than a name,
     ///   `historyTokenExpired` where some of what comes after the token was purged here,
     ///   `limitExceeded` for one more than ``HistoryConsumer/Bounds/count``.
-    public func setConsumer(_ name: String, to token: QueryGenerationToken? = nil) throws {
+    package func setConsumer(_ name: String, to token: QueryGenerationToken? = nil) throws {
         guard HistoryConsumer.isName(name) else {
             throw CoordinatorError(
                 .malformed,
@@ -32,7 +32,7 @@ extension PersistentStoreCoordinator {
     /// Forgets a consumer: nothing is kept for it any more.
     ///
     /// - Throws: ``CoordinatorError``: `consumerUnknown`.
-    public func removeConsumer(_ name: String) throws {
+    package func removeConsumer(_ name: String) throws {
         try maintainBlocking { engine in
             try Self.kept { try engine.consumerStore.removeConsumer(name) }
         }.get()
@@ -53,7 +53,7 @@ extension PersistentStoreCoordinator {
     /// What the store holds of the past, and for whom.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public func historyStatus() throws -> HistoryStatus {
+    package func historyStatus() throws -> HistoryStatus {
         let standing = writer?.current.log
         return try read { reader in
             let counted = try standing ?? StoreLayout.readLogStanding(in: reader.database)
@@ -67,7 +67,7 @@ extension PersistentStoreCoordinator {
 
     /// How many deleted rows are kept until all members have seen the delete; 0 where the store
     /// is open for reading only.
-    public var tombstoneCount: Int { writer?.current.tombstones ?? 0 }
+    package var tombstoneCount: Int { writer?.current.tombstones ?? 0 }
 
     // MARK: Limits
 
@@ -85,7 +85,7 @@ extension PersistentStoreCoordinator {
     ///   what this store has on disk.
     /// - Returns: what went, and what keeps the rest.
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
-    public func tendHistory(
+    package func tendHistory(
         _ limits: HistoryLimits, _ knowledge: HistoryKnowledge
     ) throws -> HistoryTending {
         let mayJudgeAge = !standing.withLock(\.isClockOff)
@@ -95,7 +95,7 @@ extension PersistentStoreCoordinator {
     }
 
     /// The same without blocking; the completion is called on the writer's queue.
-    public func tendHistory(
+    package func tendHistory(
         _ limits: HistoryLimits, _ knowledge: HistoryKnowledge,
         completion: @escaping @Sendable (Result<HistoryTending, any Error>) -> Void
     ) {
@@ -110,7 +110,7 @@ extension StoreReader {
     /// Who reads this store's history, by name.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public func consumers() throws -> [HistoryConsumer] {
+    package func consumers() throws -> [HistoryConsumer] {
         // Each by itself is found by the index; together they would have SQLite read all of it.
         let bounds = try database.prepared(
             "SELECT (SELECT min(position) FROM _transaction), "

@@ -1,4 +1,4 @@
-public import Merge
+package import Merge
 
 extension PersistentStoreCoordinator {
     /// Keeps transactions that can be applied no more, for people, and waits until that is on disk.
@@ -8,7 +8,7 @@ extension PersistentStoreCoordinator {
     /// - Throws: ``CoordinatorError`` where the store cannot be written; nothing is kept then, and
     ///   nothing else has failed with it.
     @discardableResult
-    public func keepOrphans(_ transactions: [EncodedTransaction]) throws -> OrphanKeeping {
+    package func keepOrphans(_ transactions: [EncodedTransaction]) throws -> OrphanKeeping {
         try keepOrphans(transactions, within: OrphanedTransaction.Bounds())
     }
 
@@ -24,7 +24,7 @@ extension PersistentStoreCoordinator {
     }
 
     /// The same without blocking; the completion is called on the writer's queue.
-    public func keepOrphans(
+    package func keepOrphans(
         _ transactions: [EncodedTransaction],
         completion: @escaping @Sendable (Result<OrphanKeeping, any Error>) -> Void
     ) {
@@ -43,7 +43,7 @@ extension PersistentStoreCoordinator {
     /// thread.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public var orphanedDots: [Dot] {
+    package var orphanedDots: [Dot] {
         get throws {
             if let writer { return writer.current.orphans }
             return try read { try $0.orphanedDots() }
@@ -54,7 +54,7 @@ extension PersistentStoreCoordinator {
     /// what they are decoded to. Blocks on the disk.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public func orphans() throws -> [OrphanedTransaction] {
+    package func orphans() throws -> [OrphanedTransaction] {
         try read { reader in
             try reader.orphanedDots().compactMap { try reader.orphan($0) }
         }
@@ -64,7 +64,7 @@ extension PersistentStoreCoordinator {
     ///
     /// - Throws: ``CoordinatorError``: `orphanUnknown` where none of that name is kept, or what tells
     ///   that the store cannot be written.
-    public func discardOrphan(_ dot: Dot) throws {
+    package func discardOrphan(_ dot: Dot) throws {
         try maintainBlocking { engine in
             try Self.kept { try engine.orphanStore.discardOrphan(dot) }
         }.get()
@@ -76,13 +76,13 @@ extension StoreReader {
     /// The names of the orphans that are kept, sorted.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public func orphanedDots() throws -> [Dot] { try StoreLayout.readOrphans(in: database) }
+    package func orphanedDots() throws -> [Dot] { try StoreLayout.readOrphans(in: database) }
 
     /// One of the orphans; nil where none of that name is kept. One whose bytes are damaged is without
     /// its content.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public func orphan(_ dot: Dot) throws -> OrphanedTransaction? {
+    package func orphan(_ dot: Dot) throws -> OrphanedTransaction? {
         let statement = try database.prepared(
             "SELECT kept, checksum, bytes FROM _orphan WHERE \(OrphanRow.isOf)")
         OrphanRow.bind(dot, to: statement)

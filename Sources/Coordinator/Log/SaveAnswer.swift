@@ -25,7 +25,7 @@ extension SaveResult {
 
 extension StoreReader {
     /// What became of the save of that ID; nil where none is known.
-    public func savedAnswer(_ saveID: String) throws -> SaveResult? {
+    package func savedAnswer(_ saveID: String) throws -> SaveResult? {
         try keptAnswer(saveID)?.result
     }
 
@@ -72,13 +72,13 @@ extension PersistentStoreCoordinator {
 
     /// Whether an answer is to a save that came back from other nodes and is not on disk here yet, so
     /// that it may be lost once more. It is soon.
-    public func isAwaitingDisk(_ answer: SaveResult) -> Bool {
+    package func isAwaitingDisk(_ answer: SaveResult) -> Bool {
         answer.isRebuilt && answer.transaction.map(durableVector.contains) == false
     }
 
     /// Whether the writer has stopped at a commit of which only the next opening shows whether it
     /// was made: of a save that is not found then, nobody can say that it was not saved.
-    public var isOutcomeUnknown: Bool { writer?.isOutcomeUnknown ?? false }
+    package var isOutcomeUnknown: Bool { writer?.isOutcomeUnknown ?? false }
 }
 
 /// A save's answer as bytes, without the rows, which mean something only to the context that

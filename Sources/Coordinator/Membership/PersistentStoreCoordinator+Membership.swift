@@ -1,4 +1,4 @@
-public import Merge
+package import Merge
 
 extension CoordinatorError {
     static func departed(_ node: NodeID) -> CoordinatorError {
@@ -14,7 +14,7 @@ extension PersistentStoreCoordinator {
     /// of membership.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public var membership: Membership {
+    package var membership: Membership {
         get throws {
             if let writer { return writer.current.membership }
             return try read { try $0.membership }
@@ -29,14 +29,14 @@ extension PersistentStoreCoordinator {
     ///   - author: who, for history.
     /// - Throws: ``CoordinatorError``: `memberDeparted` where a node is a member no more, for
     ///   numbers are not used again; as ``save(_:)`` else.
-    public func changeMembership(
+    package func changeMembership(
         _ changes: [MembershipChange], author: String? = nil
     ) async throws -> SaveResult {
         try await save(Self.request(changes, author: author))
     }
 
     /// The same, blocking the calling thread.
-    public func changeMembership(
+    package func changeMembership(
         _ changes: [MembershipChange], author: String? = nil
     ) throws -> SaveResult {
         try save(Self.request(changes, author: author))

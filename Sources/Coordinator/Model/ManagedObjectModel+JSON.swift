@@ -16,12 +16,12 @@ extension ManagedObjectModel {
     }
 
     /// Reads a model that was parsed as JSON already, and resolves it.
-    public convenience init(json: JSONValue) throws(ModelError) {
+    package convenience init(json: JSONValue) throws(ModelError) {
         try self.init(entities: try ModelJSONReader.entities(json))
     }
 
     /// The model as JSON: what was described, without what is the default anyway.
-    public func jsonValue() -> JSONValue {
+    package func jsonValue() -> JSONValue {
         ["entities": .array(descriptions.map { $0.jsonValue() })]
     }
 }

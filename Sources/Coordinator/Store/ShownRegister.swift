@@ -1,12 +1,12 @@
-public import Merge
+package import Merge
 
 /// The register that a property is shown from: of the object itself or, where objects are united by a
 /// unique key, of the one whose value is shown.
-public struct ShownRegister: Hashable, Sendable {
+package struct ShownRegister: Hashable, Sendable {
     /// The sibling that readers see.
-    public let visible: Sibling<PropertyValue>
+    package let visible: Sibling<PropertyValue>
     /// All siblings of the register, the visible one included.
-    public let siblings: [Sibling<PropertyValue>]
+    package let siblings: [Sibling<PropertyValue>]
 }
 
 extension StoreReader {
@@ -14,7 +14,7 @@ extension StoreReader {
     /// wrote one. Nil as a whole where there is no such row.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public func shownRegisters(
+    package func shownRegisters(
         _ entity: ManagedObjectModel.Entity, _ row: RowID
     ) throws -> [ShownRegister?]? {
         guard let table = try concreteTable(entity, row),

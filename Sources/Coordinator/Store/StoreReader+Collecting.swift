@@ -2,7 +2,7 @@ extension StoreReader {
     /// How many rows and links keep something that waits to be collected.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public var uncollectedCount: Int {
+    package var uncollectedCount: Int {
         get throws {
             let statement = try database.prepared("SELECT count(*) FROM _uncollected")
             guard try statement.step() else { return 0 }

@@ -1,29 +1,29 @@
 import GRDB
-public import Merge
+package import Merge
 
 /// Which entries of the conflict journal are wanted.
-public struct ConflictQuery: Hashable, Sendable {
+package struct ConflictQuery: Hashable, Sendable {
     /// Only in this state.
-    public var state: ConflictState?
+    package var state: ConflictState?
     /// Only of this entity.
-    public var entity: String?
+    package var entity: String?
     /// Only of this row.
-    public var row: RowID?
+    package var row: RowID?
     /// Only of this object, whichever entity of its hierarchy names it.
-    public var object: ManagedObjectID?
+    package var object: ManagedObjectID?
     /// Only of this kind.
-    public var kind: ConflictKind?
+    package var kind: ConflictKind?
     /// Only where the object breaks this rule of the model as it is shown.
-    public var violation: ConflictViolation?
+    package var violation: ConflictViolation?
     /// Only open, or only closed.
-    public var isOpen: Bool?
+    package var isOpen: Bool?
     /// Only those that follow this place of the list; nil for its beginning.
-    public var after: ConflictPlace?
+    package var after: ConflictPlace?
     /// The most entries, 1...10,000.
-    public var limit: Int
+    package var limit: Int
 
     /// Describes what is wanted; without arguments the newest 100 of all.
-    public init(
+    package init(
         state: ConflictState? = nil, entity: String? = nil, row: RowID? = nil,
         kind: ConflictKind? = nil, violation: ConflictViolation? = nil, isOpen: Bool? = nil,
         after: ConflictPlace? = nil, limit: Int = 100
@@ -41,24 +41,24 @@ public struct ConflictQuery: Hashable, Sendable {
 
 /// Where an entry stands in the conflict journal: an open one by when it was opened, also when its sides
 /// change; one that closes goes to the top.
-public struct ConflictPlace: Hashable, Sendable, CustomStringConvertible {
+package struct ConflictPlace: Hashable, Sendable, CustomStringConvertible {
     fileprivate let position: Int64
 
     fileprivate init(_ position: Int64) { self.position = position }
 
     /// Reads a place as ``description`` writes it; nil for anything else.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         guard let position = Int64(text), String(position) == text else { return nil }
         self.position = position
     }
 
     /// The place as text, which is safe in a URL.
-    public var description: String { String(position) }
+    package var description: String { String(position) }
 }
 
 extension StoreReader {
     /// Entries of the conflict journal, newest first, with authors where the log has them.
-    public func conflicts(_ query: ConflictQuery) throws -> [Conflict] {
+    package func conflicts(_ query: ConflictQuery) throws -> [Conflict] {
         var result: [Conflict] = []
         try forEachConflict(query) { conflict, _ in
             result.append(conflict)
@@ -71,7 +71,7 @@ extension StoreReader {
     /// authors where the log has them.
     ///
     /// - Parameter body: is given an entry and its place; gives false to stop.
-    public func forEachConflict(
+    package func forEachConflict(
         _ query: ConflictQuery, _ body: (Conflict, ConflictPlace) throws -> Bool
     ) throws {
         var terms: [String] = []
@@ -126,7 +126,7 @@ extension StoreReader {
     }
 
     /// One entry; nil where there is none of that name.
-    public func conflict(_ id: ConflictID) throws -> Conflict? {
+    package func conflict(_ id: ConflictID) throws -> Conflict? {
         let statement = try database.prepared(
             "SELECT id, closed, opened, record FROM _conflict WHERE id = ?1 AND closed = ?2")
         statement.bind(
@@ -164,7 +164,7 @@ extension StoreReader {
     /// - Parameters:
     ///   - scanLimit: how many transactions are looked at, newest first.
     ///   - byteLimit: how many bytes of them.
-    public func base(
+    package func base(
         of conflict: Conflict, scanLimit: Int = 100_000, byteLimit: Int = .max
     ) throws -> (dot: Dot, value: PropertyValue)? {
         guard let property = conflict.property, conflict.kind == .update,
@@ -185,7 +185,7 @@ extension StoreReader {
     }
 
     /// How many conflicts there are, by state and kind; open ones only.
-    public func conflictCounts() throws -> [(state: String, kind: String, count: Int)] {
+    package func conflictCounts() throws -> [(state: String, kind: String, count: Int)] {
         let statement = try database.prepared(
             """
             SELECT state, kind, count(*) FROM _conflict WHERE closed = 0

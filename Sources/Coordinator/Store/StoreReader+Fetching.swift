@@ -1,12 +1,12 @@
 import GRDB
-public import Merge
+package import Merge
 
 extension StoreReader {
     /// The objects that a request asks for, in its order. Pending changes of contexts are not
     /// part of it.
     ///
     /// - Throws: ``CoordinatorError``: `invalidPredicate` or `malformed`.
-    public func fetch(_ request: FetchRequest) throws -> [RowSnapshot] {
+    package func fetch(_ request: FetchRequest) throws -> [RowSnapshot] {
         var result: [RowSnapshot] = []
         try forEach(request) { snapshot in
             result.append(snapshot)
@@ -21,7 +21,7 @@ extension StoreReader {
     /// given their identities and what they are sorted by alone.
     ///
     /// - Parameter body: gives false to stop.
-    public func forEach(
+    package func forEach(
         _ request: FetchRequest, _ body: (RowSnapshot) throws -> Bool
     ) throws {
         var request = request
@@ -62,7 +62,7 @@ extension StoreReader {
     private static let sortedWhole = 256
 
     /// The identities of the objects that a request asks for, in its order.
-    public func objectIDs(_ request: FetchRequest) throws -> [ManagedObjectID] {
+    package func objectIDs(_ request: FetchRequest) throws -> [ManagedObjectID] {
         var request = request
         request.resultType = .ids
         let entity = try entity(request)
@@ -78,7 +78,7 @@ extension StoreReader {
     }
 
     /// How many objects a request asks for.
-    public func count(_ request: FetchRequest) throws -> Int {
+    package func count(_ request: FetchRequest) throws -> Int {
         var request = request
         request.resultType = .count
         let statement = try statement(try compile(request))
@@ -91,7 +91,7 @@ extension StoreReader {
     ///
     /// - Throws: ``CoordinatorError``: `invalidPredicate` or `malformed`, and `aggregateOverflow`
     ///   where a sum is more than its type can hold.
-    public func dictionaries(
+    package func dictionaries(
         _ request: FetchRequest
     ) throws -> [[(
         name: String, content: ManagedObjectModel.Property.Content, value: PropertyValue
@@ -108,7 +108,7 @@ extension StoreReader {
     ///
     /// - Parameter body: gives false to stop.
     /// - Throws: as ``dictionaries(_:)``.
-    public func forEachDictionary(
+    package func forEachDictionary(
         _ request: FetchRequest,
         _ body: (
             [(name: String, content: ManagedObjectModel.Property.Content, value: PropertyValue)]

@@ -1,11 +1,11 @@
 import GRDB
-public import Merge
+package import Merge
 
 /// A consistent view of one generation of a store, for reading.
 ///
 /// Valid only inside the closure it was handed to; everything read through it comes from the
 /// same generation. Not to be kept or passed to another thread.
-public struct StoreReader {
+package struct StoreReader {
     let database: Database
     let catalog: StoreCatalog
     /// Whether somebody still wants what is read; nil where it is read in any case.
@@ -22,7 +22,7 @@ public struct StoreReader {
     /// The state that is read.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public var token: QueryGenerationToken {
+    package var token: QueryGenerationToken {
         get throws {
             let statement = try database.prepared(
                 """
@@ -42,12 +42,12 @@ public struct StoreReader {
     }
 
     /// Who is a member in the state that is read, as far as transactions tell.
-    public var membership: Membership {
+    package var membership: Membership {
         get throws { try StoreLayout.readMembership(in: database) }
     }
 
     /// The digest kept with the state that is read.
-    public var digest: ProjectionDigest {
+    package var digest: ProjectionDigest {
         get throws {
             let statement = try database.prepared("SELECT digestHigh, digestLow FROM _state")
             guard try statement.step() else {
@@ -62,7 +62,7 @@ public struct StoreReader {
 
     /// One object; nil where there is none, or no more. In place of an eclipsed one it is the one
     /// that is shown for it, under its own identity.
-    public func row(
+    package func row(
         _ entity: ManagedObjectModel.Entity, _ row: RowID
     ) throws -> RowSnapshot? {
         guard let table = try concreteTable(entity, row) else {
@@ -96,7 +96,7 @@ public struct StoreReader {
     }
 
     /// Several objects of an entity, in the order asked for, without those that are not there.
-    public func rows(
+    package func rows(
         _ entity: ManagedObjectModel.Entity, _ rows: [RowID]
     ) throws -> [RowSnapshot] {
         var result: [RowSnapshot] = []
@@ -186,7 +186,7 @@ public struct StoreReader {
     }
 
     /// The registers of a living row, for whoever wants to see all siblings.
-    public func registers(
+    package func registers(
         _ entity: ManagedObjectModel.Entity, _ row: RowID
     ) throws -> RowState? {
         guard let table = try concreteTable(entity, row) else { return nil }
@@ -204,7 +204,7 @@ public struct StoreReader {
     }
 
     /// The objects that a to-many, or the derived side of a one-to-one, leads to; sorted by row.
-    public func members(
+    package func members(
         of relationship: ManagedObjectModel.Relationship, entity: ManagedObjectModel.Entity,
         row: RowID
     ) throws -> [ManagedObjectID] {

@@ -1,17 +1,17 @@
 /// What a collection came to.
-public struct CollectionResult: Hashable, Sendable {
+package struct CollectionResult: Hashable, Sendable {
     /// Values that lost and were kept until now; those in conflict are in the journal.
-    public var siblingsCollapsed = 0
+    package var siblingsCollapsed = 0
     /// Deleted rows of which nothing but history is left.
-    public var tombstonesCollected = 0
+    package var tombstonesCollected = 0
     /// Links taken away of which nothing but history is left.
-    public var linksCollected = 0
+    package var linksCollected = 0
     /// Conflicts that closed: their outcome is for good.
-    public var conflictsSettled = 0
+    package var conflictsSettled = 0
     /// Whether all there was has been looked at; false where the limit was met, so that
     /// another call goes on.
-    public var isDone = true
+    package var isDone = true
 
     /// Nothing collected.
-    public init() {}
+    package init() {}
 }

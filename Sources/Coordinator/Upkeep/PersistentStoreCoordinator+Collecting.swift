@@ -1,4 +1,4 @@
-public import Merge
+package import Merge
 
 extension PersistentStoreCoordinator {
     /// Lets go of what stability permits: values that lost, tombstones, links taken away.
@@ -14,12 +14,12 @@ extension PersistentStoreCoordinator {
     ///     nearest.
     /// - Returns: what went, and whether another call would find more. Blocks until it is done.
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
-    public func collect(stable: VersionVector, limit: Int = 1000) throws -> CollectionResult {
+    package func collect(stable: VersionVector, limit: Int = 1000) throws -> CollectionResult {
         try maintainBlocking { try $0.collector.collect(stable: stable, limit: limit) }
     }
 
     /// The same without blocking; the completion is called on the writer's queue.
-    public func collect(
+    package func collect(
         stable: VersionVector, limit: Int = 1000,
         completion: @escaping @Sendable (Result<CollectionResult, any Error>) -> Void
     ) {

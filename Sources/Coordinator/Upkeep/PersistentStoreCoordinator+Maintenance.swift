@@ -1,21 +1,21 @@
 /// What a store takes on disk and what holds it, for status and metrics.
-public struct StoreSizes: Hashable, Sendable {
+package struct StoreSizes: Hashable, Sendable {
     /// The database file, in bytes.
-    public var storeBytes: UInt64
+    package var storeBytes: UInt64
     /// The write-ahead log's file, in bytes. It shrinks when the log begins anew.
-    public var walFileBytes: UInt64
+    package var walFileBytes: UInt64
     /// The part of it in use: what was written since it last began anew.
-    public var walBytes: UInt64
+    package var walBytes: UInt64
 }
 
 /// The pins of a store, for status and metrics.
-public struct PinStatus: Hashable, Sendable {
+package struct PinStatus: Hashable, Sendable {
     /// How many generations are pinned.
-    public var count: Int
+    package var count: Int
     /// The oldest pinned generation; nil where none is.
-    public var oldestGeneration: UInt64?
+    package var oldestGeneration: UInt64?
     /// How long the oldest pin has lived, in milliseconds.
-    public var oldestAgeMilliseconds: UInt64
+    package var oldestAgeMilliseconds: UInt64
 }
 
 extension PersistentStoreCoordinator {
@@ -30,7 +30,7 @@ extension PersistentStoreCoordinator {
     ///
     /// - Returns: how many pins were given up.
     @discardableResult
-    public func maintain() -> Int {
+    package func maintain() -> Int {
         watchFiles()
         let now = options.monotonicMilliseconds()
         var expired = 0
@@ -61,7 +61,7 @@ extension PersistentStoreCoordinator {
     private static let pageBytes: UInt64 = 4_096
 
     /// The pins that live now.
-    public var pinStatus: PinStatus {
+    package var pinStatus: PinStatus {
         let now = options.monotonicMilliseconds()
         let living = pins.living
         let eldest = living.map(\.pinnedAtMilliseconds).min() ?? now
@@ -71,7 +71,7 @@ extension PersistentStoreCoordinator {
     }
 
     /// What the store takes on disk. It looks at files only and takes no lock.
-    public func storeSizes() -> StoreSizes {
+    package func storeSizes() -> StoreSizes {
         let file = options.files.size(of: storePath + "-wal") ?? 0
         return StoreSizes(
             storeBytes: options.files.size(of: storePath) ?? 0, walFileBytes: file,

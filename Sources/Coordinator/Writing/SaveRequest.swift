@@ -1,20 +1,20 @@
 public import Merge
 
 /// One atomic save, as a value: what a context or the HTTP interface hands to the coordinator.
-public struct SaveRequest: Sendable {
+package struct SaveRequest: Sendable {
     /// What to do, in order.
-    public var operations: [SaveOperation]
+    package var operations: [SaveOperation]
     /// How objects that moved on since they were fetched are settled.
-    public var mergePolicy: MergePolicy
+    package var mergePolicy: MergePolicy
     /// Who, in the application's words (transactionAuthor).
-    public var author: String?
+    package var author: String?
     /// The context's name.
-    public var contextName: String?
+    package var contextName: String?
     /// A name under which the save is done at most once, 1...200 bytes.
-    public var saveID: String?
+    package var saveID: String?
     /// Whether it may have more operations than ``Bounds/operations``. Other saves wait while it is
     /// written.
-    public var isBulk: Bool
+    package var isBulk: Bool
     /// Whether the operations are what a client asked for, word by word, so that others under its ``saveID``
     /// are another save. A context's are what differs from what was fetched: who repeats such a save after
     /// it was done asks for less.
@@ -30,17 +30,17 @@ public struct SaveRequest: Sendable {
     }
 
     /// Bounds of a save.
-    public enum Bounds {
+    package enum Bounds {
         /// The most operations of a save that is not ``SaveRequest/isBulk``. What delete rules add does
         /// not count.
-        public static let operations = 20_000
+        package static let operations = 20_000
     }
 
     /// Whether it has more operations than a save may have unless it is ``isBulk``.
     package var exceedsLimit: Bool { !isBulk && operations.count > Bounds.operations }
 
     /// Describes a save.
-    public init(
+    package init(
         operations: [SaveOperation], mergePolicy: MergePolicy = .error, author: String? = nil,
         contextName: String? = nil, saveID: String? = nil, isBulk: Bool = false
     ) {
@@ -69,9 +69,9 @@ extension CoordinatorError {
 ///
 /// Wherever a row is named (``row``, references, members), a number below 0 is a temporary
 /// identity: that of an insert in the same request.
-public struct SaveOperation: Sendable {
+package struct SaveOperation: Sendable {
     /// The kinds of operation.
-    public enum Kind: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
         /// A new object; its row is a temporary identity.
         case insert
         /// New values for an object.
@@ -83,28 +83,28 @@ public struct SaveOperation: Sendable {
     }
 
     /// Which kind.
-    public var kind: Kind
+    package var kind: Kind
     /// The object's entity.
-    public var entity: ManagedObjectModel.Entity
+    package var entity: ManagedObjectModel.Entity
     /// The object's row.
-    public var row: RowID
+    package var row: RowID
     /// The values assigned, by position in the entity's canonical order of properties. Of a
     /// delete, where to-ones lead that its delete rules are to follow, instead of the store's.
-    public var values: [(position: Int, value: PropertyValue)]
+    package var values: [(position: Int, value: PropertyValue)]
     /// Relationships kept elsewhere than in the row: to-manys, and derived sides of one-to-ones.
     /// Of a delete, what its delete rules are to take for made or broken before.
-    public var relationships: [RelationshipOperation]
+    package var relationships: [RelationshipOperation]
     /// The version the caller fetched. Without it the operation is made against whatever the
     /// store holds: last write wins, by choice.
-    public var version: RowVersion?
+    package var version: RowVersion?
     /// The values the caller fetched, in canonical order; nil where it keeps none.
-    public var snapshot: [PropertyValue]?
+    package var snapshot: [PropertyValue]?
     /// Whether the write resolves unresolved conflicts of what it writes; of a delete also of
     /// what its delete rules take along.
-    public var resolves: Bool
+    package var resolves: Bool
     /// What the caller calls an inserted object, to find it in the answer; kept with the answer
     /// of a save that has an ID.
-    public var name: String?
+    package var name: String?
     /// Whether an update has the values of all properties, as the journal kept them, so that it
     /// can bring back a row of which the store knows nothing any more.
     var isWholeRow = false
@@ -113,7 +113,7 @@ public struct SaveOperation: Sendable {
     var isExact = false
 
     /// Describes an operation.
-    public init(
+    package init(
         kind: Kind, entity: ManagedObjectModel.Entity, row: RowID,
         values: [(position: Int, value: PropertyValue)] = [],
         relationships: [RelationshipOperation] = [], version: RowVersion? = nil,

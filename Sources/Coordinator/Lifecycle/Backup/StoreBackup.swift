@@ -20,7 +20,7 @@ public struct StoreBackup: Hashable, Sendable {
 
 extension StoreBackup {
     /// As the HTTP interface and the command line show it.
-    public var json: JSONObject {
+    package var json: JSONObject {
         var vector = JSONObject()
         for entry in versionVector.entries {
             vector[entry.actor.description] = .integer(Int64(clamping: entry.sequence))

@@ -1,17 +1,17 @@
 import GRDB
-public import Merge
+package import Merge
 
 /// What putting a copy in a store's place came to.
-public struct TransferInstallation: Hashable, Sendable {
+package struct TransferInstallation: Hashable, Sendable {
     /// The node whose store was copied.
-    public var donor: NodeID
+    package var donor: NodeID
     /// All that is applied now.
-    public var versionVector: VersionVector
+    package var versionVector: VersionVector
     /// How many transactions the former store had that the copy had not: the store has them now.
-    public var carriedCount: Int
+    package var carriedCount: Int
     /// Whether the former store's log did not tell of all of them, so that they came of its rows: others
     /// who lack them get them with a copy.
-    public var isJoined: Bool
+    package var isJoined: Bool
 }
 
 /// A *store transfer* is taken in like one large apply: afterwards the store has all that the copy
@@ -48,7 +48,7 @@ extension PersistentStoreCoordinator {
     ///   `limitExceeded` where the copy cannot take what it lacks of this store's; `modelMismatch`
     ///   where the model is not the copy's; `memberDeparted` where the store knows that the donor is
     ///   a member no more; `storeOwner`, `diskFull` or `inputOutput`.
-    public static func installTransfer(
+    package static func installTransfer(
         at path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
         options: Options = Options()
     ) throws -> TransferInstallation {
@@ -107,7 +107,7 @@ extension PersistentStoreCoordinator {
     /// Removes a copy that was taken in, whole or in part; the store is as it was.
     ///
     /// - Throws: ``CoordinatorError`` (`inputOutput`).
-    public static func discardTransfer(at path: String) throws {
+    package static func discardTransfer(at path: String) throws {
         try IncomingTransfer(storeAt: path, files: SystemFiles()).discard()
     }
 

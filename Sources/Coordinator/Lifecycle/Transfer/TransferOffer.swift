@@ -1,18 +1,18 @@
-public import Merge
+package import Merge
 
 /// A copy of a store that another node offers: which, and how it is told whole.
-public struct TransferOffer: Hashable, Sendable {
+package struct TransferOffer: Hashable, Sendable {
     /// The node whose store was copied.
-    public var donor: NodeID
+    package var donor: NodeID
     /// The copy's number, drawn when it was made; never 0.
-    public var number: UInt64
+    package var number: UInt64
     /// The copy's length in bytes.
-    public var total: UInt64
+    package var total: UInt64
     /// The hash of its bytes, 16 bytes.
-    public var digest: [UInt8]
+    package var digest: [UInt8]
 
     /// Describes a copy.
-    public init(donor: NodeID, number: UInt64, total: UInt64, digest: [UInt8]) {
+    package init(donor: NodeID, number: UInt64, total: UInt64, digest: [UInt8]) {
         self.donor = donor
         self.number = number
         self.total = total
