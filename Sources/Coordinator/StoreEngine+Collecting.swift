@@ -1,4 +1,3 @@
-import GRDB
 import Merge
 
 /// Collection: what stability lets go of (DESIGN sections 5.1 and 5.3, MODEL P1 to P7).

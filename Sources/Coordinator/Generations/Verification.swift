@@ -1,4 +1,3 @@
-import GRDB
 public import Merge
 
 /// What a verification found.

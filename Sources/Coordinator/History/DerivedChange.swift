@@ -1,4 +1,3 @@
-import GRDB
 public import Merge
 
 /// A change of what is shown that a transaction brought about without writing it: a reference that was

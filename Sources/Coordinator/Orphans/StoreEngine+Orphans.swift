@@ -1,4 +1,3 @@
-import GRDB
 import Merge
 
 /// Orphans: rows of `_orphan`, each a transaction that cannot be applied, as it came.

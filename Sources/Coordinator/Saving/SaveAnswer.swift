@@ -1,4 +1,3 @@
-import GRDB
 import Merge
 
 extension StoreEngine {

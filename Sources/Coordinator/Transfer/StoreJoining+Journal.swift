@@ -1,4 +1,3 @@
-import GRDB
 import Merge
 
 /// The conflict journal of two stores that are joined: open entries follow from the rows, closed ones
