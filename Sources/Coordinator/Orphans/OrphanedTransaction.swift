@@ -34,4 +34,10 @@ public struct OrphanKeeping: Hashable, Sendable {
     public var kept: [Dot] = []
     /// What there was no room for, by dot.
     public var leftOut: [Dot] = []
+
+    /// Describes what was kept and left out.
+    package init(kept: [Dot] = [], leftOut: [Dot] = []) {
+        self.kept = kept
+        self.leftOut = leftOut
+    }
 }
