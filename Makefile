@@ -32,7 +32,7 @@ test: dependencies
 	$(SWIFT) build --build-tests
 	@# One after the other: the laws keep both cores busy, and what waits for a node would starve.
 	@SWIFT="$(SWIFT)" Tests/run \
-		'^(HouseRules|Merge|Replication|Coordinator|Simulation|Fuzz|Command)Tests\.'
+		'^(HouseRules|Merge|Replication|Coordinator|NodeCore|Simulation|Fuzz|Command)Tests\.'
 	@SWIFT="$(SWIFT)" Tests/run '^NodeTests\.'
 	@SWIFT="$(SWIFT)" Tests/run '^EndToEndTests\.'
 	$(MAKE) simulate SEEDS=1000 FIRST=1

@@ -54,12 +54,15 @@ let package = Package(
             ],
             swiftSettings: settings),
 
-        // Layer 2: sockets, timers, HTTP, the process.
+        // Layer 2: the shell of a node without I/O; and with it: sockets, timers, HTTP, the process.
+        .target(
+            name: "NodeCore", dependencies: ["Merge", "Replication", "Coordinator"],
+            swiftSettings: settings),
         .systemLibrary(name: "CZeroMQ", providers: [.apt(["libzmq3-dev"])]),
         .target(
             name: "Node",
             dependencies: [
-                "Merge", "Replication", "Coordinator", "CZeroMQ",
+                "Merge", "Replication", "Coordinator", "NodeCore", "CZeroMQ",
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -111,11 +114,11 @@ let package = Package(
             name: "ReferenceModel", dependencies: ["Merge", "Coordinator"],
             path: "Tests/ReferenceModel", swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
-        // A cluster in a box: the product's own replicator and coordinator in a virtual world.
+        // A cluster in a box: the product's own node and coordinator in a virtual world.
         .target(
             name: "Simulation",
             dependencies: [
-                "Merge", "Replication", "Coordinator", "ReferenceModel",
+                "Merge", "Replication", "Coordinator", "NodeCore", "ReferenceModel",
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: settings),
@@ -142,9 +145,13 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
+            name: "NodeCoreTests",
+            dependencies: ["Merge", "Replication", "Coordinator", "NodeCore", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
             name: "NodeTests",
             dependencies: [
-                "Merge", "Replication", "Coordinator", "Node", "CZeroMQ", "Simulation",
+                "Merge", "Replication", "Coordinator", "NodeCore", "Node", "CZeroMQ", "Simulation",
                 "TestSupport",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

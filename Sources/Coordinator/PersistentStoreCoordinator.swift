@@ -32,8 +32,8 @@ public final class PersistentStoreCoordinator: Sendable {
         /// Whether a copy that takes a store's place is joined with it by rows also where the store's log
         /// tells of all that the copy lacks; for simulations.
         package var joinsAlways = false
-        /// Whether a caller that blocks works off all there is before it returns, so that nothing
-        /// happens on another thread; for simulations.
+        /// Whether whoever hands the writer a job works off all there is before it returns, so that
+        /// nothing happens on another thread; for simulations.
         package var worksAlone = false
         /// The wall clock, in milliseconds since 1970.
         public var wallMilliseconds: @Sendable () -> UInt64 = {
@@ -208,6 +208,16 @@ public final class PersistentStoreCoordinator: Sendable {
 
     /// The vector that is on disk for certain.
     package var durableVector: VersionVector { writer?.current.durable ?? VersionVector() }
+
+    /// What the last commit has made of the store, all of one moment; nil where it is open for
+    /// reading only.
+    package var lastCommit: LastCommit? {
+        writer.map(\.current).map {
+            LastCommit(
+                token: $0.token, digest: $0.digest, membership: $0.membership,
+                durable: $0.durable)
+        }
+    }
 
     /// How many saves wait for their group.
     package var waitingSaves: Int { writer?.waitingCount ?? 0 }

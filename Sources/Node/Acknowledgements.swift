@@ -3,6 +3,7 @@
 // Threading: waiting from any task; `update` and `expire` from the loop.
 
 internal import Merge
+internal import NodeCore
 internal import Synchronization
 
 /// Which nodes must have a save on their disks before it counts as done. It always is on this
@@ -28,134 +29,60 @@ public enum Acknowledgement: Hashable, Sendable {
     }
 }
 
-/// Those who wait for acknowledgements.
-///
-/// A peer has acknowledged a save when its durable vector, from its heads, contains it. Vectors
-/// only grow here, so what was confirmed once stays confirmed.
+/// Those who wait for acknowledgements: the book behind a lock, and whom to wake.
 final class Acknowledgements: Sendable {
-    enum Limits {
-        /// Saves that may wait at once, each with a task.
-        static let waiters = 10_000
-    }
-
-    /// How waiting for a save ended.
-    enum Outcome: Hashable, Sendable {
-        /// Enough nodes have it.
-        case confirmed
-        /// The time is over, or there is no room to wait: these have not confirmed.
-        case missing([NodeID])
-    }
-
-    private struct Waiter {
-        let dot: Dot
-        let peers: [NodeID]
-        let needed: Int
-        let deadline: UInt64
-        let continuation: CheckedContinuation<Outcome, Never>
-    }
-
     private struct State {
-        var next = 0
-        var waiters: [Int: Waiter] = [:]
-        var isEnded = false
-        /// What each peer is known to have on disk.
-        var durable: [NodeID: VersionVector] = [:]
-
-        func missing(_ waiter: Waiter) -> [NodeID] { missing(waiter.dot, of: waiter.peers) }
-
-        func missing(_ dot: Dot, of peers: [NodeID]) -> [NodeID] {
-            peers.filter { !(durable[$0]?.contains(dot) ?? false) }
-        }
+        var book = AcknowledgementBook()
+        var waiting: [Int: CheckedContinuation<AcknowledgementBook.Outcome, Never>] = [:]
     }
 
     private let state = Mutex(State())
 
-    /// Whether anybody waits.
-    var isAwaited: Bool { state.withLock { !$0.waiters.isEmpty } }
     /// How many wait.
-    var count: Int { state.withLock { $0.waiters.count } }
+    var count: Int { state.withLock { $0.book.count } }
+    /// The peers that somebody still waits for, lowest first.
+    var awaitedPeers: [NodeID] { state.withLock { $0.book.awaitedPeers } }
 
     /// Waits until enough of the peers have a save on disk.
     ///
-    /// - Parameters:
-    ///   - dot: the save.
-    ///   - peers: who may confirm.
-    ///   - needed: how many of them must.
-    ///   - deadline: monotonic milliseconds after which it is given up.
-    ///   - onWaiting: called once it is waiting.
+    /// - Parameter onWaiting: called once it is waiting.
     func wait(
-        for dot: Dot, peers: [NodeID], needed: Int, deadline: UInt64,
-        onWaiting: @Sendable () -> Void
-    ) async -> Outcome {
+        for wish: AcknowledgementBook.Wish, onWaiting: @Sendable () -> Void
+    ) async -> AcknowledgementBook.Outcome {
         await withCheckedContinuation { continuation in
-            let outcome: Outcome? = state.withLock { state in
-                let missing = state.missing(dot, of: peers)
-                if peers.count - missing.count >= needed { return .confirmed }
-                if state.isEnded || state.waiters.count >= Limits.waiters {
-                    return .missing(missing)
-                }
-                state.next += 1
-                state.waiters[state.next] = Waiter(
-                    dot: dot, peers: peers, needed: needed, deadline: deadline,
-                    continuation: continuation)
-                return nil
+            let beginning = state.withLock { state in
+                let beginning = state.book.begin(wish)
+                if case .waits(let number) = beginning { state.waiting[number] = continuation }
+                return beginning
             }
-            if let outcome { continuation.resume(returning: outcome) } else { onWaiting() }
+            switch beginning {
+            case .waits: onWaiting()
+            case .ended(let outcome): continuation.resume(returning: outcome)
+            }
         }
     }
 
-    /// Takes in what the peers have on disk, and ends the waiting of those it is enough for.
-    func update(_ durable: [(node: NodeID, vector: VersionVector)]) {
-        finish { state in
-            for (node, vector) in durable { state.durable[node] = vector }
-        } where: {
-            $0.peers.count - $1.count >= $0.needed
-        }
+    /// Takes in what the peers have on disk, and wakes those for whom it is enough.
+    func update(_ confirmations: @autoclosure () -> [(node: NodeID, vector: VersionVector)]) {
+        guard count > 0 else { return }
+        let confirmations = confirmations()
+        finish { $0.update(confirmations) }
     }
 
-    /// Ends the waiting of those whose time is over.
-    func expire(now: UInt64) {
-        finish { _ in
-        } where: { waiter, _ in
-            now >= waiter.deadline
-        }
-    }
+    /// Wakes those whose time is over.
+    func expire(now: UInt64) { finish { $0.expire(now: now) } }
 
     /// Ends all waiting; nobody may wait from now on.
-    func end() {
-        finish {
-            $0.isEnded = true
-        } where: { _, _ in
-            true
-        }
-    }
+    func end() { finish { $0.end() } }
 
-    /// The peers that somebody still waits for, lowest first.
-    var awaitedPeers: [NodeID] {
-        state.withLock { state in
-            Set(state.waiters.values.flatMap { state.missing($0) }).sorted()
-        }
-    }
-
-    /// Changes the state, then ends the waiting of those for whom the condition on them and the
-    /// peers they miss holds.
     private func finish(
-        _ change: (inout State) -> Void, where isFinished: (Waiter, [NodeID]) -> Bool
+        _ change: (inout AcknowledgementBook) -> [(
+            number: Int, outcome: AcknowledgementBook.Outcome
+        )]
     ) {
         let finished = state.withLock { state in
-            change(&state)
-            var finished: [(CheckedContinuation<Outcome, Never>, Outcome)] = []
-            // In the order of arrival, whatever order the dictionary has.
-            for id in state.waiters.keys.sorted() {
-                guard let waiter = state.waiters[id] else { continue }
-                let missing = state.missing(waiter)
-                guard isFinished(waiter, missing) else { continue }
-                state.waiters[id] = nil
-                let isConfirmed = waiter.peers.count - missing.count >= waiter.needed
-                finished.append((waiter.continuation, isConfirmed ? .confirmed : .missing(missing)))
-            }
-            return finished
+            change(&state.book).map { (state.waiting.removeValue(forKey: $0), $1) }
         }
-        for (continuation, outcome) in finished { continuation.resume(returning: outcome) }
+        for (continuation, outcome) in finished { continuation?.resume(returning: outcome) }
     }
 }

@@ -1,9 +1,10 @@
-// What other threads tell the loop: commits, and the answers to its effects.
+// What other threads tell the loop: commits, and the answers to the store's jobs.
 //
 // Threading: `offer` and `give` from any thread, `take` from the loop only.
 
 internal import Coordinator
 internal import Merge
+internal import NodeCore
 internal import Replication
 internal import Synchronization
 
@@ -11,30 +12,8 @@ internal import Synchronization
 enum NodeEvent: Sendable {
     /// Local saves are durable.
     case committed([EncodedTransaction], StoreState)
-    /// The answer to an apply; nil where the store could not apply at all.
-    case applied(StoreState?, [Rejection])
-    /// The answer to a log read, with our own sequence at the state that was read.
-    case logRead(LogRead)
-    /// What is applied is on disk; nil where that failed.
-    case madeDurable(StoreState?)
-    /// What is recorded beside the store; nil where that failed.
-    case recorded(VersionVector?)
-    /// The answer to a request to remember an incarnation, and whether it is on disk.
-    case remembered(ActorID, isDurable: Bool)
-    /// Models whose transactions can be applied from now on.
-    case learnt([ModelText])
-    /// Models that could not be recorded, and are to be taken up again.
-    case notLearnt([ModelText])
-    /// What a peer's model has otherwise.
-    case compared(NodeID, hash: [UInt8], difference: String)
-    /// A part of this store's copy; nil where none can be given.
-    case transferRead(id: UInt64, TransferCopy?, offset: UInt64, bytes: [UInt8])
-    /// How much of another's copy is on disk.
-    case transferTaken(UInt64)
-    /// Why another's copy will not do or could not be written; nil where it will.
-    case transferChecked(refusal: String?)
-    /// A collection is over; nil where it failed.
-    case collected(CollectionResult?)
+    /// What came of a job of the store.
+    case answered(StoreJob, Result<StoreOutcome, any Error>)
     /// The mesh goes on with other keys.
     case rekeyed(MeshChange)
     /// Somebody waits for an acknowledgement from now on.
@@ -45,16 +24,6 @@ enum NodeEvent: Sendable {
     case failed(any Error)
     /// The loop is to end.
     case stop
-}
-
-/// A page of the log that a peer asked for.
-struct LogRead: Sendable {
-    var id: UInt64
-    var transactions: [[UInt8]] = []
-    /// Whether there is nothing more; false with no transactions means that the read failed.
-    var reachedEnd = false
-    /// How far this node's own transactions reached in the state that was read.
-    var ownSequence: UInt64 = 0
 }
 
 /// The way into the loop, bounded.

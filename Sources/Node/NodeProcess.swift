@@ -51,7 +51,7 @@ struct NodeRun: Sendable {
     init(_ configuration: NodeConfiguration) throws(NodeError) {
         self.configuration = configuration
         counters = NodeCounters()
-        orphans = OrphanKeeper(counters: counters)
+        orphans = OrphanKeeper()
         peersAtStart = configuration.mesh?.peers ?? []
         secrets = try NodeSecrets(of: configuration)
         model = try NodeProcess.readModel(configuration.model)

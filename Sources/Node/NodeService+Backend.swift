@@ -198,7 +198,10 @@ extension NodeService: NodeBackend {
 
     /// What each peer last told of its vector and digest, by number.
     public func peerDigests() async -> [PeerDigest] {
-        shared.report.withLock { $0.digests }
+        let peers = shared.report.withLock { $0.replicator?.peers } ?? []
+        return peers.compactMap { peer in
+            peer.told.map { PeerDigest(node: peer.node, vector: $0.vector, digest: $0.digest) }
+        }
     }
 }
 

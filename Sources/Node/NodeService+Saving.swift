@@ -2,6 +2,7 @@
 
 public import Coordinator
 public import Merge
+internal import NodeCore
 
 extension NodeService {
     /// Saves, and waits until as many nodes have it on disk as wanted.
@@ -59,8 +60,9 @@ extension NodeService {
         let handover = shared.handover
         let milliseconds = UInt64(min(max(0, timeout / .milliseconds(1)), 86_400_000))
         let outcome = await shared.acknowledgements.wait(
-            for: dot, peers: peers, needed: needed,
-            deadline: MonotonicClock.milliseconds + milliseconds,
+            for: .init(
+                dot: dot, peers: peers, needed: needed,
+                deadline: MonotonicClock.milliseconds + milliseconds),
             onWaiting: { handover.give(.awaited) })
         guard case .missing(let missing) = outcome else { return [] }
         counters.countUnacknowledged()

@@ -9,6 +9,7 @@ internal import Dispatch
 internal import Foundation
 public import Logging
 public import Merge
+internal import NodeCore
 public import Replication
 internal import Synchronization
 
@@ -136,8 +137,8 @@ public final class NodeService: Sendable {
         places = Mutex(MeshPlaces(own: settings.address, peers: settings.peers))
         let counters = settings.counters ?? NodeCounters()
         shared = LoopShared(
-            history: settings.history, counters: counters,
-            orphans: settings.orphans ?? OrphanKeeper(counters: counters))
+            history: HistoryKeeper(limits: settings.history, counters: counters),
+            counters: counters, orphans: settings.orphans ?? OrphanKeeper())
         configuredMembers = Set(settings.peers.map(\.node) + [coordinator.node]).sorted()
         makeTransport = transport
     }
@@ -158,59 +159,26 @@ public final class NodeService: Sendable {
             throw NodeError(.stopped, "A node is started once; make another for a new start")
         }
         let handover = shared.handover
-        // Observed before the state is read, so that no commit falls between the two. One that
-        // is in both is announced once more than needed, which does no harm.
+        // Observed before the core reads the state, so that no commit falls between the two. One
+        // that is in both is announced once more than needed, which does no harm.
         let observation = coordinator.observeCommits { notice in
             guard notice.isLocal else { return }
-            handover.offer(
-                notice.transactions,
-                StoreState(
-                    vector: notice.token.versionVector, digest: notice.digest,
-                    membership: notice.membership, beginnings: notice.token.beginnings))
+            handover.offer(notice.transactions, StoreState(notice))
         }
         lifecycle.withLock { $0.observation = observation }
         coordinator.onStop { handover.give(.failed($0)) }
-        // First what is durable, then what is there: the other way round the first could be more.
-        let durable = coordinator.durableVector
-        let state: StoreState
-        do {
-            state = try coordinator.read { reader in
-                StoreState(
-                    vector: try reader.token.versionVector, durable: durable,
-                    digest: try reader.digest, membership: try reader.membership,
-                    beginnings: try reader.beginnings())
-            }
-        } catch {
-            // No loop will ever tell that it has ended, and who stops the node waits for that.
-            end(.failure(error))
-            throw error
-        }
         try await withCheckedThrowingContinuation { started in
-            let thread = Thread { [self] in runLoop(state, started) }
+            let thread = Thread { [self] in runLoop(started) }
             thread.name = "tributary.node"
             thread.stackSize = 4 << 20
             thread.start()
         }
     }
 
-    private func runLoop(
-        _ state: StoreState, _ started: CheckedContinuation<Void, any Error>
-    ) {
+    private func runLoop(_ started: CheckedContinuation<Void, any Error>) {
         var loop: NodeLoop?
         do {
-            let transport = try makeTransport()
-            for peer in settings.peers where !settings.withdrawn.contains(peer.node) {
-                try transport.connect(to: peer)
-            }
-            let made = NodeLoop(
-                shared: shared, coordinator: coordinator,
-                configuration: try .init(
-                    of: coordinator, actor: actor,
-                    transferPauseMilliseconds: settings.transferPauseMilliseconds),
-                state: state, peers: settings.peers, transport: transport,
-                limits: settings.limits, logger: settings.logger,
-                withdrawn: settings.withdrawn, beganAt: settings.beganAt,
-                queues: (readQueue, maintenanceQueue))
+            let made = try makeLoop()
             try made.begin()
             loop = made
         } catch {
@@ -233,6 +201,30 @@ public final class NodeService: Sendable {
                 "The node cannot go on", metadata: [LogKeys.error: "\(error)"])
         }
         end(result)
+    }
+
+    private func makeLoop() throws -> NodeLoop {
+        let store = NodeStore(coordinator) { MonotonicClock.milliseconds }
+        var core = NodeCore.Settings()
+        core.limits = settings.limits
+        core.history = settings.history
+        core.orphans = shared.orphans.book
+        core.beganAt = settings.beganAt
+        core.transferPauseMilliseconds = settings.transferPauseMilliseconds
+        let transport = try makeTransport()
+        for peer in settings.peers where !settings.withdrawn.contains(peer.node) {
+            try transport.connect(to: peer)
+        }
+        return NodeLoop(
+            try NodeCore(
+                store, settings: core, generator: SeededGenerator(seed: actor.incarnation)),
+            shared: shared, transport: transport,
+            lanes: StoreLanes(
+                store: store, handover: shared.handover, reading: readQueue,
+                upkeep: maintenanceQueue),
+            setting: .init(
+                peers: settings.peers, withdrawn: settings.withdrawn,
+                beganAt: settings.beganAt, logger: settings.logger))
     }
 
     /// Ends the waiting of whoever waits for other nodes: for acknowledgements, or for what a token

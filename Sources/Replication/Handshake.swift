@@ -149,7 +149,10 @@ extension Replicator {
         if channel == .publish { peers[index].lastPublished = now }
         peers[index].clockOffset =
             Int64(clamping: heads.wallMilliseconds) - Int64(clamping: wallMilliseconds)
-        guard agreesOnModel(heads, from: index) else { return }
+        guard agreesOnModel(heads, from: index) else {
+            peers[index].told = nil
+            return
+        }
         if let refusal = membershipRefusal(of: peers[index].node) {
             return refuse(index, refusal)
         }
@@ -224,8 +227,14 @@ extension Replicator {
 
     private mutating func compareDigest(_ heads: Heads, from index: Int) {
         // Another model shows other things.
-        guard heads.modelHash == configuration.modelHash,
-            heads.digest != state.digest, heads.vector == state.vector,
+        guard heads.modelHash == configuration.modelHash else {
+            peers[index].told = nil
+            return
+        }
+        if heads.vector.entries.count <= limits.actors {
+            peers[index].told = ToldDigest(vector: heads.vector, digest: heads.digest)
+        }
+        guard heads.digest != state.digest, heads.vector == state.vector,
             peers[index].mismatch != heads.vector
         else { return }
         peers[index].mismatch = heads.vector

@@ -120,6 +120,8 @@ struct PeerProgress: Hashable, Sendable {
     /// A wish for a part of a copy that came before the peer was agreed with.
     var waitingTransferPull: TransferPull?
 
+    /// What it last told of its projection; nil where that is another model's.
+    var told: ToldDigest?
     /// The vector of the last digest mismatch raised.
     var mismatch: VersionVector?
     var isReuseRaised = false

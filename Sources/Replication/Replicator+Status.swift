@@ -36,6 +36,6 @@ extension Replicator {
             missingThere: lag(of: peer.vector, behind: state.vector),
             clockOffsetMilliseconds: peer.clockOffset, refusal: peer.refusal,
             quarantinedUntil: peer.isQuarantined(now: now) ? peer.quarantine?.until : nil,
-            isPulling: peer.pulling != nil)
+            isPulling: peer.pulling != nil, told: peer.told)
     }
 }

@@ -75,6 +75,23 @@ public struct PeerStatus: Hashable, Sendable {
     public var quarantinedUntil: UInt64?
     /// Whether a pull from it is outstanding.
     public var isPulling: Bool
+    /// What it last told of its projection; nil where it has told nothing, or where its model is
+    /// another.
+    public var told: ToldDigest?
+}
+
+/// A peer's projection, as its heads tell of it.
+public struct ToldDigest: Hashable, Sendable {
+    /// All that it had applied.
+    public var vector: VersionVector
+    /// The digest of its projection at exactly that.
+    public var digest: ProjectionDigest
+
+    /// Describes a projection.
+    public init(vector: VersionVector, digest: ProjectionDigest) {
+        self.vector = vector
+        self.digest = digest
+    }
 }
 
 /// Where a member stands as to stability.

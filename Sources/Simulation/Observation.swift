@@ -43,8 +43,8 @@ enum Observation {
     /// among them or not; nil where no transaction had told it of members, so that the founders
     /// were.
     case stable(node: Int, vector: VersionVector, members: [NodeID]? = nil)
-    /// A store collapsed and collected what is stable.
-    case collected(node: Int, result: CollectionResult)
+    /// A store collapsed and collected what a vector covers that was declared stable.
+    case collected(node: Int, stable: VersionVector, result: CollectionResult)
     /// A store's history was looked after; of what the vector covers it has none.
     case purged(node: Int, vector: VersionVector)
     /// A replicator raised an alarm.

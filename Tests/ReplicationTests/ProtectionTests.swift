@@ -341,6 +341,22 @@ struct ProtectionTests {
         #expect(!tell(&replicator, .heads(heads())).contains(alarm))
     }
 
+    @Test("What a peer last told of its digest is kept, unless its model is another")
+    func toldDigest() {
+        var replicator = replicator()
+        let digest = ProjectionDigest(high: 1, low: 1)
+        _ = tell(&replicator, .heads(heads(digest: digest)))
+        #expect(
+            replicator.status.peers.first?.told
+                == ToldDigest(vector: VersionVector(), digest: digest))
+        _ = tell(&replicator, .hello(heads()))
+        #expect(replicator.status.peers.first?.told?.digest == ProjectionDigest())
+        var strange = heads()
+        strange.modelHash = [UInt8](repeating: 9, count: 32)
+        _ = tell(&replicator, .heads(strange))
+        #expect(replicator.status.peers.first?.told == nil)
+    }
+
     @Test("A timestamp far ahead is held with what depends on it, and applied in its time")
     func future() {
         let world = World(seed: 1)

@@ -34,4 +34,10 @@ package struct OrphanKeeping: Hashable, Sendable {
     package var kept: [Dot] = []
     /// What there was no room for, by dot.
     package var leftOut: [Dot] = []
+
+    /// Describes what was kept and left out.
+    package init(kept: [Dot] = [], leftOut: [Dot] = []) {
+        self.kept = kept
+        self.leftOut = leftOut
+    }
 }

@@ -21,3 +21,15 @@ public struct CommitNotice: Sendable {
     /// Objects that are no longer visible.
     public let deleted: [ManagedObjectID]
 }
+
+/// A store after its last commit.
+package struct LastCommit: Hashable, Sendable {
+    /// The state after the commit.
+    package let token: QueryGenerationToken
+    /// The digest of that state.
+    package let digest: ProjectionDigest
+    /// Who is a member in that state.
+    package let membership: Membership
+    /// The part of its vector that is on disk for certain.
+    package let durable: VersionVector
+}

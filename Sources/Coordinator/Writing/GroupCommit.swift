@@ -164,9 +164,13 @@ final class GroupCommit: @unchecked Sendable {
         pool.writeWithoutTransaction { _ in drain(atMost: groups) }
     }
 
-    /// Enqueues a job; its completion is called on the writer queue.
+    /// Enqueues a job; its completion is called on the writer queue. Where a caller works off all
+    /// there is, that has happened when this returns, unless it is called from such a completion.
     func run(_ job: Job) {
         guard enqueue([job]) else { return }
+        guard !worksAlone else {
+            return pool.writeWithoutTransaction { _ in drain(atMost: .max) }
+        }
         pool.asyncWriteWithoutTransaction { _ in self.drain(atMost: .max) }
     }
 

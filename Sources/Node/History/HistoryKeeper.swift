@@ -1,6 +1,6 @@
-// Keeps history within its limits while a node runs.
+// What goes of history while a node runs.
 //
-// Threading: told the time by the loop; answers come on the writer's queue; read by all threads.
+// Threading: told by the loop; read by all threads.
 
 internal import Coordinator
 internal import Logging
@@ -34,19 +34,13 @@ struct HistoryReport: Hashable, Sendable {
     }
 }
 
-/// Takes small steps towards the limits, with room for saves between them.
+/// Takes note of what goes of history, and raises alarms where somebody may lack it.
 final class HistoryKeeper: Sendable {
-    /// How often it is looked whether something may go.
-    static let intervalMilliseconds: UInt64 = 1_000
-    /// How soon it is tried again after a failure, such as a full disk.
-    static let retryMilliseconds: UInt64 = 10_000
     /// How often one alarm of a kind is raised.
     static let alarmMilliseconds: UInt64 = 60_000
 
     private struct State {
         var report = HistoryReport()
-        var isTending = false
-        var nextAt: UInt64 = 0
         var nextAlarmAt: UInt64 = 0
         var nextExpiryAt: UInt64 = 0
     }
@@ -62,50 +56,16 @@ final class HistoryKeeper: Sendable {
 
     var report: HistoryReport { state.withLock { $0.report } }
 
-    /// Takes a step where one is due: each tick while there is more to do, else every second.
+    /// Takes note of a step towards the limits.
     ///
-    /// A store that was put back and that nobody has vouched for purges nothing: others may need
-    /// what it has.
-    func tend(
-        _ coordinator: PersistentStoreCoordinator, _ status: ReplicatorStatus, now: UInt64,
-        logger: Logger
-    ) {
-        guard let elsewhere = status.recordedElsewhere else { return }
-        let isDue = state.withLock { state in
-            guard !state.isTending, now >= state.nextAt else { return false }
-            state.isTending = true
-            return true
-        }
-        guard isDue else { return }
-        let knowledge = HistoryKnowledge(stable: status.stable, elsewhere: elsewhere)
-        let members = status.members
-        coordinator.tendHistory(limits, knowledge) { [self] result in
-            switch result {
-            case .success(let tending): finish(tending, members, logger)
-            case .failure(let error):
-                state.withLock {
-                    $0.isTending = false
-                    $0.nextAt = MonotonicClock.milliseconds + Self.retryMilliseconds
-                }
-                // A store that was closed, with the node, is no failure.
-                if (error as? CoordinatorError)?.code == .notWritable { return }
-                logger.error(
-                    "History could not be purged", metadata: [LogKeys.error: "\(error)"])
-            }
-        }
-    }
-
-    private func finish(
-        _ tending: HistoryTending, _ members: [MemberStatus], _ logger: Logger
-    ) {
+    /// - Parameter members: where the other members stand.
+    func note(_ tending: HistoryTending, _ members: [MemberStatus], logger: Logger) {
         let now = MonotonicClock.milliseconds
         let lagging = tending.lastUnstable.map { dot in
             members.filter { !$0.recorded.contains(dot) || $0.hindrance != nil }.map(\.node)
         }
         let unread = tending.expired + tending.lost
         let (isAlarm, isExpiry, total) = state.withLock { state in
-            state.isTending = false
-            state.nextAt = tending.isDone ? now + Self.intervalMilliseconds : now
             state.report.purgedByAge += UInt64(tending.purgedByAge)
             state.report.purgedBySize += UInt64(tending.purgedBySize)
             state.report.purgedUnstable += UInt64(tending.purgedUnstable)

@@ -51,9 +51,8 @@ struct StabilityChecker: Checker {
             member.isExempt = true
             members[node] = member
         case .stable(let node, let vector, let members): declare(vector, members, node, run)
-        case .collected(let node, let result):
-            guard result.isDone, let stable = members[node]?.stable else { break }
-            members[node]?.collected = stable
+        case .collected(let node, let stable, let result):
+            if result.isDone { members[node]?.collected = stable }
         case .tended(let node, _, let tending, _): judge(tending, of: node)
         case .settled(let final, _):
             for node in final.keys.sorted() {

@@ -1,4 +1,5 @@
 internal import Coordinator
+internal import NodeCore
 internal import Replication
 
 /// How one machine's process is set up: the product's own settings, some of them odd but legal.
@@ -43,6 +44,20 @@ struct MachineSettings: Hashable, Sendable {
         if let historyMilliseconds { limits.keepMilliseconds = historyMilliseconds }
         if let journalRecords { limits.maximumRecords = journalRecords }
         return limits
+    }
+
+    /// How its node is run.
+    var core: NodeCore.Settings {
+        var core = NodeCore.Settings()
+        core.limits = limits
+        core.history = historyLimits
+        core.intervals.durability = durabilityMilliseconds
+        core.intervals.promptDurability = min(
+            core.intervals.promptDurability, durabilityMilliseconds)
+        core.intervals.recording = recordMilliseconds
+        core.intervals.collection = collectionMilliseconds
+        core.intervals.collected = collectionLimit
+        return core
     }
 
     /// Draws settings: mostly the defaults, and each oddity by itself with some chance.

@@ -1,6 +1,7 @@
 internal import Coordinator
 internal import Merge
 internal import Replication
+internal import Synchronization
 
 /// A machine of the virtual world: a disk, a clock, and the process that runs on it, if any.
 final class Machine {
@@ -88,4 +89,13 @@ final class Machine {
         memory = ClientMemory()
         clock.offset = settings.clockOffset
     }
+}
+
+/// Chance for the coordinator's door, which is Sendable; everything runs on one thread.
+private final class SharedGenerator: Sendable {
+    private let generator: Mutex<SeededGenerator>
+
+    init(seed: UInt64) { generator = Mutex(SeededGenerator(seed: seed)) }
+
+    func next() -> UInt64 { generator.withLock { $0.next() } }
 }

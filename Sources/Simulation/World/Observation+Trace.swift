@@ -16,7 +16,7 @@ extension Observation {
             return "node \(node + 1) has on disk \(Self.text(vector))"
         case .stable(let node, let vector, _):
             return "node \(node + 1) calls stable \(Self.text(vector))"
-        case .collected(let node, let result):
+        case .collected(let node, _, let result):
             return "node \(node + 1) collects \(result)"
         case .refused(let node, let save, let error):
             return "node \(node + 1) refuses save \(save.author ?? ""): \(error)"

@@ -33,6 +33,8 @@ struct SimulatedNetwork {
         var to: Int
         var sender: NodeNumber
         var channel: Channel
+        /// Whether it goes over a connection that the sender made to the receiver's exchange.
+        var isQuestion: Bool
         var bytes: [UInt8]
         /// The lives of sender and receiver when it was sent.
         var senderLife: Int

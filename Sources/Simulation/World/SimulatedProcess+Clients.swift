@@ -1,10 +1,11 @@
 internal import Coordinator
 internal import Merge
+internal import NodeCore
 internal import Replication
 internal import Synchronization
 
-/// What clients do at a node: they save, change members, read, verify and make backups, and are told
-/// of the outcome.
+/// What clients do at a node: they save, change members, read, pin, verify and make backups, and
+/// are told of the outcome.
 extension SimulatedProcess {
     /// Saves as one group; nil for each that was refused or whose outcome is unknown.
     func save(_ requests: [SaveRequest]) -> [SaveResult?] {
@@ -195,5 +196,79 @@ extension SimulatedProcess {
         guard let reading = readWhole() else { return }
         world.statistics.readings += 1
         observe { .read(node: $0, reading: reading) }
+    }
+
+    // MARK: Pins
+
+    /// Pins the newest generation and reads it.
+    func pin(_ number: Int) {
+        guard case .success(let pin) = run({ try $0.pinCurrentGeneration() }),
+            let reading = readWhole(pin)
+        else { return }
+        pins[number] = (pin, reading, machine.clock.monotonicMilliseconds)
+        observe { .pinned(node: $0, pin: number, reading: reading) }
+    }
+
+    /// Reads a pinned generation again, and lets it go.
+    func unpin(_ number: Int) {
+        guard isAlive, let (pin, first, since) = pins[number] else { return }
+        let result = run { coordinator in
+            try coordinator.read(pin) { try Reading.whole($0, coordinator.model) }
+        }
+        guard isAlive else { return }
+        pins[number] = nil
+        switch result {
+        case .success(let reading):
+            if state.vector != first.token.versionVector { met(.pinReadAfterMerge) }
+            observe { .pinRead(node: $0, pin: number, reading: reading) }
+        case .failure(let error as CoordinatorError) where error.code == .queryGenerationExpired:
+            met(.pinExpired)
+            let settings = machine.settings
+            // A log of the usual limit is never that long here.
+            let isDue =
+                machine.clock.monotonicMilliseconds - since > settings.pinLimitMilliseconds
+                || settings.walLimit < MachineSettings().walLimit
+            observe { .pinExpired(node: $0, pin: number, isDue: isDue) }
+        case .failure: noteReadFailure(result)
+        }
+    }
+
+    // MARK: Acknowledgements
+
+    /// The most that clients wait for at once. Who waits asks peers at every tick, and they put on
+    /// disk what they have; so most saves are waited for by nobody.
+    private static let confirmations = 8
+    private static let patienceMilliseconds: UInt64 = 2_000
+
+    /// Lets clients wait, at some saves, until each other member has them on disk.
+    func awaitConfirmations(of dots: [Dot]) {
+        guard isAlive else { return }
+        let members = state.membership.isEmpty ? machine.configured : state.membership.current
+        for dot in dots where generator.chance(in: 8) {
+            for peer in members
+            where peer != machine.node && acknowledgements.count < Self.confirmations {
+                let wish = AcknowledgementBook.Wish(
+                    dot: dot, peers: [peer], needed: 1,
+                    deadline: world.milliseconds + Self.patienceMilliseconds)
+                guard case .waits(let number) = acknowledgements.begin(wish) else { continue }
+                awaited[number] = (dot, peer)
+            }
+        }
+    }
+
+    func updateAcknowledgements() {
+        guard isAlive, acknowledgements.count > 0 else { return }
+        for (number, outcome) in acknowledgements.update(core.confirmations) {
+            guard let (dot, peer) = awaited.removeValue(forKey: number), outcome == .confirmed
+            else { continue }
+            met(.saveConfirmed)
+            observe { .confirmed(node: $0, dot: dot, by: peer) }
+        }
+    }
+
+    func expireAcknowledgements() {
+        for (number, _) in acknowledgements.expire(now: world.milliseconds) {
+            awaited[number] = nil
+        }
     }
 }

@@ -1,5 +1,6 @@
 internal import Coordinator
 internal import Merge
+internal import Replication
 
 /// Nodes that come to have another model, one after the other.
 extension World {
@@ -130,9 +131,23 @@ extension World {
             .pinRead(let node, _, _), .pinExpired(let node, _, _), .contextSaved(let node, _),
             .ended(let node, _), .tookOver(let node, _), .durable(let node, _),
             .stable(let node, _, _),
-            .collected(let node, _), .purged(let node, _), .alarm(let node, _),
+            .collected(let node, _, _), .purged(let node, _), .alarm(let node, _),
             .gauges(let node, _), .tended(let node, _, _, _):
             machines[node].edition
+        }
+    }
+
+    /// Takes note where a process's opening has migrated its store.
+    func noteMigration(by process: SimulatedProcess) {
+        let machine = process.machine
+        guard let editions = plan.editions else { return }
+        let former = editions.former(of: machine.edition).filter(machine.hadEditions.contains)
+        guard machine.hadEditions.insert(machine.edition).inserted, let last = former.last,
+            !process.state.vector.isEmpty
+        else { return }
+        met(.storeMigrated)
+        for edition in (last + 1)..<(editions.base(of: machine.edition) + 1) {
+            for beacon in editions.beacons[edition] { met(beacon) }
         }
     }
 }

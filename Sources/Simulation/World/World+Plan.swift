@@ -141,7 +141,7 @@ extension World {
             guard let taker = machine(node).flatMap(used)?.process,
                 let giver = machine(donor).flatMap(used)?.process
             else { return }
-            if taker.takesOver(from: giver) { installTransfer(taker) }
+            takeOver(taker, from: giver)
         case .join(let node): join(node, &chance)
         case .leave(let node): leave(node)
         case .retire(let node, let cut, let away):

@@ -1,4 +1,7 @@
 internal import Coordinator
+internal import Merge
+internal import NodeCore
+internal import Replication
 
 /// Stores whose place a copy of another's takes, and what their journals said.
 extension World {
@@ -7,6 +10,30 @@ extension World {
         for conflict in conflicts where remembered.insert(conflict).inserted {
             pastConflicts.append(conflict)
         }
+    }
+
+    /// Has a process take over a copy of a member's store at once, past the mesh: what a node does
+    /// where no log would do is right where one would, too.
+    func takeOver(_ taker: SimulatedProcess, from donor: SimulatedProcess) {
+        let members = donor.state.membership
+        guard donor !== taker, taker.isAlive, donor.isAlive, !taker.isPaused, !donor.isPaused,
+            !taker.isFenced, donor.coordinator.recovery == .none,
+            donor.coordinator.model.modelHash == taker.coordinator.model.modelHash,
+            members.isEmpty || members.current.contains(taker.machine.node),
+            taker.store.incoming.begun() == nil
+        else { return }
+        let given = donor.run { _ in
+            try donor.store.outgoing.read(0, from: 0, byteLimit: .max, for: taker.machine.node)
+        }
+        guard taker.isAlive, case .success(let part) = given else { return }
+        let taken = taker.run { coordinator in
+            _ = try taker.store.incoming.write(part.bytes, of: part.offer, at: 0)
+            _ = try taker.store.incoming.check(
+                cluster: coordinator.cluster, model: coordinator.model)
+        }
+        guard taker.isAlive else { return }
+        if case .success = taken { return installTransfer(taker) }
+        try? taker.store.incoming.discard()
     }
 
     /// A process ends to go on with a copy of another's store, as one whose node it is does.
@@ -45,7 +72,7 @@ extension World {
             // Another fault may strike that.
             settle(machine)
         }
-        start(machine)
+        start(machine, orphans: process.core.orphans)
         // What is amiss with it may be purged before the end.
         machine.process?.verifyAndObserve()
     }

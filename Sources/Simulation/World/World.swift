@@ -1,5 +1,6 @@
 internal import Coordinator
 internal import Merge
+internal import NodeCore
 internal import Replication
 
 /// A cluster in a box: machines, a network, time, and what a plan makes happen to them.
@@ -164,12 +165,14 @@ final class World {
     /// - Returns: false where the sender notices that it cannot be sent.
     @discardableResult
     func send(
-        _ bytes: [UInt8], from process: SimulatedProcess, to number: Int, _ channel: Channel
+        _ bytes: [UInt8], from process: SimulatedProcess, to number: Int, _ channel: Channel,
+        isQuestion: Bool = false
     ) -> Bool {
         let frame = SimulatedNetwork.Frame(
             from: process.machine.number, to: number,
-            sender: Int(process.machine.node.rawValue), channel: channel, bytes: bytes,
-            senderLife: process.life, receiverLife: machines[number].lives)
+            sender: Int(process.machine.node.rawValue), channel: channel,
+            isQuestion: isQuestion, bytes: bytes, senderLife: process.life,
+            receiverLife: machines[number].lives)
         statistics.frames += 1
         guard !areStrangers(process.machine, machines[number]) else {
             statistics.framesLost += 1
@@ -209,9 +212,12 @@ final class World {
 
     // MARK: Lives
 
-    /// - Parameter since: when the process began that has run the node since; nil for now.
+    /// - Parameters:
+    ///   - start: when the process began that has run the node since; nil for now.
+    ///   - orphans: what that could not write yet.
     func start(
-        _ machine: Machine, minimumIncarnation: UInt64 = 0, since start: UInt64? = nil
+        _ machine: Machine, minimumIncarnation: UInt64 = 0, since start: UInt64? = nil,
+        orphans: OrphanBook = OrphanBook()
     ) {
         guard machine.process == nil, !machine.isOut, machine.isEnrolled else { return }
         guard !hasAloneDouble(machine) else {
@@ -223,7 +229,7 @@ final class World {
         do {
             let process = try SimulatedProcess(
                 machine: machine, world: self, minimumIncarnation: minimumIncarnation,
-                startedAt: start ?? milliseconds)
+                startedAt: start ?? milliseconds, orphans: orphans)
             machine.process = process
             machine.incarnation = process.actor.incarnation
             statistics.starts += 1
@@ -364,7 +370,9 @@ final class World {
         }
         met(.incarnationReopened)
         end(machine, .closed)
-        start(machine, minimumIncarnation: incarnation, since: process.startedAt)
+        start(
+            machine, minimumIncarnation: incarnation, since: process.startedAt,
+            orphans: process.core.orphans)
     }
 
     /// Whether an incarnation is not one that lives now.

@@ -1,5 +1,6 @@
 import Coordinator
 import Merge
+import NodeCore
 import Testing
 
 @testable import Node
@@ -67,9 +68,10 @@ struct AcknowledgementTests {
         let actor = ActorID(node: try #require(NodeID(1)), incarnation: 7)
         let peers = [try #require(NodeID(2)), try #require(NodeID(3))]
         async let outcome = acknowledgements.wait(
-            for: Dot(actor: actor, sequence: 1), peers: peers, needed: 2, deadline: .max,
+            for: .init(
+                dot: Dot(actor: actor, sequence: 1), peers: peers, needed: 2, deadline: .max),
             onWaiting: {})
-        try await eventually("one waits") { acknowledgements.isAwaited }
+        try await eventually("one waits") { acknowledgements.count == 1 }
         var vector = VersionVector()
         vector.advance(actor, to: 1)
         acknowledgements.update([(peers[0], vector)])

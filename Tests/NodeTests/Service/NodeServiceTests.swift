@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Logging
 import Merge
+import NodeCore
 import Replication
 import Synchronization
 import TestSupport
@@ -125,11 +126,18 @@ struct NodeServiceTests {
     func notDurable() async throws {
         let cluster = try TestCluster(1)
         let node = try await cluster.start(1)
-        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let full = CoordinatorError(.diskFull, "The disk is full.")
-        for failure in [full, full, nil, full] { node.shared.noteDurability(failure, logger) }
+        let state = try StoreState(of: node.coordinator)
+        for failure in [full, full, nil, full] {
+            node.shared.handover.give(
+                .answered(
+                    .makeDurable, failure.map { .failure($0) } ?? .success(.durable(state))))
+        }
+        try await eventually("the last failure is told") {
+            node.counters.values.lastAlarms.first?.count == 2
+        }
         let alarms = node.counters.values.lastAlarms
-        #expect(alarms.map(\.name) == ["notDurable"] && alarms.first?.count == 2)
+        #expect(alarms.map(\.name) == ["notDurable"])
         #expect(alarms.first?.text.contains("The disk is full.") == true)
         await node.stop()
     }

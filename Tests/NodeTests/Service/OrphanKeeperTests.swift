@@ -1,9 +1,7 @@
 import Coordinator
 import Foundation
-import Logging
 import Merge
-import Replication
-import Synchronization
+import NodeCore
 import Testing
 
 @testable import Node
@@ -11,8 +9,6 @@ import Testing
 /// What can be applied no more goes to the store, and status tells of it.
 @Suite("Keeping orphans")
 struct OrphanKeeperTests {
-    private static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-
     private static func transaction(
         _ sequence: UInt64, bytes: Int = 10
     ) throws -> EncodedTransaction {
@@ -23,7 +19,7 @@ struct OrphanKeeperTests {
             Transaction(
                 dot: Dot(actor: actor, sequence: sequence), timestamp: .zero, seen: seen,
                 modelHash: try TestCluster.model().modelHash,
-                shapes: [ChangeShape(entity: "Note", assigned: ["body"])],
+                shapes: [ChangeShape(entity: "Note", assigned: ["text"])],
                 changes: [
                     Change(
                         kind: .insert, shape: 0,
@@ -32,14 +28,17 @@ struct OrphanKeeperTests {
                 ]))
     }
 
+    /// - Parameter book: what an earlier run could not write.
     private static func withService(
-        _ body: (NodeService) async throws -> Void
+        _ book: OrphanBook = OrphanBook(), _ body: (NodeService) async throws -> Void
     ) async throws {
         let cluster = try TestCluster(1)
         let coordinator = try PersistentStoreCoordinator(
             storeAt: cluster.directory.appendingPathComponent("alone.sqlite").path,
             model: TestCluster.model(), cluster: "test", node: cluster.peers[0].node)
-        let service = try NodeService(coordinator: coordinator)
+        var settings = NodeService.Settings()
+        settings.orphans = OrphanKeeper(book)
+        let service = try NodeService(coordinator: coordinator, settings: settings)
         try await service.start()
         do { try await body(service) } catch {
             await service.stop()
@@ -49,11 +48,12 @@ struct OrphanKeeperTests {
         await service.waitUntilClosed()
     }
 
-    @Test("What the loop gives is kept, a part at a time, and held as kept, also after a restart")
+    @Test("What an earlier run could not write is kept, and held as kept, also after a restart")
     func kept() async throws {
-        try await Self.withService { service in
-            let orphans = try (2...5).map { try Self.transaction($0, bytes: 600_000) }
-            service.shared.orphans.take(orphans, logger: Self.logger)
+        let orphans = try (2...5).map { try Self.transaction($0, bytes: 600_000) }
+        var book = OrphanBook()
+        _ = book.take(orphans)
+        try await Self.withService(book) { service in
             try await eventually("all are kept") {
                 service.shared.orphans.notKept.isEmpty
             }
@@ -69,61 +69,17 @@ struct OrphanKeeperTests {
 
     @Test("What was discarded is held no more, nor what was left out and is applied after all")
     func discarded() async throws {
-        try await Self.withService { service in
-            let orphans = try [Self.transaction(2), Self.transaction(3)]
+        let leftOut = try Self.transaction(1)
+        var book = OrphanBook()
+        book.leaveOut([leftOut.dot])
+        try await Self.withService(book) { service in
+            let orphans = try [Self.transaction(3), Self.transaction(5)]
             try service.coordinator.keepOrphans(orphans)
-            try service.coordinator.discardOrphan(orphans[0].dot)
-            let saved = Dot(actor: service.actor, sequence: 1)
-            service.shared.orphans.leaveOut([saved], logger: Self.logger)
+            try service.coordinator.discardOrphan(orphans[1].dot)
             func held() async -> [Dot] { await service.status().held.map(\.transaction) }
-            #expect(await held() == [saved, orphans[1].dot])
-            try await service.insertNotes(1)
-            #expect(await held() == [orphans[1].dot])
+            #expect(await held() == [leftOut.dot, orphans[0].dot])
+            #expect(try service.coordinator.apply([leftOut]).rejected.isEmpty)
+            #expect(await held() == [orphans[0].dot])
         }
-    }
-
-    @Test("What there is no room for is told of by name, and raises an alarm")
-    func leftOut() throws {
-        var bounds = OrphanedTransaction.Bounds()
-        bounds.count = 1
-        let counters = NodeCounters()
-        let keeper = OrphanKeeper(bounds: bounds, counters: counters)
-        let orphans = try [Self.transaction(2), Self.transaction(3), Self.transaction(4)]
-        keeper.take(orphans, logger: Self.logger)
-        // Names are bounded too.
-        #expect(keeper.notKept == orphans.prefix(2).map(\.dot))
-        #expect(counters.values.orphansLeftOut == 2)
-        let alarms = counters.values.lastAlarms
-        #expect(alarms.map(\.name) == ["orphaned", "orphansNotKept"])
-        for (alarm, orphan) in zip(alarms, orphans) {
-            #expect(alarm.text.contains("\(orphan.dot)"))
-        }
-    }
-
-    @Test("Where the store cannot be written it is tried again, and nothing is lost meanwhile")
-    func retried() async throws {
-        let cluster = try TestCluster(1)
-        func open() throws -> PersistentStoreCoordinator {
-            try PersistentStoreCoordinator(
-                storeAt: cluster.directory.appendingPathComponent("alone.sqlite").path,
-                model: TestCluster.model(), cluster: "test", node: cluster.peers[0].node)
-        }
-        let closed = try open()
-        closed.close()
-        let keeper = OrphanKeeper(counters: NodeCounters())
-        let orphan = try Self.transaction(2)
-        keeper.take([orphan], logger: Self.logger)
-        let now = MonotonicClock.milliseconds
-        keeper.tend(closed, now: now, logger: Self.logger)
-        #expect(keeper.notKept == [orphan.dot])
-        let opened = try open()
-        defer { opened.close() }
-        keeper.tend(opened, now: now, logger: Self.logger)
-        #expect(try opened.orphanedDots.isEmpty)
-        keeper.tend(
-            opened, now: MonotonicClock.milliseconds + OrphanKeeper.retryMilliseconds,
-            logger: Self.logger)
-        try await eventually("it is kept") { keeper.notKept.isEmpty }
-        #expect(try opened.orphanedDots == [orphan.dot])
     }
 }

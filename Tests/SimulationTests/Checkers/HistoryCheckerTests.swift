@@ -393,7 +393,9 @@ struct HistoryCheckerTests {
                     node: 0,
                     notice: script.notice(
                         2, [(first, 1), (second, 1)], [next], isLocal: false)),
-                .collected(node: 0, result: result), settled(script, [(first, 1)]),
+                .collected(
+                    node: 0, stable: CheckerScript.vector([(first, 1)]), result: result),
+                settled(script, [(first, 1)]),
             ]
         }
         #expect(told == "")
@@ -473,7 +475,9 @@ struct HistoryCheckerTests {
                 var reading = script.reading(1, [(first, 1)])
                 reading.uncollected = 1
                 return [
-                    stable([(first, 1)]), .collected(node: 0, result: result),
+                    stable([(first, 1)]),
+                    .collected(
+                        node: 0, stable: CheckerScript.vector([(first, 1)]), result: result),
                     .settled(final: [0: reading], isReopened: false),
                 ]
             }

@@ -5,7 +5,7 @@
 /// meet it: so while a node is saved to, what it gives in a second is bounded, to all takers
 /// together. A node that nobody saves to gives as fast as it can.
 ///
-/// A value that only decides; the loop's shell waits.
+/// A value that only decides; the shell waits.
 struct TransferPace {
     /// How long after a save the node counts as being saved to, in milliseconds: somebody who saves
     /// every few seconds is to notice as little as somebody who saves all the time.

@@ -5,11 +5,12 @@ internal import Replication
 extension Replicator.Configuration {
     /// What a store knows of its node, before anything is applied in this run.
     ///
-    /// - Throws: `CoordinatorError` where the store cannot be read.
-    init(
-        of coordinator: PersistentStoreCoordinator, actor: ActorID,
-        transferPauseMilliseconds: UInt64
-    ) throws {
+    /// - Throws: `CoordinatorError` where the store cannot be read, or not be written.
+    init(of store: NodeStore, transferPauseMilliseconds: UInt64) throws {
+        let coordinator = store.coordinator
+        guard let actor = coordinator.actor else {
+            throw CoordinatorError(.notWritable, "A node needs a store that is open for writing.")
+        }
         self.init(
             cluster: coordinator.cluster, actor: actor,
             modelHash: coordinator.model.modelHash,
@@ -20,7 +21,7 @@ extension Replicator.Configuration {
             incarnations: try coordinator.rememberedIncarnations,
             models: try coordinator.modelTexts,
             predecessor: coordinator.predecessor,
-            hearsFirst: coordinator.mayBeUnknown,
+            hearsFirst: coordinator.mayBeUnknown, transfer: store.begunTransfer,
             transferPauseMilliseconds: transferPauseMilliseconds)
     }
 }

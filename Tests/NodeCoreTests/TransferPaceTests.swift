@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Node
+@testable import NodeCore
 
 @Suite("How fast copies of a store are given")
 struct TransferPaceTests {

@@ -1,0 +1,33 @@
+// What the loop shares with other threads.
+
+internal import Merge
+internal import Replication
+internal import Synchronization
+
+/// What the loop shows to other threads.
+struct LoopReport: Sendable {
+    var replicator: ReplicatorStatus?
+    var transport = TransportStatistics()
+    var keys = MeshKeyReport()
+    var stability = StabilityReport()
+    var startedAt: UInt64 = 0
+    /// When the process opened the node first: it may have opened its store anew since.
+    var beganAt: UInt64 = 0
+    var isRunning = false
+}
+
+/// What the loop shares with other threads.
+final class LoopShared: Sendable {
+    let handover = HandoverQueue()
+    let acknowledgements = Acknowledgements()
+    let counters: NodeCounters
+    let report = Mutex(LoopReport())
+    let history: HistoryKeeper
+    let orphans: OrphanKeeper
+
+    init(history: HistoryKeeper, counters: NodeCounters, orphans: OrphanKeeper) {
+        self.counters = counters
+        self.orphans = orphans
+        self.history = history
+    }
+}
