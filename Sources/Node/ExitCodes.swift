@@ -18,7 +18,6 @@ extension NodeError: ExitCodeProviding {
         case .tooFewNodes: 3
         case .outcomeUnknown: 4
         case .diskFull: 9
-        case .connectionRefused, .connectionReset, .timedOut, .hostUnreachable: 11
         case .nodeIDInUse: 12
         case .acknowledgementTimeout: 13
         default: (cause as? any ExitCodeProviding)?.exitCode ?? 1

@@ -2,7 +2,7 @@
 //
 // Values only; may be used from any thread.
 
-/// What went wrong in a node or on the way to one.
+/// What went wrong in a node.
 public struct NodeError: Error, Sendable, CustomStringConvertible {
     /// What kind of failure it is. A code exists only where a caller may act on it; there may be
     /// others in later releases, so a `switch` needs a default.
@@ -29,22 +29,6 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         public static let frameTooLarge = Self("frameTooLarge")
         /// The process has no more descriptors or memory.
         public static let resourcesExhausted = Self("resourcesExhausted")
-        /// Nobody listens at the node's address.
-        public static let connectionRefused = Self("connectionRefused")
-        /// The connection ended before the answer was whole.
-        public static let connectionReset = Self("connectionReset")
-        /// The answer did not come in time.
-        public static let timedOut = Self("timedOut")
-        /// The host has no address, or no way leads to it.
-        public static let hostUnreachable = Self("hostUnreachable")
-        /// The other end has no certificate that is believed, or does not speak TLS.
-        public static let notTrusted = Self("notTrusted")
-        /// What came back is not HTTP, or is over a bound.
-        public static let responseMalformed = Self("responseMalformed")
-        /// The client was closed, or too many requests wait in it.
-        public static let clientUnavailable = Self("clientUnavailable")
-        /// A request was withdrawn by its task.
-        public static let cancelled = Self("cancelled")
     }
 
     /// One detail, such as the key of a setting.
@@ -83,16 +67,6 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
 
     /// The value of a detail, or nil.
     public func detail(_ name: String) -> String? { context.first { $0.name == name }?.value }
-
-    /// Whether there was no whole answer from the node: refused, reset, unreachable or too late.
-    ///
-    /// Only after `connectionRefused` and `hostUnreachable` is it certain that the node did nothing.
-    public var isNoAnswer: Bool {
-        switch code {
-        case .connectionRefused, .connectionReset, .timedOut, .hostUnreachable: true
-        default: false
-        }
-    }
 
     /// Whether the node goes on by itself once its store is closed: with a later incarnation, or
     /// with a copy in the store's place.

@@ -1,5 +1,6 @@
 // The door through which commands read and write: a running node, or a store's file.
 
+import Console
 import Coordinator
 
 /// An answer of the client interface: its very bytes, and what they mean.

@@ -1,5 +1,7 @@
 // The client interface of a running node, over HTTP.
 
+import Client
+import Console
 import Coordinator
 import Node
 

@@ -1,5 +1,6 @@
 // The conflict journal of a store's file, as GET /v1/conflicts gives a node's.
 
+import Console
 import Coordinator
 import Merge
 

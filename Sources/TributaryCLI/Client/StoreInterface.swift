@@ -1,6 +1,7 @@
 // The reading part of the client interface, answered from a store's file: the same shapes as a
 // running node's, so that commands need not know which they ask.
 
+import Console
 import Coordinator
 import Merge
 

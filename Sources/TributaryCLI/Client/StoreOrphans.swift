@@ -1,5 +1,6 @@
 // The orphans of a store's file, as GET /v1/orphans gives a node's.
 
+import Console
 import Coordinator
 import Merge
 

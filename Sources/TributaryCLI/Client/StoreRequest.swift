@@ -1,5 +1,6 @@
 // What a request to a store's file asks: the path taken apart, and a fetch read from JSON.
 
+import Console
 import Coordinator
 
 /// A path of ``RequestPath``, taken apart again.

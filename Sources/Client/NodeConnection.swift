@@ -27,7 +27,7 @@ final class PendingRequest {
         self.promise = promise
     }
 
-    func finish(_ result: Result<NodeClient.Response, NodeError>) {
+    func finish(_ result: Result<NodeClient.Response, ClientError>) {
         guard !isDone else { return }
         isDone = true
         alarm?.cancel()
@@ -43,7 +43,7 @@ final class NodeConnection {
     }
 
     private let loop: any EventLoop
-    private let target: HostAddress
+    private let target: NodeAddress
     private let security: ClientTLS?
     private let limits: NodeClient.Limits
     private var state = State.idle
@@ -53,7 +53,7 @@ final class NodeConnection {
     private var served = 0
 
     init(
-        loop: any EventLoop, target: HostAddress, security: ClientTLS?, limits: NodeClient.Limits
+        loop: any EventLoop, target: NodeAddress, security: ClientTLS?, limits: NodeClient.Limits
     ) {
         self.loop = loop
         self.target = target
@@ -65,12 +65,12 @@ final class NodeConnection {
         guard !request.isDone else { return }
         if case .closed = state {
             return request.finish(
-                .failure(NodeError(.clientUnavailable, "The client of \(target) was closed")))
+                .failure(ClientError(.clientUnavailable, "The client of \(target) was closed")))
         }
         guard waiting.count < limits.waitingRequests else {
             return request.finish(
                 .failure(
-                    NodeError(
+                    ClientError(
                         .clientUnavailable, "Too many requests wait for an answer of \(target)")))
         }
         request.alarm = loop.assumeIsolated().scheduleTask(deadline: request.deadline) {
@@ -81,11 +81,11 @@ final class NodeConnection {
     }
 
     func cancel(_ request: PendingRequest) {
-        withdraw(request, NodeError(.cancelled, "The request was withdrawn"))
+        withdraw(request, ClientError(.cancelled, "The request was withdrawn"))
     }
 
     func close() {
-        let failure = NodeError(.clientUnavailable, "The client of \(target) was closed")
+        let failure = ClientError(.clientUnavailable, "The client of \(target) was closed")
         dropChannel()
         state = .closed
         current?.finish(.failure(failure))
@@ -188,7 +188,7 @@ final class NodeConnection {
         }
     }
 
-    private func withdraw(_ request: PendingRequest, _ failure: NodeError) {
+    private func withdraw(_ request: PendingRequest, _ failure: ClientError) {
         guard !request.isDone else { return }
         if current === request {
             // Its answer may still come; on this connection it would be taken for the next one's.
@@ -208,7 +208,7 @@ final class NodeConnection {
         channel.close(promise: nil)
     }
 
-    private func failWaiting(_ failure: NodeError) {
+    private func failWaiting(_ failure: ClientError) {
         let failed = waiting
         waiting = []
         for request in failed { request.finish(.failure(failure)) }
@@ -221,12 +221,12 @@ final class ResponseCollector: ChannelInboundHandler {
 
     /// Whom to tell; nil once the connection has been given up.
     var connection: NodeConnection?
-    private let target: HostAddress
+    private let target: NodeAddress
     private let limit: Int
     private var head: HTTPResponseHead?
     private var body: [UInt8] = []
 
-    init(_ connection: NodeConnection, target: HostAddress, limit: Int) {
+    init(_ connection: NodeConnection, target: NodeAddress, limit: Int) {
         self.connection = connection
         self.target = target
         self.limit = limit

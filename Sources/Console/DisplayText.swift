@@ -1,10 +1,10 @@
 // Text in columns: how wide it is on a terminal, and where to cut it.
 
 /// Measures and cuts text.
-enum DisplayText {
+package enum DisplayText {
     /// A single line that a terminal shows as it is: what would control it is made visible, so
     /// that a stored value can neither move the cursor nor paint.
-    static func line(_ text: String) -> String {
+    package static func line(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
             switch scalar.value {
@@ -20,10 +20,10 @@ enum DisplayText {
     }
 
     /// The columns that text takes.
-    static func width(_ text: String) -> Int { text.reduce(0) { $0 + width($1) } }
+    package static func width(_ text: String) -> Int { text.reduce(0) { $0 + width($1) } }
 
     /// Text of at most so many columns; what is cut ends in an ellipsis.
-    static func cut(_ text: String, to columns: Int) -> String {
+    package static func cut(_ text: String, to columns: Int) -> String {
         guard width(text) > columns else { return text }
         guard columns > 0 else { return "" }
         var result = ""
@@ -38,7 +38,7 @@ enum DisplayText {
     }
 
     /// Text filled up with spaces to so many columns.
-    static func pad(_ text: String, to columns: Int, right: Bool = false) -> String {
+    package static func pad(_ text: String, to columns: Int, right: Bool = false) -> String {
         let fill = String(repeating: " ", count: max(0, columns - width(text)))
         return right ? fill + text : text + fill
     }

@@ -1,7 +1,7 @@
+import Client
 import Coordinator
 import Foundation
 import Merge
-import Node
 
 /// A node of the demo, and what the demo asks of it over the same HTTP interface as everybody.
 struct DemoNode: Sendable {

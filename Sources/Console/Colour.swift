@@ -1,7 +1,7 @@
 // Colours of a terminal.
 
 /// The few colours there are.
-enum Colour: String {
+package enum Colour: String {
     case bold = "1"
     case dim = "2"
     case red = "31"
@@ -11,12 +11,14 @@ enum Colour: String {
 }
 
 /// Paints text, or leaves it as it is.
-struct Style: Sendable {
+package struct Style: Sendable {
     /// Whether text is painted.
-    let isEnabled: Bool
+    package let isEnabled: Bool
+
+    package init(isEnabled: Bool) { self.isEnabled = isEnabled }
 
     /// The text in a colour.
-    func paint(_ text: String, _ colour: Colour?) -> String {
+    package func paint(_ text: String, _ colour: Colour?) -> String {
         guard isEnabled, let colour, !text.isEmpty else { return text }
         return "\u{1B}[\(colour.rawValue)m\(text)\u{1B}[0m"
     }

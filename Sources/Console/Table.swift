@@ -1,40 +1,40 @@
 // Tables: aligned and cut to the width on a terminal, separated by tabs elsewhere.
 
 /// Rows under headings.
-struct Table {
+package struct Table {
     /// A value of a row, painted on a terminal.
-    struct Cell: ExpressibleByStringLiteral {
-        let text: String
-        let colour: Colour?
+    package struct Cell: ExpressibleByStringLiteral {
+        package let text: String
+        package let colour: Colour?
 
-        init(_ text: String, _ colour: Colour? = nil) {
+        package init(_ text: String, _ colour: Colour? = nil) {
             self.text = DisplayText.line(text)
             self.colour = colour
         }
 
-        init(stringLiteral text: String) { self.init(text) }
+        package init(stringLiteral text: String) { self.init(text) }
     }
 
     /// A heading and how its column is aligned.
-    struct Column: ExpressibleByStringLiteral {
-        let title: String
-        let isNumeric: Bool
+    package struct Column: ExpressibleByStringLiteral {
+        package let title: String
+        package let isNumeric: Bool
 
-        init(_ title: String, isNumeric: Bool = false) {
+        package init(_ title: String, isNumeric: Bool = false) {
             self.title = title
             self.isNumeric = isNumeric
         }
 
-        init(stringLiteral title: String) { self.init(title) }
+        package init(stringLiteral title: String) { self.init(title) }
     }
 
-    let columns: [Column]
-    private(set) var rows: [[Cell]] = []
+    package let columns: [Column]
+    package private(set) var rows: [[Cell]] = []
 
-    init(_ columns: [Column]) { self.columns = columns }
+    package init(_ columns: [Column]) { self.columns = columns }
 
     /// Adds a row, with a cell for each column.
-    mutating func add(_ cells: [Cell]) {
+    package mutating func add(_ cells: [Cell]) {
         guard cells.count == columns.count else {
             fatalError("A row has \(cells.count) cells, and the table \(columns.count) columns.")
         }
@@ -42,7 +42,7 @@ struct Table {
     }
 
     /// The lines, headings first.
-    func lines(_ terminal: Terminal) -> [String] {
+    package func lines(_ terminal: Terminal) -> [String] {
         guard terminal.isInteractive else {
             return [columns.map(\.title).joined(separator: "\t")]
                 + rows.map { $0.map(\.text).joined(separator: "\t") }

@@ -20,31 +20,26 @@ struct ClientTLS: Sendable {
     /// The name that the certificate must have; nil for an address, which it must have likewise.
     private let hostname: String?
 
-    /// - Throws: ``NodeError`` with `configurationInvalid` where the roots cannot be read.
-    init(_ trust: TLSTrust, host: String) throws(NodeError) {
+    /// - Throws: ``ClientError`` with `requestInvalid` where the roots cannot be read.
+    init(_ trust: TLSTrust, host: String) throws(ClientError) {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = .tlsv12
         configuration.applicationProtocols = ["http/1.1"]
         if case .file(let file) = trust {
-            let bytes: [UInt8]
-            do {
-                bytes = try SmallFile.read(file, maximumBytes: 8 << 20).bytes
-            } catch {
-                throw NodeError(
-                    .configurationInvalid, "\(file) \(error.reason)", context: ["file": file])
+            guard access(file, R_OK) == 0 else {
+                throw ClientError(
+                    .requestInvalid, "\(file) cannot be read: \(String(cString: strerror(errno)))")
             }
-            guard let roots = try? NIOSSLCertificate.fromPEMBytes(bytes), !roots.isEmpty else {
-                throw NodeError(
-                    .configurationInvalid, "\(file) holds no certificate in PEM",
-                    context: ["file": file])
+            guard let roots = try? NIOSSLCertificate.fromPEMFile(file), !roots.isEmpty else {
+                throw ClientError(.requestInvalid, "\(file) holds no certificate in PEM")
             }
             configuration.trustRoots = .certificates(roots)
         }
         do {
             context = try NIOSSLContext(configuration: configuration)
         } catch {
-            throw NodeError(
-                .configurationInvalid, "The system's roots of trust cannot be read", cause: error)
+            throw ClientError(
+                .requestInvalid, "The system's roots of trust cannot be read", cause: error)
         }
         hostname = Self.isAddress(host) ? nil : host
     }

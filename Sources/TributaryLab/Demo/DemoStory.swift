@@ -1,7 +1,7 @@
+import Console
 import Coordinator
 import Foundation
 import Merge
-import Node
 
 /// What the demo does, step by step, and how it tells it.
 struct DemoStory {

@@ -1,5 +1,6 @@
 // Seeds and events as people write them. Values only; usable from any thread.
 
+import Console
 import Foundation
 
 /// An unbroken run of seeds.

@@ -3,20 +3,20 @@
 import Foundation
 
 /// Where output goes, and how it may look there.
-struct Terminal: Sendable {
+package struct Terminal: Sendable {
     /// Whether a person looks at standard output.
-    let isInteractive: Bool
+    package let isInteractive: Bool
     /// Columns; without a terminal there is no bound.
-    let width: Int
+    package let width: Int
     /// How text is painted.
-    let style: Style
+    package let style: Style
 
     /// Standard output as it is now.
-    static var output: Terminal { Terminal(descriptor: STDOUT_FILENO) }
+    package static var output: Terminal { Terminal(descriptor: STDOUT_FILENO) }
     /// Standard error as it is now.
-    static var error: Terminal { Terminal(descriptor: STDERR_FILENO) }
+    package static var error: Terminal { Terminal(descriptor: STDERR_FILENO) }
 
-    init(isInteractive: Bool, width: Int, isColoured: Bool) {
+    package init(isInteractive: Bool, width: Int, isColoured: Bool) {
         self.isInteractive = isInteractive
         self.width = width
         style = Style(isEnabled: isColoured)
@@ -39,21 +39,21 @@ struct Terminal: Sendable {
     /// Writes a line to standard output.
     ///
     /// - Throws: ``CommandFailure`` where not all of it could be written.
-    static func print(_ text: String) throws(CommandFailure) {
+    package static func print(_ text: String) throws(CommandFailure) {
         try print(bytes: Array(text.utf8))
     }
 
     /// Writes bytes and the end of a line to standard output.
     ///
     /// - Throws: ``CommandFailure`` where not all of it could be written.
-    static func print(bytes: [UInt8]) throws(CommandFailure) {
+    package static func print(bytes: [UInt8]) throws(CommandFailure) {
         if let reason = write(bytes + [0x0A], to: STDOUT_FILENO) {
             throw CommandFailure(unwrittenOutput: reason)
         }
     }
 
     /// Writes text to standard error as it is; there is nobody to tell where that fails.
-    static func complain(_ text: String) { _ = write(Array(text.utf8), to: STDERR_FILENO) }
+    package static func complain(_ text: String) { _ = write(Array(text.utf8), to: STDERR_FILENO) }
 
     /// - Returns: the system's number for why not all was written; nil where it was.
     private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {

@@ -31,7 +31,7 @@ public final class NodeClient: Sendable {
         public init() {}
     }
 
-    let target: HostAddress
+    let target: NodeAddress
     let security: ClientTLS?
     let limits: Limits
     let fixedHeaders: [(String, String)]
@@ -45,18 +45,19 @@ public final class NodeClient: Sendable {
     ///   - token: what to bear in `Authorization`; nil for none.
     ///   - trust: which certificates are believed of an `https` URL.
     ///   - limits: the bounds.
-    /// - Throws: ``NodeError`` with `configurationInvalid` where the URL is something else, or
+    /// - Throws: ``ClientError`` with `requestInvalid` where the URL is something else, or
     ///   where the roots of trust cannot be read.
     public convenience init(
         url: String, token: String? = nil, trust: TLSTrust = .system, limits: Limits = Limits()
-    ) throws(NodeError) {
-        let (target, isSecure) = try Self.target(of: url)
+    ) throws(ClientError) {
+        let target = try NodeAddress(url: url)
         self.init(
-            target: target, security: isSecure ? try ClientTLS(trust, host: target.host) : nil,
+            target: target,
+            security: target.isSecure ? try ClientTLS(trust, host: target.host) : nil,
             token: token, limits: limits)
     }
 
-    private init(target: HostAddress, security: ClientTLS?, token: String?, limits: Limits) {
+    private init(target: NodeAddress, security: ClientTLS?, token: String?, limits: Limits) {
         self.target = target
         self.security = security
         self.limits = limits
@@ -87,7 +88,7 @@ public final class NodeClient: Sendable {
     ///   - headers: beside `Host`, `Content-Length` and the token. A body is JSON where they do not
     ///     say otherwise.
     ///   - timeout: how long it may take; nil for the client's limit.
-    /// - Throws: ``NodeError``: `connectionRefused`, `connectionReset`, `timedOut`,
+    /// - Throws: ``ClientError``: `connectionRefused`, `connectionReset`, `timedOut`,
     ///   `hostUnreachable`, `notTrusted`, `responseMalformed`, `clientUnavailable` or `cancelled`.
     public func request(
         _ method: String, _ path: String, body: [UInt8]? = nil,
@@ -120,7 +121,7 @@ public final class NodeClient: Sendable {
     ///     say otherwise.
     ///   - idleTimeout: how long the node may be silent; nil for as long as it likes, once the head
     ///     of its answer has come.
-    /// - Throws: ``NodeError``, as ``request(_:_:body:headers:timeout:)`` does.
+    /// - Throws: ``ClientError``, as ``request(_:_:body:headers:timeout:)`` does.
     public func stream(
         _ method: String, _ path: String, body: [UInt8]? = nil,
         headers: [(String, String)] = [], idleTimeout: Duration? = nil

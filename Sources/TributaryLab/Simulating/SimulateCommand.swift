@@ -1,9 +1,10 @@
 import ArgumentParser
+import Console
 import Coordinator
 import Foundation
 import Simulation
 
-/// `tributary simulate`.
+/// `tributary-lab simulate`.
 struct SimulateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
@@ -13,10 +14,10 @@ struct SimulateCommand: AsyncParsableCommand {
             and disk; work and faults; healing; then all checks. The same seed always gives the \
             same run. Ends with 0 only without a violation.
 
-            tributary simulate --seeds 1...1000
-            tributary simulate --seeds 1...200 --model notes.json
-            tributary simulate --seed 42 --trace
-            tributary simulate --shrink 42
+            tributary-lab simulate --seeds 1...1000
+            tributary-lab simulate --seeds 1...200 --model notes.json
+            tributary-lab simulate --seed 42 --trace
+            tributary-lab simulate --shrink 42
             """)
 
     @Option(help: "The seeds to run: FIRST...LAST, or one.", transform: SeedRange.parse)
@@ -123,7 +124,7 @@ struct SimulateCommand: AsyncParsableCommand {
     }
 
     private func minimise(_ seed: UInt64, _ options: SimulationOptions) throws {
-        var progress = Progress()
+        var progress = ProgressLine()
         // In processes of their own: a trap is a failure like another.
         let shrinker = Shrinker(seed: seed, options: options) { options in
             var flags = workerFlags
@@ -151,7 +152,7 @@ struct SimulateCommand: AsyncParsableCommand {
         try Terminal.print(
             "\(outcome.events.count) events are left after \(outcome.runs) runs; replay with")
         try Terminal.print(
-            "  tributary simulate --seed \(seed)\(replayFlags) "
+            "  tributary-lab simulate --seed \(seed)\(replayFlags) "
                 + "--events \(EventList.text(outcome.events)) --trace")
         throw ExitCode(1)
     }
@@ -162,7 +163,7 @@ struct SimulateCommand: AsyncParsableCommand {
         let cores = ProcessInfo.processInfo.activeProcessorCount
         let count = min(max(jobs ?? cores, 1), 64)
         var summary = SimulationSummary(replayFlags: replayFlags)
-        var progress = Progress(isQuiet: json)
+        var progress = ProgressLine(isQuiet: json)
         let total = Double(seeds.last - seeds.first) + 1
         let start = ContinuousClock.now
         var fingerprints: [UInt64: UInt64] = [:]

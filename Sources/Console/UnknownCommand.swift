@@ -1,21 +1,21 @@
 // A subcommand that does not exist, and what may have been meant.
 
-import ArgumentParser
+package import ArgumentParser
 
 /// A word in a subcommand's place that is none.
-struct UnknownCommand: Hashable {
-    let word: String
+package struct UnknownCommand: Hashable {
+    package let word: String
     /// The command before it, such as `tributary conflicts`.
-    let parent: String
+    package let parent: String
     /// The subcommands there are.
-    let known: [String]
+    package let known: [String]
 
     /// Looks for one; nil where every word in a subcommand's place is one.
     ///
     /// - Parameters:
     ///   - arguments: without the program's name. After `help` come the names of a command only.
     ///   - root: the command that they are for.
-    init?(in arguments: [String], of root: any ParsableCommand.Type) {
+    package init?(in arguments: [String], of root: any ParsableCommand.Type) {
         var command = root
         var path = [root.configuration.commandName ?? ""]
         let isHelp = arguments.first == "help"
@@ -36,14 +36,22 @@ struct UnknownCommand: Hashable {
     }
 
     /// What was meant, as far as that can be guessed: at most two letters away, or longer.
-    var suggestion: String? {
+    package var suggestion: String? {
         let near = known.map { (name: $0, distance: Self.distance(word.lowercased(), $0)) }
             .filter { $0.distance <= min(2, $0.name.count / 2) }
             .min { $0.distance < $1.distance }
         return near?.name ?? known.first { word.count >= 3 && $0.hasPrefix(word.lowercased()) }
     }
 
-    var failure: CommandFailure {
+    /// What to tell of it.
+    ///
+    /// - Parameter elsewhere: the commands of other programs, with the name of each one's program.
+    package func failure(elsewhere: [String: String] = [:]) -> CommandFailure {
+        if !parent.contains(" "), let program = elsewhere[word] {
+            return .usage(
+                "\(word) is a command of \(program), which is built from the same sources. "
+                    + "See `\(program) \(word) --help`.")
+        }
         let hint =
             suggestion.map { "Did you mean `\(parent) \($0)`?" }
             ?? "There are \(known.joined(separator: ", "))."
@@ -51,7 +59,7 @@ struct UnknownCommand: Hashable {
     }
 
     /// How many letters must be added, left out or exchanged to come from one word to another.
-    static func distance(_ left: String, _ right: String) -> Int {
+    package static func distance(_ left: String, _ right: String) -> Int {
         // A subcommand's name is short; what is long is none.
         guard left.utf8.count <= 40 else { return .max }
         let right = Array(right.utf8)

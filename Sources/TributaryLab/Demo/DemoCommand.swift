@@ -1,7 +1,8 @@
 import ArgumentParser
+import Console
 import Foundation
 
-/// Shows the whole path on real input: three nodes, a partition, conflicts, a resolution.
+/// `tributary-lab demo`: shows the whole path on real input: three nodes, a partition, conflicts, a resolution.
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
@@ -16,11 +17,17 @@ struct DemoCommand: AsyncParsableCommand {
         completion: .directory)
     var directory: String?
 
+    @Option(
+        help: "The program tributary to run; by default the one beside this program.",
+        completion: .file())
+    var program: String?
+
     @Flag(help: "Keep the folder with the three stores, to look at them afterwards.")
     var keep = false
 
     func run() async throws {
         let begin = ContinuousClock().now
+        let program = try DemoProgram(path: program)
         // Before anything is made that is to be put away.
         EndingSignals.trap()
         let folder = try DemoFolder(
@@ -30,7 +37,7 @@ struct DemoCommand: AsyncParsableCommand {
                     + "tributary-demo-\(ProcessInfo.processInfo.processIdentifier)"))
         var failure: (any Error)?
         do {
-            try await EndingSignals.cancelling { try await Self.tell(in: folder) }
+            try await EndingSignals.cancelling { try await Self.tell(in: folder, program) }
         } catch { failure = error }
         // A failure of the demo itself is worth a look at what there is; where it was ended, or
         // nobody reads what it says, nobody looks.
@@ -51,8 +58,8 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     /// Starts the nodes, tells the story and stops the nodes, whatever happens.
-    private static func tell(in folder: DemoFolder) async throws {
-        let cluster = try DemoCluster(folder: folder.url)
+    private static func tell(in folder: DemoFolder, _ program: DemoProgram) async throws {
+        let cluster = try DemoCluster(folder: folder.url, program: program)
         let story = DemoStory(
             cluster: cluster, data: try DemoData(folder: folder.url),
             isColoured: Terminal.output.style.isEnabled)

@@ -3,7 +3,7 @@
 import Foundation
 
 /// Shows progress on standard error. Used by one task.
-struct Progress {
+package struct ProgressLine {
     private let start = ContinuousClock.now
     private var lastShown: ContinuousClock.Instant?
     private var isShown = false
@@ -13,16 +13,16 @@ struct Progress {
     /// Begins to count.
     ///
     /// - Parameter isQuiet: shows nothing at all.
-    init(isQuiet: Bool = false, terminal: Terminal = .error) {
+    package init(isQuiet: Bool = false, terminal: Terminal = .error) {
         self.isQuiet = isQuiet
         self.terminal = terminal
     }
 
     /// Seconds since the beginning.
-    var seconds: Double { Double((ContinuousClock.now - start) / .milliseconds(1)) / 1000 }
+    package var seconds: Double { Double((ContinuousClock.now - start) / .milliseconds(1)) / 1000 }
 
     /// Tells where the work stands; shown at most each second, or each five without a terminal.
-    mutating func update(records: Int, fraction: Double?) {
+    package mutating func update(records: Int, fraction: Double?) {
         guard !isQuiet else { return }
         let now = ContinuousClock.now
         let pause: Duration = terminal.isInteractive ? .seconds(1) : .seconds(5)
@@ -34,13 +34,13 @@ struct Progress {
     }
 
     /// Takes the line away.
-    mutating func end() {
+    package mutating func end() {
         if isShown, terminal.isInteractive { Terminal.complain("\r\u{1B}[K") }
         isShown = false
     }
 
     /// The line: records, rate and, where the end is known, share and time left.
-    static func line(records: Int, seconds: Double, fraction: Double?) -> String {
+    package static func line(records: Int, seconds: Double, fraction: Double?) -> String {
         let rate = seconds > 0 ? Int((Double(records) / seconds).rounded()) : 0
         var line = "\(records) records, \(rate)/s"
         if let fraction, fraction > 0, fraction <= 1 {
@@ -51,7 +51,7 @@ struct Progress {
     }
 
     /// Seconds as `1 h 02 min`, `2 min 03 s` or `4 s`.
-    static func duration(_ seconds: Int) -> String {
+    package static func duration(_ seconds: Int) -> String {
         func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
         if seconds >= 3600 { return "\(seconds / 3600) h \(padded(seconds / 60 % 60)) min" }
         return seconds >= 60 ? "\(seconds / 60) min \(padded(seconds % 60)) s" : "\(seconds) s"

@@ -1,8 +1,9 @@
+import Client
+import Console
 import Coordinator
 import Foundation
 import LinkProxy
 import Merge
-import Node
 
 /// Something the demo could not go on without.
 struct DemoError: Error, CustomStringConvertible {
@@ -21,9 +22,9 @@ final class DemoCluster {
     private var links: [LinkProxy] = []
     let program: DemoProgram
 
-    init(folder: URL) throws {
+    init(folder: URL, program: DemoProgram) throws {
         self.folder = folder
-        program = DemoProgram()
+        self.program = program
         try Data(DemoModel.json.utf8).write(to: folder.appendingPathComponent("model.json"))
     }
 
@@ -123,9 +124,24 @@ final class DemoCluster {
     }
 }
 
-/// This program, to be run with other arguments.
+/// The program `tributary`, which the demo runs as its nodes and as their clients.
 struct DemoProgram: Sendable {
-    let url = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+    let url: URL
+
+    /// Takes a file, or by default the one beside this program.
+    ///
+    /// - Throws: ``CommandFailure`` with `usage` where no program is there.
+    init(path: String?) throws {
+        let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        url =
+            path.map { URL(fileURLWithPath: $0) }
+            ?? own.deletingLastPathComponent().appendingPathComponent("tributary")
+        guard FileManager.default.isExecutableFile(atPath: url.path) else {
+            throw CommandFailure.usage(
+                "\(url.path) is no program. Build it with `swift build --product tributary`, or name "
+                    + "another with --program FILE.")
+        }
+    }
 
     /// What programs of the demo are started with: the demo says itself where its nodes listen, and
     /// whom to ask.
@@ -133,7 +149,7 @@ struct DemoProgram: Sendable {
         ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("TRIBUTARY_") }
     }
 
-    /// Runs this program with other arguments and waits for it; it is ended with the task.
+    /// Runs the program and waits for it; it is ended with the task.
     func run(_ arguments: [String]) async throws -> (status: Int32, output: String) {
         let process = Process()
         process.executableURL = url

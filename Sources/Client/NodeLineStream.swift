@@ -11,7 +11,7 @@ internal import NIOPosix
 public struct NodeLineStream: AsyncSequence, Sendable {
     /// A line, without its end.
     public typealias Element = String
-    /// What reading may throw: ``NodeError`` with `connectionReset` where the stream was cut off.
+    /// What reading may throw: ``ClientError`` with `connectionReset` where the stream was cut off.
     public typealias Failure = any Error
 
     typealias Producer = NIOThrowingAsyncSequenceProducer<
@@ -42,12 +42,12 @@ public struct NodeLineStream: AsyncSequence, Sendable {
 
         /// The next line, or nil at the end of a whole stream.
         ///
-        /// - Throws: ``NodeError`` where the stream was cut off, fell silent or is malformed.
+        /// - Throws: ``ClientError`` where the stream was cut off, fell silent or is malformed.
         public mutating func next() async throws -> String? { try await inner.next() }
     }
 
     static func open(
-        head: HTTPRequestHead, body: [UInt8]?, target: HostAddress, security: ClientTLS?,
+        head: HTTPRequestHead, body: [UInt8]?, target: NodeAddress, security: ClientTLS?,
         limits: NodeClient.Limits, idleTimeout: Duration?, loop: any EventLoop
     ) async throws -> Self {
         let promise = loop.makePromise(of: NodeLineStream.self)
@@ -83,7 +83,7 @@ public struct NodeLineStream: AsyncSequence, Sendable {
         return try await withTaskCancellationHandler {
             try await promise.futureResult.get()
         } onCancel: {
-            promise.fail(NodeError(.cancelled, "The request was withdrawn"))
+            promise.fail(ClientError(.cancelled, "The request was withdrawn"))
         }
     }
 }
@@ -112,12 +112,12 @@ final class LineSplitter: ChannelInboundHandler {
     private var rest: [UInt8] = []
     private var lastHeard = NIODeadline.now()
     private let promise: EventLoopPromise<NodeLineStream>
-    private let target: HostAddress
+    private let target: NodeAddress
     private let limit: Int
     private let idleTimeout: TimeAmount?
 
     init(
-        _ promise: EventLoopPromise<NodeLineStream>, target: HostAddress, limit: Int,
+        _ promise: EventLoopPromise<NodeLineStream>, target: NodeAddress, limit: Int,
         idleTimeout: TimeAmount?
     ) {
         self.promise = promise

@@ -1,75 +1,13 @@
-// How a command ends that did not succeed: a sentence for people and a code for scripts.
+// What the errors of a node, a store and a file mean for a command: a sentence and an exit code.
 //
 // Values only; usable from any thread.
 
+import Client
+import Console
 import Coordinator
-import Glibc
 import Node
 
-/// A failure with the code the program ends with.
-struct CommandFailure: Error, Hashable, CustomStringConvertible {
-    /// The exit codes of the client interface's contract.
-    enum Code: Int32, CaseIterable {
-        case failed = 1
-        case usage = 2
-        case refused = 3
-        case outcomeUnknown = 4
-        case storeDamaged = 5
-        case storeInUse = 6
-        case notAuthorised = 7
-        case mismatch = 8
-        case noSpace = 9
-        case generationExpired = 10
-        case noAnswer = 11
-        case nodeInUse = 12
-        case unacknowledged = 13
-    }
-
-    let code: Code
-    let message: String
-    /// What the node answered, where it did; `--json` prints it.
-    var answer: [UInt8]?
-    /// Whether the node may have done what was asked although there is no answer.
-    var mayHaveHappened = false
-    /// The name of the node's error; empty where it is no error of the interface.
-    private(set) var name = ""
-    /// Whether the node took nothing of the request since it is too large.
-    private(set) var isTooLarge = false
-    /// Whether nobody reads the output any more, as behind `head`: then the program ends quietly,
-    /// as one that had nothing more to say.
-    private(set) var isUnread = false
-
-    /// Prints what a command found, and gives its failure, if it failed, also where nobody reads so
-    /// far: whoever looks at the first lines only, as behind `head`, is still told by the exit code.
-    static func found(_ failure: (any Error)?, _ print: () throws -> Void) throws {
-        do {
-            try print()
-        } catch let unread as CommandFailure where unread.isUnread {
-            throw failure ?? unread
-        }
-        if let failure { throw failure }
-    }
-
-    init(_ code: Code, _ message: String, answer: [UInt8]? = nil) {
-        self.code = code
-        self.message = message
-        self.answer = answer
-    }
-
-    var description: String { message }
-
-    /// A wrong flag or argument.
-    static func usage(_ message: String) -> Self { Self(.usage, message) }
-
-    /// Describes why standard output was not written, by the system's number for it.
-    init(unwrittenOutput number: Int32) {
-        let reason = String(cString: strerror(number))
-        self.init(
-            number == ENOSPC || number == EDQUOT ? .noSpace : .failed,
-            "Standard output cannot be written, so what came is not all: \(reason).")
-        isUnread = number == EPIPE
-    }
-
+extension CommandFailure {
     /// Describes what a node answered with a status that is no success.
     ///
     /// - Parameters:
@@ -91,7 +29,7 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
     init(describing error: any Error) {
         switch error {
         case let failure as CommandFailure: self = failure
-        case let error as NodeError:
+        case let error as ClientError:
             var message = Self.sentence(error.message)
             if error.code == .notTrusted {
                 message += " Name the roots to trust with --ca-file FILE or TRIBUTARY_CA_FILE."
@@ -99,8 +37,12 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
             if error.isNoAnswer {
                 message += " Is it running? Name another with --node URL or TRIBUTARY_NODE."
             }
-            self.init(Code(rawValue: error.exitCode) ?? .failed, message)
-            mayHaveHappened = error.code == .connectionReset || error.code == .timedOut
+            self.init(
+                error.isNoAnswer ? .noAnswer : error.code == .requestInvalid ? .usage : .failed,
+                message)
+            mayHaveHappened = error.mayHaveHappened
+        case let error as NodeError:
+            self.init(Code(rawValue: error.exitCode) ?? .failed, Self.sentence(error.message))
         case let error as CoordinatorError:
             let code = Code(rawValue: error.exitCode) ?? .failed
             self.init(code, Self.advised(error.message, code, error.code.rawValue, nil))
@@ -171,10 +113,5 @@ struct CommandFailure: Error, Hashable, CustomStringConvertible {
             }
         guard let advice, !advice.isEmpty else { return sentence(message) }
         return "\(sentence(message)) \(advice)"
-    }
-
-    /// Ends a message with a full stop.
-    static func sentence(_ message: String) -> String {
-        message.hasSuffix(".") || message.hasSuffix("!") ? message : message + "."
     }
 }

@@ -3,18 +3,18 @@
 import Foundation
 
 /// Reads bytes and lines in order. Used by one task; reading blocks.
-final class ByteSource {
+package final class ByteSource {
     /// A record longer than this is not data but a mistake, such as a quote that never ends.
-    static let maximumRecordBytes = 16 << 20
+    package static let maximumRecordBytes = 16 << 20
 
     /// What the source is called in messages.
-    let name: String
+    package let name: String
     /// How many bytes there are in all; nil for a pipe.
-    let totalBytes: Int?
+    package let totalBytes: Int?
     /// How many bytes were taken.
-    private(set) var position = 0
+    package private(set) var position = 0
     /// The line that the next byte belongs to, from 1.
-    private(set) var line = 1
+    package private(set) var line = 1
 
     private var buffer: [UInt8]
     private var next = 0
@@ -23,7 +23,7 @@ final class ByteSource {
     /// Opens a file, or standard input for `-`.
     ///
     /// - Throws: ``CommandFailure`` where it cannot be read.
-    init(path: String) throws {
+    package init(path: String) throws {
         buffer = []
         guard path != "-" else {
             name = "standard input"
@@ -46,7 +46,7 @@ final class ByteSource {
     }
 
     /// Reads from bytes that are there already.
-    init(bytes: [UInt8], name: String = "input") {
+    package init(bytes: [UInt8], name: String = "input") {
         self.name = name
         buffer = bytes
         totalBytes = bytes.count
@@ -58,12 +58,12 @@ final class ByteSource {
     }
 
     /// The share that was read, 0...1; nil where the end is not known.
-    var fraction: Double? {
+    package var fraction: Double? {
         totalBytes.map { $0 == 0 ? 1 : min(1, Double(position) / Double($0)) }
     }
 
     /// The next byte, without taking it; nil at the end.
-    func peek() throws -> UInt8? {
+    package func peek() throws -> UInt8? {
         if next < buffer.count { return buffer[next] }
         guard let descriptor else { return nil }
         // 64 KiB: a pipe's capacity, and enough that system calls cost nothing.
@@ -79,7 +79,7 @@ final class ByteSource {
     }
 
     /// Takes the next byte; nil at the end.
-    func take() throws -> UInt8? {
+    package func take() throws -> UInt8? {
         guard let byte = try peek() else { return nil }
         next += 1
         position += 1
@@ -88,16 +88,16 @@ final class ByteSource {
     }
 
     /// Counts the end of a line that is no LF.
-    func countLine() { line += 1 }
+    package func countLine() { line += 1 }
 
     /// Takes a byte order mark, which spreadsheets and some editors put in front.
-    func skipByteOrderMark() throws { try skip(Self.byteOrderMark) }
+    package func skipByteOrderMark() throws { try skip(Self.byteOrderMark) }
 
     /// U+FEFF in UTF-8.
-    static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    package static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     /// Takes bytes that a source may begin with, where they are there whole.
-    func skip(_ mark: [UInt8]) throws {
+    package func skip(_ mark: [UInt8]) throws {
         var taken = 0
         while taken < mark.count, try peek() == mark[taken] {
             next += 1
@@ -111,7 +111,7 @@ final class ByteSource {
     /// Takes a line without its end, LF or CR LF; nil at the end of the input.
     ///
     /// - Throws: ``RecordError`` for one over ``maximumRecordBytes``.
-    func takeLine() throws -> [UInt8]? {
+    package func takeLine() throws -> [UInt8]? {
         guard try peek() != nil else { return nil }
         let first = line
         var result: [UInt8] = []
@@ -129,7 +129,7 @@ final class ByteSource {
     /// Reads a whole file, or standard input for `-`, without a byte order mark.
     ///
     /// - Throws: ``CommandFailure`` where it cannot be read or is longer.
-    static func whole(_ path: String, maximumBytes: Int) throws -> [UInt8] {
+    package static func whole(_ path: String, maximumBytes: Int) throws -> [UInt8] {
         let source = try ByteSource(path: path)
         try source.skipByteOrderMark()
         var result: [UInt8] = []
@@ -149,15 +149,15 @@ final class ByteSource {
 }
 
 /// A record that cannot be read, and where it begins.
-struct RecordError: Error, Hashable, CustomStringConvertible {
+package struct RecordError: Error, Hashable, CustomStringConvertible {
     /// From 1.
-    let line: Int
-    let reason: String
+    package let line: Int
+    package let reason: String
 
-    init(line: Int, _ reason: String) {
+    package init(line: Int, _ reason: String) {
         self.line = line
         self.reason = reason
     }
 
-    var description: String { "line \(line): \(reason)" }
+    package var description: String { "line \(line): \(reason)" }
 }

@@ -1,5 +1,6 @@
 // What many runs came to. Values only.
 
+import Console
 import Simulation
 
 /// Adds up reports.
@@ -44,7 +45,7 @@ struct SimulationSummary {
         guard violationLines.count < 1_000 else { return }
         violationLines += texts.prefix(5).map { "seed \(seed): \($0)" }
         violationLines.append(
-            "  replay with: tributary simulate --seed \(seed)\(replayFlags) --trace")
+            "  replay with: tributary-lab simulate --seed \(seed)\(replayFlags) --trace")
     }
 
     /// The figures, in lines.

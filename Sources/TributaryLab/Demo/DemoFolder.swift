@@ -1,5 +1,6 @@
 // The folder that the demo works in: what it made goes with it, what was there stays.
 
+import Console
 import Foundation
 
 /// A folder that the demo has to itself.
