@@ -8,7 +8,7 @@ internal import Synchronization
 extension NodeService: NodeBackend {
     private static let orphaned =
         "It cannot be applied any more: an earlier save of its node is lost with that node."
-    private static let keptOrphan = orphaned + " What it wrote is kept: see `tributary orphans`."
+    static let keptOrphan = orphaned + " What it wrote is kept: see `tributary orphans`."
 
     /// What replication knows of itself and its peers, at most a tick (50 ms) old.
     public func status() async -> NodeStatus {
