@@ -201,6 +201,7 @@ let package = Package(
                 "Merge", "Coordinator", "Node", "Client", "Console", "TributaryCLI",
                 "TributaryLab",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ], swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
