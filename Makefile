@@ -10,7 +10,7 @@ FIRST ?= 1
 SOAK_SEEDS ?= 50000
 SOAK_FIRST ?= 1000001
 
-.PHONY: all dependencies build release test simulate soak mutants misuse fuzz fuzz-soak \
+.PHONY: all dependencies build release laboratory test simulate soak mutants misuse fuzz fuzz-soak \
 	thread-sanitizer demo benchmark deploy-check lint format verify clean
 
 all: build
@@ -26,6 +26,11 @@ release: dependencies
 	@echo "Building for release (the first time takes some minutes: all packages are built)..."
 	$(SWIFT) build -c release --product tributary
 
+# The laboratory: the simulator and the demo. Nothing of it is in the program.
+laboratory: dependencies
+	@echo "Building the laboratory for release (the first time takes some minutes)..."
+	$(SWIFT) build -c release --product tributary-lab
+
 test: dependencies
 	@sh deploy/dependencies.sh tests
 	@echo "Building the program and its tests..."
@@ -37,12 +42,12 @@ test: dependencies
 	@SWIFT="$(SWIFT)" Tests/run '^EndToEndTests\.'
 	$(MAKE) simulate SEEDS=1000 FIRST=1
 
-simulate: release
-	@"$$($(SWIFT) build -c release --show-bin-path)/tributary" simulate \
+simulate: laboratory
+	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-lab" simulate \
 		--seeds $(FIRST)...$$(($(FIRST) + $(SEEDS) - 1)) --check-replay 20 --require-beacons
 
-soak: release
-	@"$$($(SWIFT) build -c release --show-bin-path)/tributary" simulate \
+soak: laboratory
+	@"$$($(SWIFT) build -c release --show-bin-path)/tributary-lab" simulate \
 		--seeds $(SOAK_FIRST)...$$(($(SOAK_FIRST) + $(SOAK_SEEDS) - 1)) --require-beacons
 	$(SWIFT) build --build-tests
 	@SWIFT="$(SWIFT)" TRIBUTARY_SOAK=1 TRIBUTARY_KILL_POINTS=300 Tests/run '^EndToEndTests\.'
@@ -74,7 +79,8 @@ thread-sanitizer: dependencies
 demo: dependencies
 	@echo "Building tributary (the first time takes some minutes: all packages are built)..."
 	@$(SWIFT) build --product tributary
-	@"$$($(SWIFT) build --show-bin-path)/tributary" demo
+	@$(SWIFT) build --product tributary-lab
+	@"$$($(SWIFT) build --show-bin-path)/tributary-lab" demo
 
 benchmark: dependencies
 	@echo "Building for release..."

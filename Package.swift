@@ -18,9 +18,11 @@ let package = Package(
         .library(name: "Replication", targets: ["Replication"]),
         .library(name: "Coordinator", targets: ["Coordinator"]),
         .library(name: "Node", targets: ["Node"]),
+        .library(name: "Client", targets: ["Client"]),
         .library(name: "Tributary", targets: ["Tributary"]),
         .library(name: "Simulation", targets: ["Simulation"]),
         .executable(name: "tributary", targets: ["TributaryCLI"]),
+        .executable(name: "tributary-lab", targets: ["TributaryLab"]),
         .executable(name: "tributary-benchmark", targets: ["TributaryBenchmark"]),
     ],
     dependencies: [
@@ -76,6 +78,17 @@ let package = Package(
             ],
             swiftSettings: settings),
 
+        // A client of a node over HTTP; it knows nothing of the node's own code.
+        .target(
+            name: "Client",
+            dependencies: [
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
+            swiftSettings: settings),
+
         // Layer 3: what people hold in their hands.
         .target(
             name: "Tributary", dependencies: ["Merge", "Replication", "Coordinator", "Node"],
@@ -89,20 +102,35 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: settings),
+        // What the programs of the command line share: output on a terminal, exit codes.
+        .target(
+            name: "Console",
+            dependencies: [
+                .product(name: "ArgumentParser", package: "swift-argument-parser")
+            ],
+            swiftSettings: settings),
         .executableTarget(
             name: "TributaryCLI",
             dependencies: [
-                "Merge", "Coordinator", "Node", "LinkProxy", "Simulation",
+                "Merge", "Coordinator", "Node", "Client", "Console",
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
+        // What shows and proves the product, and no node needs: the demo and the simulator.
+        .executableTarget(
+            name: "TributaryLab",
+            dependencies: [
+                "Merge", "Coordinator", "Client", "Console", "LinkProxy", "Simulation",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
 
         .executableTarget(
             name: "TributaryBenchmark",
             dependencies: [
-                "Merge", "Coordinator", "Node", "LinkProxy",
+                "Merge", "Coordinator", "Node", "Client", "LinkProxy",
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -151,7 +179,8 @@ let package = Package(
         .testTarget(
             name: "NodeTests",
             dependencies: [
-                "Merge", "Replication", "Coordinator", "NodeCore", "Node", "CZeroMQ", "Simulation",
+                "Merge", "Replication", "Coordinator", "NodeCore", "Node", "Client", "CZeroMQ",
+                "Simulation",
                 "TestSupport",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -180,13 +209,15 @@ let package = Package(
         .testTarget(
             name: "CommandTests",
             dependencies: [
-                "Merge", "Coordinator", "Node", "TributaryCLI",
+                "Merge", "Coordinator", "Node", "Client", "Console", "TributaryCLI",
+                "TributaryLab",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ], swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "Merge", "Coordinator", "Replication", "Node", "LinkProxy", "CZeroMQ",
+                "Merge", "Coordinator", "Replication", "Node", "Client", "LinkProxy", "CZeroMQ",
                 "ReferenceModel",
             ], swiftSettings: settings),
     ],

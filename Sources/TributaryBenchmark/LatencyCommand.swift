@@ -1,4 +1,5 @@
 import ArgumentParser
+import Client
 import Coordinator
 import Foundation
 import Node

@@ -1,6 +1,7 @@
-// The program: parses arguments, runs a subcommand, ends with a code that scripts can use.
+// The program: its commands, and what their errors mean.
 
 import ArgumentParser
+import Console
 import Coordinator
 import Foundation
 import Node
@@ -28,7 +29,6 @@ struct TributaryCommand: AsyncParsableCommand {
             OrphansCommand.self, VerifyCommand.self,
             ModelCommand.self, SQLCommand.self, BackupCommand.self, RestoreCommand.self,
             RebuildCommand.self, KeygenCommand.self, KeysCommand.self, MemberCommand.self,
-            DemoCommand.self, SimulateCommand.self,
         ])
 
     static func main() async {
@@ -37,59 +37,16 @@ struct TributaryCommand: AsyncParsableCommand {
 
     /// Runs the program with arguments and gives its exit code.
     static func run(_ arguments: [String]) async -> Int32 {
-        do {
-            if let unknown = UnknownCommand(in: arguments, of: Self.self) {
-                return end(unknown.failure)
-            }
-            var command = try parseAsRoot(arguments)
-            if var command = command as? any AsyncParsableCommand {
-                try await command.run()
-            } else {
-                try command.run()
-            }
-            return 0
-        } catch { return end(error, arguments) }
-    }
-
-    /// Tells of an error, and gives its exit code.
-    private static func end(_ error: any Error, _ arguments: [String]) -> Int32 {
-        do {
-            return try tell(error, arguments)
-        } catch { return end(error) }
-    }
-
-    /// Tells of an error on standard error alone, and gives its exit code.
-    private static func end(_ failure: CommandFailure) -> Int32 {
-        if failure.isUnread { return 0 }
-        let label = Terminal.error.style.paint("Error:", .red)
-        Terminal.complain("\(label) \(DisplayText.line(failure.message))\n")
-        return failure.code.rawValue
-    }
-
-    private static func tell(
-        _ error: any Error, _ arguments: [String]
-    ) throws(CommandFailure) -> Int32 {
-        if let code = error as? ExitCode { return code.rawValue }
-        let known =
-            error is CommandFailure || error is any ExitCodeProviding
-            || error is Coordinator.PredicateError
-            || error is JSONError || error is FetchRequestError
-        if !known {
-            let code = exitCode(for: error).rawValue
-            let message = fullMessage(for: error)
-            if code == 0 {
-                try Terminal.print(message)
-                return 0
-            }
-            if code == 64 {
-                Terminal.complain(message + "\n")
-                return CommandFailure.Code.usage.rawValue
+        await Program.run(
+            Self.self, arguments,
+            elsewhere: ["demo": "tributary-lab", "simulate": "tributary-lab"]
+        ) { error in
+            switch error {
+            case is any ExitCodeProviding, is Coordinator.PredicateError, is JSONError,
+                is FetchRequestError:
+                CommandFailure(describing: error)
+            default: nil
             }
         }
-        let failure = CommandFailure(describing: error)
-        if let answer = failure.answer, arguments.contains("--json") {
-            try Terminal.print(bytes: answer)
-        }
-        return end(failure)
     }
 }

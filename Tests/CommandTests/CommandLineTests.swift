@@ -1,3 +1,5 @@
+import ArgumentParser
+import Console
 import Coordinator
 import Testing
 
@@ -55,5 +57,17 @@ struct CommandLineTests {
             status: 413,
             body: Array(#"{"error": {"code": "bodyTooLarge", "message": "Too large."}}"#.utf8))
         #expect(failure.isTooLarge && !failure.mayHaveHappened && failure.code == .failed)
+    }
+
+    @Test("Every command is known by its name")
+    func names() {
+        func check(_ command: any ParsableCommand.Type, _ path: [String]) {
+            for child in command.configuration.subcommands {
+                let path = path + [child._commandName]
+                #expect(UnknownCommand(in: path, of: TributaryCommand.self) == nil)
+                check(child, path)
+            }
+        }
+        check(TributaryCommand.self, [])
     }
 }

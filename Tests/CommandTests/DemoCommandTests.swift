@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import TributaryCLI
+@testable import TributaryLab
 
 @Suite("The demo's folder")
 struct DemoCommandTests {
@@ -15,7 +15,7 @@ struct DemoCommandTests {
 
     @Test("What is there already is refused, and stays")
     func existing() async throws {
-        let program = try #require(TestProgram.find())
+        let program = try #require(TestProgram.find("tributary-lab"))
         try await Self.inFolder { folder in
             let file = folder.appendingPathComponent("thesis")
             try Data("mine".utf8).write(to: file)
@@ -24,6 +24,18 @@ struct DemoCommandTests {
                 #expect(outcome.exitCode == 2 && outcome.errors.contains("--directory"))
             }
             #expect(try String(contentsOf: file, encoding: .utf8) == "mine")
+        }
+    }
+
+    @Test("Without the program tributary it says how to come by it, and makes nothing")
+    func missingProgram() async throws {
+        let program = try #require(TestProgram.find("tributary-lab"))
+        try await Self.inFolder { folder in
+            let place = folder.appendingPathComponent("demo").path
+            let outcome = try await program.run(
+                ["demo", "--directory", place, "--program", folder.path + "/tributary"])
+            #expect(outcome.exitCode == 2 && outcome.errors.contains("--product tributary"))
+            #expect(!FileManager.default.fileExists(atPath: place))
         }
     }
 
@@ -48,7 +60,7 @@ struct DemoCommandTests {
 
     @Test("Ended or unread it leaves no node and no folder, and minds nobody's settings")
     func ended() async throws {
-        let program = try #require(TestProgram.find())
+        let program = try #require(TestProgram.find("tributary-lab"))
         let shell = TestProgram(url: URL(fileURLWithPath: "/bin/sh"))
         try await Self.inFolder { folder in
             let place = folder.appendingPathComponent("demo").path

@@ -1,3 +1,5 @@
+import Client
+import Console
 import Coordinator
 import Node
 import Testing
@@ -52,7 +54,8 @@ struct ExitCodeTests {
     @Test(
         "A node's and a store's errors have theirs",
         arguments: [
-            (NodeError(.connectionRefused, "x"), 11), (NodeError(.timedOut, "x"), 11),
+            (ClientError(.connectionRefused, "x"), 11), (ClientError(.timedOut, "x"), 11),
+            (ClientError(.requestInvalid, "x"), 2), (ClientError(.notTrusted, "x"), 1),
             (NodeError(.configurationInvalid, "x"), 2), (NodeError(.nodeIDInUse, "x"), 12),
             (CoordinatorError(.storeInUse, "x"), 6), (CoordinatorError(.storeDamaged, "x"), 5),
             (CoordinatorError(.storeLayout, "x"), 8), (ModelError("a", "b"), 2),
@@ -63,9 +66,9 @@ struct ExitCodeTests {
 
     @Test("Only a request that was sent may have been done")
     func lostAnswers() {
-        #expect(CommandFailure(describing: NodeError(.connectionReset, "x")).mayHaveHappened)
-        #expect(CommandFailure(describing: NodeError(.timedOut, "x")).mayHaveHappened)
-        #expect(!CommandFailure(describing: NodeError(.connectionRefused, "x")).mayHaveHappened)
+        #expect(CommandFailure(describing: ClientError(.connectionReset, "x")).mayHaveHappened)
+        #expect(CommandFailure(describing: ClientError(.timedOut, "x")).mayHaveHappened)
+        #expect(!CommandFailure(describing: ClientError(.connectionRefused, "x")).mayHaveHappened)
     }
 
     @Test("What a proxy answers that has given up waiting may have been done")

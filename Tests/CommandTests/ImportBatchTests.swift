@@ -1,3 +1,4 @@
+import Console
 public import Coordinator
 import Foundation
 import Testing

@@ -127,23 +127,15 @@ struct ProgramTests {
         #expect(!without.output.contains("saves") && !without.output.contains("alarm"))
     }
 
-    @Test("A simulation ends with its count of violations, and with 1 where something is amiss")
-    func simulate() async throws {
-        let model = URL(fileURLWithPath: #filePath).appending(
-            path: "../../../deploy/examples/model.json"
-        )
-        .standardizedFileURL
-        let runs = ["simulate", "--seeds", "1...2", "--nodes", "2...2"]
-        let good = try await program.run(runs + ["--model", model.path], seconds: 120)
-        #expect(good.exitCode == 0, "\(good)")
-        #expect(good.output.hasSuffix("\n2 seeds, 0 violations\n"))
-        // Two runs do not come by every rare path.
-        let rare = try await program.run(runs + ["--calm", "--require-beacons"], seconds: 120)
-        #expect(rare.exitCode == 1)
-        let wrong = try await program.run(["simulate", "--nodes", "1...9"])
-        #expect(wrong.exitCode == 2 && wrong.errors.contains("within 2...7"))
-        let none = try await program.run(["simulate", "--model", "/nonexistent.json"])
-        #expect(none.exitCode == 2 && none.errors.contains("/nonexistent.json"))
+    @Test("A command of the laboratory is told to be one of tributary-lab")
+    func elsewhere() async throws {
+        for command in ["demo", "simulate"] {
+            let outcome = try await program.run([command, "--help"])
+            #expect(outcome.exitCode == 2 && outcome.output.isEmpty)
+            #expect(outcome.errors.contains("\(command) is a command of tributary-lab"))
+        }
+        let nested = try await program.run(["conflicts", "demo"])
+        #expect(nested.exitCode == 2 && nested.errors.contains("no command demo"))
     }
 
     @Test("With --json it prints the very bytes of the answer")

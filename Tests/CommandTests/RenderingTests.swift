@@ -1,3 +1,4 @@
+import Console
 import Coordinator
 import Testing
 
@@ -214,9 +215,9 @@ struct ProgressTests {
     @Test("The line tells rate, share and time left")
     func line() {
         #expect(
-            Progress.line(records: 500, seconds: 10, fraction: 0.1)
+            ProgressLine.line(records: 500, seconds: 10, fraction: 0.1)
                 == "500 records, 50/s, 10 %, 1 min 30 s left")
-        #expect(Progress.line(records: 0, seconds: 0, fraction: nil) == "0 records, 0/s")
-        #expect(Progress.duration(3_725) == "1 h 02 min")
+        #expect(ProgressLine.line(records: 0, seconds: 0, fraction: nil) == "0 records, 0/s")
+        #expect(ProgressLine.duration(3_725) == "1 h 02 min")
     }
 }

@@ -1,3 +1,4 @@
+import Console
 import Coordinator
 import Foundation
 import GRDB
@@ -49,9 +50,9 @@ struct StoreAnswerTests {
             let foreign = try await program.run(fetch + [otherToken])
             // As a node ends that has waited in vain.
             #expect(foreign.exitCode == 1 && foreign.output.isEmpty)
-            #expect(foreign.errors.contains("lacks some of what --after names"))
+            #expect(foreign.errors.contains("lacks some of what the token names"))
             let none = try await program.run(fetch + ["nonsense"])
-            #expect(none.exitCode == 2 && none.errors.contains("--after must be a token"))
+            #expect(none.exitCode == 2 && none.errors.contains("must be a token"))
         }
     }
 
@@ -65,6 +66,7 @@ struct StoreAnswerTests {
                     "node", "actor", "cluster", "vector", "generation", "token", "digest",
                     "modelHash", "parked", "members", "peers", "conflicts", "pins", "store",
                     "held", "transfer", "savesRefused", "alarms", "keys", "stability", "history",
+                    "reads", "answers",
                 ])
             let conflicts = status["conflicts"]?.object?.members.map(\.key)
             #expect(conflicts == ["unresolved", "settled"])

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Runs the built program, which lies beside the test bundle; whatever happens, it is ended.
+/// Runs a built program, which lies beside the test bundle; whatever happens, it is ended.
 struct TestProgram {
     /// What a run gave.
     struct Outcome {
@@ -12,13 +12,13 @@ struct TestProgram {
     let url: URL
 
     /// Finds the program; nil where it was not built.
-    static func find() -> TestProgram? {
+    static func find(_ name: String = "tributary") -> TestProgram? {
         var folders = [Bundle.main.bundleURL, Bundle.main.bundleURL.deletingLastPathComponent()]
         for argument in ProcessInfo.processInfo.arguments where argument.contains(".build/") {
             folders.append(URL(fileURLWithPath: argument).deletingLastPathComponent())
         }
         folders.append(URL(fileURLWithPath: ".build/debug"))
-        let found = folders.map { $0.appendingPathComponent("tributary") }.first {
+        let found = folders.map { $0.appendingPathComponent(name) }.first {
             var isFolder: ObjCBool = false
             return FileManager.default.fileExists(atPath: $0.path, isDirectory: &isFolder)
                 && !isFolder.boolValue && FileManager.default.isExecutableFile(atPath: $0.path)

@@ -1,3 +1,4 @@
+import Client
 import Coordinator
 import Foundation
 import Merge
@@ -86,7 +87,7 @@ extension EndToEnd.JoinersTests {
                         guard try await joiner.count(Self.filling) == Self.saves else {
                             return false
                         }
-                    } catch let error as NodeError where error.isNoAnswer {
+                    } catch let error as ClientError where error.isNoAnswer {
                         // It opens the copy.
                         return false
                     }

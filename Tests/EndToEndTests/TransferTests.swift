@@ -1,3 +1,4 @@
+import Client
 import Coordinator
 import Foundation
 import LinkProxy
@@ -20,7 +21,7 @@ func saveOnce(_ node: NodeHandle, _ name: String) async throws {
     } _: {
         do {
             return try await node.ask("POST", "/v1/save", save).status == 200
-        } catch let error as NodeError where error.isNoAnswer {
+        } catch let error as ClientError where error.isNoAnswer {
             return false
         }
     }

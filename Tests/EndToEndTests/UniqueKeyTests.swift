@@ -1,3 +1,4 @@
+import Client
 import Coordinator
 import Node
 import Synchronization
@@ -108,7 +109,7 @@ extension EndToEnd.UniqueKeyTests {
                     names = try await node.objects(entity).map {
                         $0.value("name")?.string ?? "none"
                     }
-                } catch let error as NodeError where error.isNoAnswer {
+                } catch let error as ClientError where error.isNoAnswer {
                     continue
                 }
                 count += 1
@@ -167,7 +168,7 @@ extension EndToEnd.UniqueKeyTests {
             let answer: (status: Int, body: JSONObject)
             do {
                 answer = try await node.ask("POST", "/v1/save", request)
-            } catch let error as NodeError where error.isNoAnswer {
+            } catch let error as ClientError where error.isNoAnswer {
                 unanswered.count.add(1, ordering: .relaxed)
                 try await Task.sleep(for: .milliseconds(20))
                 continue

@@ -1,3 +1,4 @@
+import Client
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -94,11 +95,11 @@ private final class TinyServer: Sendable {
 }
 
 @Suite("Node client") struct NodeClientTests {
-    private static func code(_ body: () async throws -> Void) async -> NodeError.Code? {
+    private static func code(_ body: () async throws -> Void) async -> ClientError.Code? {
         do {
             try await body()
             return nil
-        } catch { return (error as? NodeError)?.code }
+        } catch { return (error as? ClientError)?.code }
     }
 
     @Test("Method, body and token arrive, and status, head and body come back, on one connection")
@@ -230,7 +231,7 @@ private final class TinyServer: Sendable {
         let server = try await TinyServer()
         let client = try NodeClient(url: server.url)
         for (path, expected, idle) in [
-            ("/cut", NodeError.Code.connectionReset, Duration.seconds(60)),
+            ("/cut", ClientError.Code.connectionReset, Duration.seconds(60)),
             ("/hang", .timedOut, .milliseconds(100)),
         ] {
             let stream = try await client.stream("GET", path, idleTimeout: idle)
@@ -246,7 +247,7 @@ private final class TinyServer: Sendable {
     @Test("What is no URL of a node, and what would break a request's lines, is refused")
     func malformed() async throws {
         for url in ["", "127.0.0.1:1", "https://", "http://", "http://a:1/x", "http://*:1"] {
-            #expect(throws: NodeError.self) { try NodeClient(url: url) }
+            #expect(throws: ClientError.self) { try NodeClient(url: url) }
         }
         for url in [
             "http://127.0.0.1", "http://[::1]:7100/", "http://[::1]", "http://a.b:1", "https://a",
@@ -257,7 +258,7 @@ private final class TinyServer: Sendable {
         for path in ["", "x", "/a b", "/a\r\nX: y", "/é"] {
             #expect(
                 await Self.code { _ = try await client.request("GET", path) }
-                    == .configurationInvalid)
+                    == .requestInvalid)
         }
     }
 }

@@ -11,11 +11,11 @@ package final class GenerationPin: Sendable {
     package let token: QueryGenerationToken
     /// The digest kept with it. It is known without a read, which would wait for the pin's turn.
     package let digest: ProjectionDigest
-    private let snapshot: Mutex<DatabaseSnapshot?>
+    private let snapshot: Mutex<(any DatabaseReader)?>
     private let pinnedAt: Mutex<UInt64>
 
     init(
-        token: QueryGenerationToken, digest: ProjectionDigest, snapshot: DatabaseSnapshot,
+        token: QueryGenerationToken, digest: ProjectionDigest, snapshot: any DatabaseReader,
         pinnedAtMilliseconds: UInt64
     ) {
         self.token = token

@@ -78,11 +78,8 @@ extension PersistentStoreCoordinator {
     }
 
     private func makePin() throws -> GenerationPin {
-        guard let writablePool else {
-            throw CoordinatorError(
-                .notWritable, "A store open for reading only does not change: no pin is needed.")
-        }
-        let snapshot = try writablePool.makeSnapshot()
+        let snapshot: any DatabaseReader =
+            if let writablePool { try writablePool.makeSnapshot() } else { try makeFileSnapshot() }
         let catalog = catalog
         let (token, digest) = try snapshot.read {
             let reader = StoreReader(database: $0, catalog: catalog)
@@ -91,6 +88,20 @@ extension PersistentStoreCoordinator {
         return GenerationPin(
             token: token, digest: digest, snapshot: snapshot,
             pinnedAtMilliseconds: options.monotonicMilliseconds())
+    }
+
+    /// A read transaction on a file that is open for reading only: another process may write to it.
+    private func makeFileSnapshot() throws -> any DatabaseReader {
+        var configuration = Self.configuration(options)
+        configuration.readonly = true
+        configuration.allowsUnsafeTransactions = true
+        let queue = try DatabaseQueue(path: storePath, configuration: configuration)
+        try queue.inDatabase { database in
+            try database.beginTransaction(.deferred)
+            // The transaction begins with the first read.
+            try database.execute(sql: "SELECT rootpage FROM sqlite_master LIMIT 1")
+        }
+        return queue
     }
 
     /// The living pin of a token.

@@ -78,11 +78,17 @@ extension PersistentStoreCoordinator {
     /// Waits until the store covers a vector.
     ///
     /// - Parameter timeout: how long at the most.
-    /// - Throws: ``CoordinatorError``: `generationTimeout` where it does not in time, or where
-    ///   waiting was ended.
+    /// - Throws: ``CoordinatorError``: `generationTimeout` where it does not in time, where waiting
+    ///   was ended, and at once where the store is open for reading only: nothing comes to it.
     public func waitUntilCovered(_ vector: VersionVector, timeout: Duration) async throws {
         let isCovered: @Sendable () -> Bool = { [self] in
             (try? currentToken.versionVector.covers(vector)) ?? false
+        }
+        guard writer != nil || isCovered() else {
+            throw CoordinatorError(
+                .generationTimeout,
+                "\(storePath) lacks some of what the token names, and a file does not come to have it. "
+                    + "Ask a running node.")
         }
         guard await waiters.wait(for: vector, timeout: timeout, isCovered: isCovered) else {
             throw CoordinatorError(

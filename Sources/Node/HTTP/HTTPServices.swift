@@ -174,7 +174,10 @@ final class HTTPServices: Sendable {
             }
             return nil
         }
-        let pin = try leases.use(generation)
+        // A file is mostly as it was when somebody else looked at it, so there the newest generation
+        // needs no lease.
+        let isFile = coordinator.actor == nil
+        let pin = isFile ? try coordinator.pin(generation) : try leases.use(generation)
         if let after, !pin.token.versionVector.covers(after.versionVector) {
             throw CoordinatorError(
                 .generationTimeout,

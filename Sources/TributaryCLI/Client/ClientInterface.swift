@@ -1,5 +1,6 @@
 // The door through which commands read and write: a running node, or a store's file.
 
+import Console
 import Coordinator
 
 /// An answer of the client interface: its very bytes, and what they mean.
@@ -23,19 +24,18 @@ protocol ClientInterface: Sendable {
     /// What the interface is, for messages: a URL or a file.
     var name: String { get }
 
-    /// Makes a request.
+    /// Makes a request and gives its answer, whatever its status.
     ///
     /// - Parameter path: percent-encoded, with its query; see ``RequestPath``.
-    /// - Throws: ``CommandFailure`` where the answer is no success or there is none.
-    func request(
+    func exchange(
         _ method: String, _ path: String, _ body: JSONValue?
-    ) async throws -> InterfaceAnswer
+    ) async throws -> (status: Int, body: [UInt8])
 
-    /// Fetches objects one a line in bounded memory; each line is handed over as JSON.
+    /// Makes a fetch that is answered by lines, and hands them over one by one, without their ends.
     ///
-    /// - Throws: ``CommandFailure``, also where the stream was cut off.
-    func fetchLines(
-        _ body: JSONValue, _ receive: (JSONObject) async throws -> Void
+    /// - Throws: ``CommandFailure`` where the answer is no success.
+    func fetchedLines(
+        _ body: JSONValue, _ receive: ([UInt8]) async throws -> Void
     ) async throws
 
     /// Ends connections.
@@ -43,6 +43,49 @@ protocol ClientInterface: Sendable {
 }
 
 extension ClientInterface {
+    /// Makes a request.
+    ///
+    /// - Parameter path: percent-encoded, with its query; see ``RequestPath``.
+    /// - Throws: ``CommandFailure`` where the answer is no success or there is none.
+    func request(
+        _ method: String, _ path: String, _ body: JSONValue?
+    ) async throws -> InterfaceAnswer {
+        let answer: (status: Int, body: [UInt8])
+        do {
+            answer = try await exchange(method, path, body)
+        } catch { throw CommandFailure(describing: error) }
+        guard (200..<300).contains(answer.status) else {
+            throw CommandFailure(status: answer.status, body: answer.body)
+        }
+        if answer.body.isEmpty { return InterfaceAnswer(.object(JSONObject())) }
+        do {
+            return try InterfaceAnswer(bytes: answer.body)
+        } catch {
+            throw CommandFailure(.failed, "\(name) is no Tributary node: its answer is not JSON.")
+        }
+    }
+
+    /// Fetches objects one a line in bounded memory; each line is handed over as JSON.
+    ///
+    /// - Throws: ``CommandFailure``, also where the stream was cut off.
+    func fetchLines(
+        _ body: JSONValue, _ receive: (JSONObject) async throws -> Void
+    ) async throws {
+        var isWhole = false
+        do {
+            try await fetchedLines(body) { line in
+                guard let object = try JSONParser.parse(line, maximumBytes: 1 << 30).object else {
+                    return
+                }
+                isWhole = object["end"]?.boolean == true
+                if !isWhole { try await receive(object) }
+            }
+        } catch { throw CommandFailure(describing: error) }
+        guard isWhole else {
+            throw CommandFailure(.failed, "\(name) cut the answer off; what came is not all.")
+        }
+    }
+
     func get(_ path: String) async throws -> InterfaceAnswer { try await request("GET", path, nil) }
 
     func post(_ path: String, _ body: JSONValue?) async throws -> InterfaceAnswer {

@@ -1,5 +1,7 @@
 // The client interface of a running node, over HTTP.
 
+import Client
+import Console
 import Coordinator
 import Node
 
@@ -16,47 +18,26 @@ struct NodeInterface: ClientInterface {
         } catch { throw CommandFailure(describing: error) }
     }
 
-    func request(
+    func exchange(
         _ method: String, _ path: String, _ body: JSONValue?
-    ) async throws -> InterfaceAnswer {
-        let answer: NodeClient.Response
-        do {
-            answer = try await client.request(
-                method, path, body: body.map { JSONWriter.bytes(of: $0) },
-                timeout: Self.deadline(path, body))
-        } catch { throw CommandFailure(describing: error) }
-        guard (200..<300).contains(answer.status) else {
-            throw CommandFailure(status: answer.status, body: answer.body)
-        }
-        if answer.body.isEmpty { return InterfaceAnswer(.object(JSONObject())) }
-        do {
-            return try InterfaceAnswer(bytes: answer.body)
-        } catch {
-            throw CommandFailure(.failed, "\(name) is no Tributary node: its answer is not JSON.")
-        }
+    ) async throws -> (status: Int, body: [UInt8]) {
+        let answer = try await client.request(
+            method, path, body: body.map { JSONWriter.bytes(of: $0) },
+            timeout: Self.deadline(path, body))
+        return (answer.status, answer.body)
     }
 
-    func fetchLines(
-        _ body: JSONValue, _ receive: (JSONObject) async throws -> Void
+    func fetchedLines(
+        _ body: JSONValue, _ receive: ([UInt8]) async throws -> Void
     ) async throws {
-        do {
-            let stream = try await client.stream(
-                "POST", "/v1/fetch", body: JSONWriter.bytes(of: body),
-                headers: [("Accept", "application/x-ndjson")],
-                idleTimeout: Self.deadline("/v1/fetch", body))
-            guard stream.status == 200 else {
-                throw CommandFailure(status: stream.status, body: try await Self.whole(stream))
-            }
-            for try await line in stream {
-                guard
-                    let object = try JSONParser.parse(Array(line.utf8), maximumBytes: 1 << 30)
-                        .object
-                else { continue }
-                if object["end"]?.boolean == true { return }
-                try await receive(object)
-            }
-        } catch { throw CommandFailure(describing: error) }
-        throw CommandFailure(.failed, "\(name) cut the answer off; what came is not all.")
+        let stream = try await client.stream(
+            "POST", "/v1/fetch", body: JSONWriter.bytes(of: body),
+            headers: [("Accept", "application/x-ndjson")],
+            idleTimeout: Self.deadline("/v1/fetch", body))
+        guard stream.status == 200 else {
+            throw CommandFailure(status: stream.status, body: try await Self.whole(stream))
+        }
+        for try await line in stream { try await receive(Array(line.utf8)) }
     }
 
     /// Follows the log; hands over every applied transaction until the closure gives false.
@@ -107,7 +88,10 @@ struct NodeInterface: ClientInterface {
             switch body?.object?["timeoutSeconds"] {
             case .integer(let number)?: Double(number)
             case .double(let number)?: number
-            default: StoreRequest(path)["timeoutSeconds"].flatMap { Double($0) }
+            default:
+                path.firstRange(of: "timeoutSeconds=").flatMap {
+                    Double(path[$0.upperBound...].prefix { $0 != "&" })
+                }
             }
         guard let seconds, (0...3_600).contains(seconds) else { return .zero }
         return .milliseconds(Int64(seconds * 1000))

@@ -1,5 +1,6 @@
 // A store's file as SQLite sees it, for reading by hand.
 
+import Console
 import Coordinator
 import GRDBSQLite
 import Glibc

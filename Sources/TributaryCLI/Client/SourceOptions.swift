@@ -1,6 +1,8 @@
 // The flags that say whom to ask, shared by all commands that ask.
 
 import ArgumentParser
+import Client
+import Console
 import Coordinator
 import Foundation
 import Node

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Console
 import Coordinator
 import Foundation
 
@@ -48,7 +49,7 @@ struct ExportCommand: AsyncParsableCommand {
         let columns = names ?? []
         let first = keepsEntity ? ["id", "entity"] : ["id"]
         if format == "csv" { try Terminal.print(CSVWriter.row(first + columns)) }
-        var progress = Progress(isQuiet: isatty(STDOUT_FILENO) == 1)
+        var progress = ProgressLine(isQuiet: isatty(STDOUT_FILENO) == 1)
         var count = 0
         let isCSV = format == "csv"
         try await interface.fetchLines(.object(body)) { object in

@@ -11,6 +11,7 @@ struct GenerationsCommand: AsyncParsableCommand {
     /// `tributary generations pin`.
     struct Pin: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "pin",
             abstract: "Pin the current generation, and print its token.")
 
         @Option(help: "Wait until this token's changes are there.")
@@ -36,7 +37,8 @@ struct GenerationsCommand: AsyncParsableCommand {
 
     /// `tributary generations release`.
     struct Release: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Release a pinned generation.")
+        static let configuration = CommandConfiguration(
+            commandName: "release", abstract: "Release a pinned generation.")
 
         @Argument(help: "The token that pinning gave.")
         var token: String
@@ -55,6 +57,7 @@ struct GenerationsCommand: AsyncParsableCommand {
     /// `tributary generations list`.
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "Show how many generations are pinned, and how old the oldest is.")
 
         @OptionGroup var options: NodeOptions

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Console
 import Coordinator
 import Foundation
 
@@ -87,7 +88,7 @@ struct ImportCommand: AsyncParsableCommand {
         var importer = Importer(
             node: node, plan: plan, onlyExisting: existingOnly, batchSize: batch,
             runID: "import-\(UUID().uuidString)")
-        var progress = Progress()
+        var progress = ProgressLine()
         var end: RecordError?
         var columns = ColumnsMissed(plan, filter)
         // The node's: what was saved until then is told all the same.
@@ -128,7 +129,7 @@ struct ImportCommand: AsyncParsableCommand {
     private func read(
         _ reader: inout any RecordReader, _ source: ByteSource, _ filter: RecordFilter,
         _ plan: ImportPlan, _ columns: inout ColumnsMissed, _ importer: inout Importer,
-        _ progress: inout Progress
+        _ progress: inout ProgressLine
     ) async throws {
         while true {
             do {

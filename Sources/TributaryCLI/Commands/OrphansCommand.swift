@@ -1,4 +1,5 @@
 import ArgumentParser
+import Console
 import Coordinator
 import Merge
 
@@ -91,7 +92,9 @@ struct OrphansShowCommand: AsyncParsableCommand {
     @OptionGroup var source: SourceOptions
 
     static func check(_ text: String) throws {
-        if Dot(text) == nil { throw ValidationError("\(CommandFailure.noDot(text).message)") }
+        guard Dot(text) == nil else { return }
+        throw ValidationError(
+            "\"\(text)\" is not the name of a transaction, such as 2.6f3a91c04be1d277-117.")
     }
 
     func validate() throws { try Self.check(transaction) }

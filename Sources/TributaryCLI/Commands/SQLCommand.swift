@@ -1,4 +1,5 @@
 import ArgumentParser
+import Console
 import Coordinator
 
 /// `tributary sql`.
@@ -30,7 +31,7 @@ struct SQLCommand: AsyncParsableCommand {
 
     func run() async throws {
         // Opened by the coordinator first: it says clearly what is no store.
-        try await StoreInterface(path: store).close()
+        try PersistentStoreCoordinator(readingStoreAt: store).close()
         let file = try SQLiteFile(path: store)
         // One more, to know whether there are more.
         var (columns, rows) = try file.rows(statement, limit: limit == .max ? limit : limit + 1)

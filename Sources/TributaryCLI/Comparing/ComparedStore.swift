@@ -1,5 +1,6 @@
 // One of two stores that are compared: what it shows at one generation.
 
+import Console
 import Coordinator
 import Merge
 

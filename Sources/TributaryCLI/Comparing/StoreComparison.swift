@@ -1,5 +1,6 @@
 // What two stores that have seen the same saves show differently.
 
+import Console
 import Coordinator
 import Merge
 

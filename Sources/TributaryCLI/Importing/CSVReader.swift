@@ -1,5 +1,6 @@
 // Comma-separated values (RFC 4180): a header row, fields in double quotes where they need it.
 
+import Console
 import Coordinator
 
 /// Reads CSV. A field that is empty without quotes is null; one that is `""` is an empty text.

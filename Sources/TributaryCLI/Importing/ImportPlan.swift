@@ -1,5 +1,6 @@
 // What the flags of an import ask for, checked against the model.
 
+import Console
 import Coordinator
 import Merge
 

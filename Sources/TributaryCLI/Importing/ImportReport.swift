@@ -1,5 +1,6 @@
 // What became of an import.
 
+import Console
 import Coordinator
 
 /// Counts, and why records were left out.

@@ -2,6 +2,7 @@
 //
 // Memory is bounded by one batch and by the cache of references. Used by one task.
 
+import Console
 import Coordinator
 
 /// Saves records into a node.

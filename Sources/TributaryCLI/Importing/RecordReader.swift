@@ -1,5 +1,6 @@
 // Records of a file, whatever its format.
 
+import Console
 import Coordinator
 
 /// A record: values by column, as they were read.

@@ -1,6 +1,7 @@
 // A conflict as a person looks at it: what it was before, what each side made of it, and why one
 // of them is seen.
 
+import Console
 import Coordinator
 
 /// Shows one conflict of the client interface three-way.

@@ -197,6 +197,36 @@ import Testing
             } == .inputOutput)
     }
 
+    @Test("A generation pinned in a file stays as it was while somebody else writes")
+    func pinnedFile() throws {
+        _ = try node.insert("Tag", ["name": .string("a")])
+        let reader = try PersistentStoreCoordinator(readingStoreAt: node.path)
+        let pin = try reader.pinCurrentGeneration()
+        _ = try node.insert("Tag", ["name": .string("b")])
+        let request = FetchRequest("Tag")
+        #expect(try reader.read(pin) { try $0.count(request) } == 1)
+        #expect(try reader.read { try $0.count(request) } == 2)
+        #expect(try reader.pin(pin.token) === pin)
+        #expect(try reader.pinCurrentGeneration().token == node.coordinator.currentToken)
+        #expect(reader.pinStatus.count == 1)
+    }
+
+    @Test("Nobody waits for a file to come to hold what it lacks")
+    func waitingForFile() async throws {
+        let other = try EngineNode(node.model, node: 2)
+        _ = try other.insert("Tag", ["name": .string("x")])
+        let reader = try PersistentStoreCoordinator(readingStoreAt: node.path)
+        let begin = ContinuousClock.now
+        try await reader.waitUntilCovered(
+            node.coordinator.currentToken.versionVector, timeout: .seconds(600))
+        let error = await #expect(throws: CoordinatorError.self) {
+            try await reader.waitUntilCovered(
+                other.coordinator.currentToken.versionVector, timeout: .seconds(600))
+        }
+        #expect(error?.code == .generationTimeout)
+        #expect(ContinuousClock.now - begin < .seconds(60))
+    }
+
     // MARK: What comes from elsewhere
 
     @Test("A transaction that lies about its author or its types is refused, and leaves no trace")

@@ -1,3 +1,4 @@
+import Client
 import Coordinator
 import Merge
 import Node
@@ -152,7 +153,7 @@ final class MixedReader: Sendable {
             } else {
                 note(surprise: "\(method) \(path) of node \(node.number): \(status) \(code)")
             }
-        } catch let error as NodeError where error.isNoAnswer {
+        } catch let error as ClientError where error.isNoAnswer {
             state.withLock { $0.outcome.unansweredCount += 1 }
         } catch {
             note(surprise: "\(method) \(path) of node \(node.number): \(error)")

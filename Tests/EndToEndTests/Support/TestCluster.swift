@@ -1,3 +1,4 @@
+import Client
 import Coordinator
 import Foundation
 import LinkProxy
@@ -149,7 +150,7 @@ final class TestCluster: Sendable {
             for node in nodes {
                 do {
                     positions.append(try await node.position())
-                } catch let error as NodeError where error.isNoAnswer {
+                } catch let error as ClientError where error.isNoAnswer {
                     // It opens its store anew, or has ended, which is found when the time is over.
                     return false
                 }

@@ -49,11 +49,11 @@ func build(_ mutants: [Mutant], _ root: URL, jobs: Int?) throws -> URL {
     try Planting(root: root, tree: tree).plant(mutants)
     say("Building the product with \(mutants.count) mutants asleep (some minutes)...")
     var arguments = ["build", "-c", "release", "--package-path", tree.path]
-    arguments += ["--scratch-path", scratch.path, "--product", "tributary"]
+    arguments += ["--scratch-path", scratch.path, "--product", "tributary-lab"]
     if let jobs { arguments += ["-j", "\(jobs)"] }
     let code = try Simulation.run("swift", arguments, mutant: nil, isShown: true).code
     guard code == 0 else { throw Mutant.Fault(description: "The mutants do not build.") }
-    return scratch.appendingPathComponent("release/tributary")
+    return scratch.appendingPathComponent("release/tributary-lab")
 }
 
 /// Wakes one mutant after the other.

@@ -1,3 +1,4 @@
+import Client
 import Coordinator
 import Merge
 import Node
@@ -240,7 +241,7 @@ struct ResourceContractTests {
             #expect(try await lines.next() == ": following")
             await node.server.stop()
             while let line = try await lines.next() { #expect(line.isEmpty) }
-            await #expect(throws: NodeError.self) {
+            await #expect(throws: ClientError.self) {
                 _ = try await NodeClient(url: "http://127.0.0.1:\(node.server.port)")
                     .request("GET", "/healthz")
             }

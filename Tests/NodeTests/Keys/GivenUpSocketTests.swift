@@ -1,4 +1,5 @@
 import CZeroMQ
+import Client
 import Foundation
 import Merge
 import Testing

@@ -1,3 +1,4 @@
+import Client
 import Coordinator
 import Foundation
 import Synchronization
@@ -31,15 +32,15 @@ import Testing
 
     private static func code(
         _ url: String, trust: TLSTrust = .system
-    ) async throws -> NodeError.Code? {
+    ) async throws -> ClientError.Code? {
         await code(try NodeClient(url: url, trust: trust))
     }
 
-    private static func code(_ client: NodeClient) async -> NodeError.Code? {
+    private static func code(_ client: NodeClient) async -> ClientError.Code? {
         do {
             _ = try await client.request("GET", "/v1/status")
             return nil
-        } catch { return (error as? NodeError)?.code }
+        } catch { return (error as? ClientError)?.code }
     }
 
     @Test("A client that trusts the root gets answers and streams, by address and by name")
@@ -134,10 +135,10 @@ import Testing
                 return message.contains(named) && !message.contains("PRIVATE")
             }
         }
-        #expect(throws: NodeError.self) {
+        #expect(throws: ClientError.self) {
             try NodeClient(url: "https://a", trust: .file(folder.path + "/none.pem"))
         }
-        #expect(throws: NodeError.self) { try NodeClient(url: "https://a", trust: .file(text)) }
+        #expect(throws: ClientError.self) { try NodeClient(url: "https://a", trust: .file(text)) }
     }
 
     @Test("Connections that never begin TLS, or never end it, keep nobody out")

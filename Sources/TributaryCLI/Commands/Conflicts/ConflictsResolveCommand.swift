@@ -1,4 +1,5 @@
 import ArgumentParser
+import Console
 import Coordinator
 
 /// What somebody has looked at before they decided.

@@ -1,0 +1,76 @@
+// How the program ends, by what went wrong: the exit codes of the client interface's contract.
+//
+// Values only; may be used from any thread.
+
+public import Coordinator
+
+/// An error that knows with which code the program ends.
+public protocol ExitCodeProviding: Error {
+    /// The exit code of `tributary`, 1...13.
+    var exitCode: Int32 { get }
+}
+
+extension NodeError: ExitCodeProviding {
+    /// The exit code of `tributary` for this error.
+    public var exitCode: Int32 {
+        switch code {
+        case .configurationInvalid, .secretUnreadable, .notSecured: 2
+        case .tooFewNodes: 3
+        case .outcomeUnknown: 4
+        case .diskFull: 9
+        case .nodeIDInUse: 12
+        case .acknowledgementTimeout: 13
+        default: (cause as? any ExitCodeProviding)?.exitCode ?? 1
+        }
+    }
+}
+
+extension CoordinatorError: ExitCodeProviding {
+    /// The exit code of `tributary` for this error.
+    public var exitCode: Int32 {
+        switch code {
+        case .malformed, .invalidPredicate, .storeOwner: 2
+        case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
+            .validationFailed, .sidesChanged, .sideAmbiguous, .saveIDReused, .alreadyResolved,
+            .fileExists, .memberDeparted,
+            .memberUnknown, .memberConnected:
+            3
+        case .outcomeUnknown: 4
+        case .storeDamaged, .storeIncomplete: 5
+        case .storeInUse: 6
+        case .modelMismatch, .mappingNotInferable, .constraintMigration, .storeLayout: 8
+        case .diskFull: 9
+        case .queryGenerationExpired, .historyTokenExpired: 10
+        case .acknowledgementTimeout: 13
+        default: 1
+        }
+    }
+}
+
+extension ModelError: ExitCodeProviding {
+    /// A model that cannot be read is a wrong configuration.
+    public var exitCode: Int32 { 2 }
+}
+
+extension NodeError.Code {
+    /// Another live process uses this node's number.
+    public static let nodeIDInUse = Self("nodeIDInUse")
+    /// The cluster knows a later incarnation of this node than the one that runs; the context's
+    /// `incarnation` names it. The store must be opened anew, with a later one still.
+    public static let incarnationOutdated = Self("incarnationOutdated")
+    /// A whole and sound copy of a member's store lies beside this one, whose log or the members'
+    /// logs do not reach: close the store, let
+    /// ``PersistentStoreCoordinator/installTransfer(at:model:cluster:node:options:)`` make one of
+    /// the two, and start the node again.
+    public static let transferReady = Self("transferReady")
+    /// Saved here, but not yet on enough other nodes; the context says who is missing.
+    public static let acknowledgementTimeout = Self("acknowledgementTimeout")
+    /// More nodes are to acknowledge than there are.
+    public static let tooFewNodes = Self("tooFewNodes")
+    /// Whether something was done is not known.
+    public static let outcomeUnknown = Self("outcomeUnknown")
+    /// The node is stopping or was stopped.
+    public static let stopped = Self("stopped")
+    /// A part of the node has failed for good; the cause says why.
+    public static let failed = Self("failed")
+}
