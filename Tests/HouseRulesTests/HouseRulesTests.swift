@@ -15,7 +15,7 @@ import Testing
     }
 
     private static let imports = [
-        ImportRule(modules: ["CZeroMQ"], folders: ["Sources/Node/ZeroMQ/"], exceptions: []),
+        ImportRule(modules: ["CZeroMQ"], folders: ["Sources/Node/Mesh/ZeroMQ/"], exceptions: []),
         ImportRule(
             modules: ["GRDB", "GRDBSQLite", "CSQLite"],
             folders: [
