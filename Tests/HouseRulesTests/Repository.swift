@@ -21,7 +21,7 @@ struct Repository {
         }
     }
 
-    private static let root = URL(fileURLWithPath: #filePath)
+    static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     private static let folders = ["Sources", "Tests", "Fuzz", "docs", "deploy", ".ci"]
     /// Input of the fuzzer, what it builds, and what a release wrote.

@@ -22,12 +22,12 @@ public struct QueryGenerationToken: Hashable, Sendable {
     /// The sum of what all of the vector has.
     private let total: UInt64
     /// By which the text leaves out what they imply.
-    public let beginnings: Beginnings
+    package let beginnings: Beginnings
 
     /// Composes a token.
     ///
     /// - Parameter beginnings: of the store that it is of; without them its text names all of the vector.
-    public init(
+    package init(
         store: UInt64, generation: UInt64, position: UInt64, versionVector: VersionVector,
         beginnings: Beginnings = Beginnings()
     ) {
@@ -53,7 +53,7 @@ public struct QueryGenerationToken: Hashable, Sendable {
 
     /// The same with all that it names, as far as the beginnings tell. Those of a store that covers it
     /// tell it all; of others ``isWhole`` says whether they do.
-    public func completed(by beginnings: Beginnings) -> QueryGenerationToken {
+    package func completed(by beginnings: Beginnings) -> QueryGenerationToken {
         if isWhole { return self }
         return QueryGenerationToken(
             self, beginnings.closure(of: versionVector), beginnings: beginnings)

@@ -11,7 +11,7 @@ public struct CommitNotice: Sendable {
     /// Who is a member in that state.
     public let membership: Membership
     /// The transactions committed, in the order applied.
-    public let transactions: [EncodedTransaction]
+    package let transactions: [EncodedTransaction]
     /// Whether they were saved here; else they came from other nodes.
     public let isLocal: Bool
     /// Objects that became visible.

@@ -1,24 +1,24 @@
 import GRDB
 import GRDBSQLite
-public import Merge
+package import Merge
 import Synchronization
 
 /// What a batch of foreign transactions came to.
-public struct ApplyResult: Sendable {
+package struct ApplyResult: Sendable {
     /// The store's vector afterwards.
-    public let versionVector: VersionVector
+    package let versionVector: VersionVector
     /// What the actors of that had seen at first.
-    public let beginnings: Beginnings
+    package let beginnings: Beginnings
     /// Its digest.
-    public let digest: ProjectionDigest
+    package let digest: ProjectionDigest
     /// Its generation.
-    public let generation: UInt64
+    package let generation: UInt64
     /// Who is a member of the cluster then.
-    public let membership: Membership
+    package let membership: Membership
     /// The part of the vector that is on disk for certain.
-    public let durable: VersionVector
+    package let durable: VersionVector
     /// Transactions that could not be merged, with the reason; they are to be held.
-    public let rejected: [(dot: Dot, reason: String)]
+    package let rejected: [(dot: Dot, reason: String)]
 }
 
 /// Group commit: saves and foreign transactions that wait are committed together, one SQLite

@@ -16,7 +16,7 @@ import Synchronization
 ///
 /// A beginning is a frontier itself. Of an actor whose beginning is not known nothing is implied: then less
 /// is left out of frontiers, and as much as before is read out of them.
-public struct Beginnings: Hashable, Sendable {
+package struct Beginnings: Hashable, Sendable {
     /// Each by its frontier, as its transaction says it.
     private var frontiers: [ActorID: VersionVector] = [:]
     /// The first transaction of each whose beginning is known.
@@ -29,27 +29,27 @@ public struct Beginnings: Hashable, Sendable {
     private var memo = Memo()
 
     /// Of nobody.
-    public init() {}
+    package init() {}
 
     /// Whether both know the same of the same actors.
-    public static func == (one: Self, other: Self) -> Bool { one.frontiers == other.frontiers }
+    package static func == (one: Self, other: Self) -> Bool { one.frontiers == other.frontiers }
 
     /// Goes by what is known.
-    public func hash(into hasher: inout Hasher) { hasher.combine(frontiers) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(frontiers) }
 
     /// How many are known.
-    public var count: Int { frontiers.count }
+    package var count: Int { frontiers.count }
 
     /// The beginning of an actor, as its frontier; nil where it is not known.
-    public subscript(actor: ActorID) -> VersionVector? { frontiers[actor] }
+    package subscript(actor: ActorID) -> VersionVector? { frontiers[actor] }
 
     /// Whose beginnings are known, sorted.
-    public var actors: [ActorID] { firsts.entries.map(\.actor) }
+    package var actors: [ActorID] { firsts.entries.map(\.actor) }
 
     /// Notes an actor's beginning; what is known of it already stays.
     ///
     /// - Parameter frontier: of what its first transaction has seen, as that says it.
-    public mutating func note(_ actor: ActorID, _ frontier: VersionVector) {
+    package mutating func note(_ actor: ActorID, _ frontier: VersionVector) {
         guard frontiers[actor] == nil else { return }
         frontiers[actor] = frontier
         firsts.advance(actor, to: 1)
@@ -61,7 +61,7 @@ public struct Beginnings: Hashable, Sendable {
     }
 
     /// Notes all that another has.
-    public mutating func join(_ other: Beginnings) {
+    package mutating func join(_ other: Beginnings) {
         guard !firsts.covers(other.firsts) else { return }
         for actor in other.actors where frontiers[actor] == nil {
             if let frontier = other.frontiers[actor] { note(actor, frontier) }
@@ -71,14 +71,14 @@ public struct Beginnings: Hashable, Sendable {
     /// The entries of a closed vector that the beginnings of its actors do not imply.
     ///
     /// - Parameter named: an actor whose entry stays whether it is implied or not.
-    public func frontier(of vector: VersionVector, naming named: ActorID? = nil) -> VersionVector {
+    package func frontier(of vector: VersionVector, naming named: ActorID? = nil) -> VersionVector {
         let implied = vector.covers(firsts) ? self.implied : self.implied(by: vector)
         return vector.filter { $0.actor == named || $0.sequence > implied[$0.actor] }
     }
 
     /// The closed vector of which this is the frontier, or whatever else of it covers that; as much of
     /// it as the beginnings known here tell.
-    public func closure(of frontier: VersionVector) -> VersionVector {
+    package func closure(of frontier: VersionVector) -> VersionVector {
         if !latest.isEmpty, latest.allSatisfy({ frontier[$0] > 0 }) {
             return implied.joined(frontier)
         }

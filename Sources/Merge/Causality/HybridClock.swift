@@ -2,18 +2,18 @@
 ///
 /// Invariant: every reading is later than all before it, also across restarts, because
 /// ``highWaterMark`` is kept in the store. The wall clock may step back or stand still.
-public struct HybridClock: Hashable, Sendable {
+package struct HybridClock: Hashable, Sendable {
     /// The latest timestamp given out or observed.
-    public private(set) var highWaterMark: HybridTimestamp
+    package private(set) var highWaterMark: HybridTimestamp
 
     /// Continues a clock from what the store kept of it.
-    public init(highWaterMark: HybridTimestamp = .zero) { self.highWaterMark = highWaterMark }
+    package init(highWaterMark: HybridTimestamp = .zero) { self.highWaterMark = highWaterMark }
 
     /// Reads the clock.
     ///
     /// - Parameter wallMilliseconds: the wall time, milliseconds since 1970; what lies above
     ///   ``HybridTimestamp/maximumMilliseconds`` counts as that.
-    public mutating func now(wallMilliseconds: UInt64) -> HybridTimestamp {
+    package mutating func now(wallMilliseconds: UInt64) -> HybridTimestamp {
         let wall = min(wallMilliseconds, HybridTimestamp.maximumMilliseconds)
         let reading = HybridTimestamp(milliseconds: wall, counter: 0) ?? highWaterMark
         highWaterMark = max(reading, highWaterMark.successor())
@@ -21,7 +21,7 @@ public struct HybridClock: Hashable, Sendable {
     }
 
     /// Learns of a timestamp from elsewhere, so that what is read later is later.
-    public mutating func observe(_ timestamp: HybridTimestamp) {
+    package mutating func observe(_ timestamp: HybridTimestamp) {
         highWaterMark = max(highWaterMark, timestamp)
     }
 }

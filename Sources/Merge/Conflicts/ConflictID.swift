@@ -174,7 +174,7 @@ public struct RegisterConflict: Hashable, Sendable {
     /// Why the visible side is visible.
     public let explanation: Explanation
     /// The siblings' stamps, earliest first.
-    public let stamps: [Stamp]
+    package let stamps: [Stamp]
 }
 
 extension RowState {

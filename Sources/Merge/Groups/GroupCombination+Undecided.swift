@@ -1,11 +1,11 @@
 /// One side of a property of united rows that nobody has decided.
-public struct GroupSide: Hashable, Sendable {
+package struct GroupSide: Hashable, Sendable {
     /// The row whose value it is.
-    public let row: RowID
+    package let row: RowID
     /// The write that it comes from.
-    public let stamp: Stamp
+    package let stamp: Stamp
     /// The value.
-    public let value: PropertyValue
+    package let value: PropertyValue
 }
 
 extension GroupCombination {
@@ -18,7 +18,7 @@ extension GroupCombination {
     ///
     /// A function of the members' registers alone. Stability changes nothing of it: it keeps visible
     /// siblings, and all of a register that waits for a decision.
-    public func undecided(_ position: Int) -> [GroupSide] {
+    package func undecided(_ position: Int) -> [GroupSide] {
         guard !eclipsed.isEmpty, !policies.isRowGrained, !policies.entity.leavesUnresolved,
             policies.properties[position].leavesUnresolved, !constrained.contains(position)
         else { return [] }

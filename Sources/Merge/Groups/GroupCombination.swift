@@ -1,17 +1,17 @@
 /// A row of a group as combining sees it.
-public struct GroupMember: Sendable {
+package struct GroupMember: Sendable {
     /// The row.
-    public let row: RowID
+    package let row: RowID
     /// Its registers.
-    public let state: RowState
+    package let state: RowState
     /// The policies that settle its registers: those of the models that they were written by.
-    public let policies: EntityPolicies
+    package let policies: EntityPolicies
     /// For each property of the survivor's entity its position here; nil where this row's entity
     /// has no such property. A nil list stands for the same positions.
-    public let positions: [Int?]?
+    package let positions: [Int?]?
 
     /// Describes a row of a group.
-    public init(row: RowID, state: RowState, policies: EntityPolicies, positions: [Int?]? = nil) {
+    package init(row: RowID, state: RowState, policies: EntityPolicies, positions: [Int?]? = nil) {
         self.row = row
         self.state = state
         self.policies = policies
@@ -36,20 +36,20 @@ public struct GroupMember: Sendable {
 /// part.
 ///
 /// Pure: a function of the members' registers, so every node shows the same.
-public struct GroupCombination: Sendable {
+package struct GroupCombination: Sendable {
     /// The visible row.
-    public let survivor: GroupMember
+    package let survivor: GroupMember
     /// The rows it eclipses, in any order.
-    public let eclipsed: [GroupMember]
+    package let eclipsed: [GroupMember]
     /// The positions of all properties that are part of a constraint of the survivor's entity.
-    public let constrained: Set<Int>
+    package let constrained: Set<Int>
     /// The policies of the survivor's entity, by which is chosen among members: the present
     /// model's, for groups never collapse. What a member's own registers show is decided before
     /// by ``GroupMember/policies`` (MODEL P14), as its keys are.
-    public let policies: EntityPolicies
+    package let policies: EntityPolicies
 
     /// Describes a group.
-    public init(
+    package init(
         survivor: GroupMember, eclipsed: [GroupMember], constrained: Set<Int>,
         policies: EntityPolicies
     ) {
@@ -62,7 +62,7 @@ public struct GroupCombination: Sendable {
     /// What readers see of a property of the survivor, before references are projected.
     ///
     /// - Returns: nil where nobody ever wrote the property: it is null.
-    public func visible(_ position: Int) -> Sibling<PropertyValue>? {
+    package func visible(_ position: Int) -> Sibling<PropertyValue>? {
         let own = survivor.state.visible(position, survivor.policies)
         let policy = policies.properties[position]
         if policies.entity.leavesUnresolved
@@ -94,7 +94,7 @@ public struct GroupCombination: Sendable {
     }
 
     /// Under a row-grained policy that combines, whose whole row is shown, and by which write.
-    public var wholeRow: (row: RowID, stamp: Stamp)? {
+    package var wholeRow: (row: RowID, stamp: Stamp)? {
         guard policies.isRowGrained, !policies.entity.leavesUnresolved else { return nil }
         let candidates = ([survivor] + eclipsed).compactMap { member -> Candidate<Void>? in
             guard member.policies.isRowGrained,

@@ -1,21 +1,21 @@
 /// A living row as grouping sees it.
-public struct GroupCandidate: Hashable, Sendable {
+package struct GroupCandidate: Hashable, Sendable {
     /// The row.
-    public let row: RowID
+    package let row: RowID
     /// The stamp that counts as its insertion: the earliest insert or revival.
-    public let insertion: Stamp
+    package let insertion: Stamp
     /// Its keys, at most one a constraint; none where a property of it is null.
-    public let keys: [UniqueKey]
+    package let keys: [UniqueKey]
 
     /// Describes a row that is alive.
-    public init(row: RowID, insertion: Stamp, keys: [UniqueKey]) {
+    package init(row: RowID, insertion: Stamp, keys: [UniqueKey]) {
         self.row = row
         self.insertion = insertion
         self.keys = keys
     }
 
     /// The order in which rows are taken: by insertion, ties within one save by identity.
-    public static func isEarlier(_ left: Self, _ right: Self) -> Bool {
+    package static func isEarlier(_ left: Self, _ right: Self) -> Bool {
         left.insertion == right.insertion
             ? left.row < right.row : left.insertion < right.insertion
     }
@@ -39,12 +39,12 @@ public struct GroupCandidate: Hashable, Sendable {
 /// connected with r, by its old or its new keys, can change; and to decide them it is enough to
 /// know these. ``component(of:holders:)`` finds them. Nothing shorter bounds it: in a chain where
 /// each row shares one key with the next, the first one's leaving shows or hides each second row.
-public enum UniqueGroups {
+package enum UniqueGroups {
     /// Decides which rows are eclipsed, and by whom.
     ///
     /// - Parameter rows: living rows, in any order, each once.
     /// - Returns: for each eclipsed row its survivor.
-    public static func eclipses(_ rows: [GroupCandidate]) -> [RowID: RowID] {
+    package static func eclipses(_ rows: [GroupCandidate]) -> [RowID: RowID] {
         var holders: [UniqueKey: Int] = [:]
         var survivors: [RowID: RowID] = [:]
         let sorted = rows.sorted(by: GroupCandidate.isEarlier)
@@ -66,7 +66,7 @@ public enum UniqueGroups {
     ///   - holders: the living rows that have a key, each with all its keys. What it throws is
     ///     passed on.
     /// - Returns: the rows, each once, in the order in which they were found.
-    public static func component(
+    package static func component(
         of keys: [UniqueKey],
         holders: (UniqueKey) throws -> [(row: RowID, keys: [UniqueKey])]
     ) rethrows -> [RowID] {

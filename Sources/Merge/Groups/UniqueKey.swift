@@ -2,18 +2,18 @@
 ///
 /// Two rows share a key where their keys are equal. A row with a null among the values has no key
 /// of that constraint, so none is made for it.
-public struct UniqueKey: Hashable, Sendable {
+package struct UniqueKey: Hashable, Sendable {
     /// The constraint: the entity that declares it with the properties' names.
-    public let constraint: String
+    package let constraint: String
     /// The values, in the constraint's order; never null.
-    public let values: [PropertyValue]
+    package let values: [PropertyValue]
 
     /// Makes a row's key of a constraint; nil where a value is null.
     ///
     /// - Parameters:
     ///   - constraint: a name that rows compete under.
     ///   - values: the row's own visible values, before any combination.
-    public init?(constraint: String, values: [PropertyValue]) {
+    package init?(constraint: String, values: [PropertyValue]) {
         if values.contains(where: \.isNull) { return nil }
         self.constraint = constraint
         self.values = values.map(Self.comparable)

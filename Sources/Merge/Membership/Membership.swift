@@ -106,7 +106,7 @@ public struct Membership: Hashable, Sendable {
     ///
     /// - Parameter stamp: that of the transaction. Of two addresses the later one stands, of two
     ///   departures the earlier.
-    public mutating func apply(_ change: MembershipChange, stamp: Stamp) {
+    package mutating func apply(_ change: MembershipChange, stamp: Stamp) {
         let place = members.firstIndex { $0.node >= change.node } ?? members.endIndex
         if place == members.endIndex || members[place].node != change.node {
             members.insert(Member(node: change.node), at: place)

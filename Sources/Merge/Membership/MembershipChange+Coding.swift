@@ -2,17 +2,17 @@
 /// row of an entity that no model can have, numbered by the node.
 extension MembershipChange {
     /// The entity's name; names of a model's entities never begin with an underscore.
-    public static let entity = "_member"
+    package static let entity = "_member"
 
     private static let joining = ChangeShape(
         entity: entity, assigned: ["publish", "exchange", "publicKeys"])
     private static let departing = ChangeShape(entity: entity, assigned: ["isRetired"])
 
     /// What the changes' values mean.
-    public static let shapes = [joining, departing]
+    package static let shapes = [joining, departing]
 
     /// The change as it stands in a transaction with ``shapes``.
-    public var change: Change {
+    package var change: Change {
         let row = RowID(Int64(node.rawValue))
         switch self {
         case .join(_, let address):
@@ -28,7 +28,7 @@ extension MembershipChange {
     }
 
     /// Reads a change; nil where it is none of these two.
-    public init?(_ change: Change, shape: ChangeShape) {
+    package init?(_ change: Change, shape: ChangeShape) {
         guard shape.entity == Self.entity, let node = NodeID(change.row.rawValue) else {
             return nil
         }

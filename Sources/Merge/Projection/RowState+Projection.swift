@@ -3,7 +3,7 @@ extension RowState {
     ///
     /// Property-grained trumps: a delete wins, in either order. `.error`: the row stays alive,
     /// for hiding data is the worse mistake. Row-grained: the earliest or latest write decides.
-    public func isAlive(_ policies: EntityPolicies) -> Bool {
+    package func isAlive(_ policies: EntityPolicies) -> Bool {
         let siblings = existence.siblings
         if siblings.count == 1 { return siblings[0].value.isAlive }
         switch policies.entity {
@@ -17,7 +17,7 @@ extension RowState {
     }
 
     /// The existence sibling whose whole row readers see under a row-grained policy.
-    public func visibleWhole(_ policies: EntityPolicies) -> Sibling<Existence>? {
+    package func visibleWhole(_ policies: EntityPolicies) -> Sibling<Existence>? {
         let alive = existence.siblings.filter(\.value.isAlive)
         if policies.entity.leavesUnresolved { return alive.first }
         guard let visible = existence.visible(policies.entity.choice) else { return nil }
@@ -29,7 +29,7 @@ extension RowState {
     /// What readers see of one property: the register's value, before references are projected.
     ///
     /// - Returns: nil where nobody ever wrote the property: it is null.
-    public func visible(
+    package func visible(
         _ position: Int, _ policies: EntityPolicies
     ) -> Sibling<PropertyValue>? {
         guard policies.isRowGrained else {
@@ -42,5 +42,5 @@ extension RowState {
     }
 
     /// The stamp that counts as the row's insertion: the earliest insert or revival.
-    public var insertionStamp: Stamp? { insertion.siblings.first?.stamp }
+    package var insertionStamp: Stamp? { insertion.siblings.first?.stamp }
 }

@@ -2,20 +2,20 @@
 ///
 /// Two lanes of multiply and rotate with a final avalanche (the finalizer of MurmurHash3). It
 /// finds accidents, not attackers: peers are trusted once they are let in.
-public struct StableHasher: Sendable {
+package struct StableHasher: Sendable {
     private var first: UInt64
     private var second: UInt64
     private var count: UInt64 = 0
 
     /// Begins a hash; different seeds give unrelated hashes.
-    public init(seed: UInt64 = 0) {
+    package init(seed: UInt64 = 0) {
         first = seed ^ 0x9E37_79B9_7F4A_7C15
         second = (seed &* 0xD6E8_FEB8_6659_FD93) ^ 0xC2B2_AE3D_27D4_EB4F
     }
 
     /// Adds 64 bits.
     @inline(__always)
-    public mutating func combine(_ word: UInt64) {
+    package mutating func combine(_ word: UInt64) {
         let a = (first ^ word) &* 0x87C3_7B91_1142_53D5
         first = ((a << 31) | (a >> 33)) &+ second
         let b = (second ^ (word &* 0x4CF5_AD43_2745_937F)) &* 0x9FB2_1C65_1E98_DF25
@@ -24,7 +24,7 @@ public struct StableHasher: Sendable {
     }
 
     /// Adds bytes and their count.
-    public mutating func combine(bytes: UnsafeRawBufferPointer) {
+    package mutating func combine(bytes: UnsafeRawBufferPointer) {
         var offset = 0
         while offset + 8 <= bytes.count {
             combine(
@@ -42,25 +42,25 @@ public struct StableHasher: Sendable {
     }
 
     /// Adds bytes and their count.
-    public mutating func combine(_ bytes: [UInt8]) {
+    package mutating func combine(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { combine(bytes: $0) }
     }
 
     /// Adds a text's UTF-8 bytes and their count.
-    public mutating func combine(_ text: String) {
+    package mutating func combine(_ text: String) {
         var text = text
         text.withUTF8 { combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 
     /// Adds a dot, in global terms.
-    public mutating func combine(_ dot: Dot) {
+    package mutating func combine(_ dot: Dot) {
         combine(UInt64(dot.actor.node.rawValue))
         combine(dot.actor.incarnation)
         combine(dot.sequence)
     }
 
     /// Adds a value with its kind, so that 1, 1.0 and true differ.
-    public mutating func combine(_ value: PropertyValue) {
+    package mutating func combine(_ value: PropertyValue) {
         switch value {
         case .null: combine(0)
         case .boolean(let flag): combine(flag ? 2 : 1)
@@ -96,7 +96,7 @@ public struct StableHasher: Sendable {
     }
 
     /// The hash of all that was added.
-    public func finalize() -> (UInt64, UInt64) {
+    package func finalize() -> (UInt64, UInt64) {
         let a = Self.avalanche(first ^ count)
         let b = Self.avalanche(second &+ count)
         return (a &+ b, b ^ ((a << 17) | (a >> 47)))

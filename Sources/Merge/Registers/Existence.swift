@@ -1,5 +1,5 @@
 /// What a write says of a row's existence.
-public enum Existence: Hashable, Sendable {
+package enum Existence: Hashable, Sendable {
     /// The row is there. Said by every insert and update under a property-grained policy.
     case alive
     /// The row is there with these values, in the entity's canonical order. Said under a
@@ -9,5 +9,5 @@ public enum Existence: Hashable, Sendable {
     case dead
 
     /// Whether the write says that the row is there.
-    public var isAlive: Bool { self != .dead }
+    package var isAlive: Bool { self != .dead }
 }

@@ -1,18 +1,18 @@
 /// One write that no other applied write has causally overwritten.
-public struct Sibling<Value: Hashable & Sendable>: Hashable, Sendable {
+package struct Sibling<Value: Hashable & Sendable>: Hashable, Sendable {
     /// Who wrote it, and when.
-    public let stamp: Stamp
+    package let stamp: Stamp
     /// What was written.
-    public let value: Value
+    package let value: Value
 
     /// Pairs a value with the write that made it.
-    public init(stamp: Stamp, value: Value) {
+    package init(stamp: Stamp, value: Value) {
         self.stamp = stamp
         self.value = value
     }
 
     /// The writing transaction.
-    public var dot: Dot { stamp.dot }
+    package var dot: Dot { stamp.dot }
 }
 
 /// One mergeable cell: the set S of its siblings, and the one rule by which it changes,
@@ -27,23 +27,23 @@ public struct Sibling<Value: Hashable & Sendable>: Hashable, Sendable {
 /// S; applying a write twice changes nothing; S is an antichain.
 ///
 /// Invariant: siblings are sorted by stamp, so that equal sets are equal values.
-public struct Register<Value: Hashable & Sendable>: Hashable, Sendable {
+package struct Register<Value: Hashable & Sendable>: Hashable, Sendable {
     /// The siblings, earliest first. Empty where nothing was ever written.
-    public private(set) var siblings: [Sibling<Value>]
+    package private(set) var siblings: [Sibling<Value>]
 
     /// A register nobody has written.
-    public init() { siblings = [] }
+    package init() { siblings = [] }
 
     /// A register with one write.
-    public init(_ sibling: Sibling<Value>) { siblings = [sibling] }
+    package init(_ sibling: Sibling<Value>) { siblings = [sibling] }
 
     /// Restores a register from siblings in any order.
-    public init(siblings: [Sibling<Value>]) {
+    package init(siblings: [Sibling<Value>]) {
         self.siblings = siblings.sorted { $0.stamp < $1.stamp }
     }
 
     /// Applies a write: removes what its writer had seen and adds it.
-    public mutating func apply(_ write: Sibling<Value>, seen: VersionVector) {
+    package mutating func apply(_ write: Sibling<Value>, seen: VersionVector) {
         if siblings.count == 1, seen.contains(siblings[0].dot) {
             siblings[0] = write
             return
@@ -54,7 +54,7 @@ public struct Register<Value: Hashable & Sendable>: Hashable, Sendable {
     }
 
     /// The sibling that readers see; nil where nothing was written.
-    public func visible(_ choice: MergePolicy.Choice) -> Sibling<Value>? {
+    package func visible(_ choice: MergePolicy.Choice) -> Sibling<Value>? {
         switch choice {
         case .earliest: siblings.first
         case .latest: siblings.last
@@ -62,7 +62,7 @@ public struct Register<Value: Hashable & Sendable>: Hashable, Sendable {
     }
 
     /// Whether siblings differ in value. Concurrent writes of equal values are no conflict.
-    public var isInConflict: Bool {
+    package var isInConflict: Bool {
         guard siblings.count > 1, let first = siblings.first else { return false }
         return siblings.contains { $0.value != first.value }
     }

@@ -1,20 +1,20 @@
 /// What a write does to one row, with property positions in the entity's canonical order.
-public struct RowWrite: Hashable, Sendable {
+package struct RowWrite: Hashable, Sendable {
     /// The kinds of write. A revival makes a dead row live again and carries the whole row.
-    public enum Kind: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
         case insert, update, delete, revival
     }
 
     /// Which kind.
-    public let kind: Kind
+    package let kind: Kind
     /// The values written, by property position. Under a row-grained policy: of every property.
-    public let values: [(position: Int, value: PropertyValue)]
+    package let values: [(position: Int, value: PropertyValue)]
     /// Of an insert or a revival of an entity with uniqueness constraints: positions whose values
     /// nobody assigned though they are not null, or somebody did though they are; rising.
-    public let exceptions: [Int]
+    package let exceptions: [Int]
 
     /// Describes a write.
-    public init(
+    package init(
         kind: Kind, values: [(position: Int, value: PropertyValue)], exceptions: [Int] = []
     ) {
         self.kind = kind
@@ -23,7 +23,7 @@ public struct RowWrite: Hashable, Sendable {
     }
 
     /// Whether both write the same.
-    public static func == (left: Self, right: Self) -> Bool {
+    package static func == (left: Self, right: Self) -> Bool {
         left.kind == right.kind && left.exceptions == right.exceptions
             && left.values.elementsEqual(right.values) {
                 $0.position == $1.position && $0.value == $1.value
@@ -31,7 +31,7 @@ public struct RowWrite: Hashable, Sendable {
     }
 
     /// Hashes kind and values.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(kind)
         hasher.combine(exceptions)
         for entry in values {
@@ -42,7 +42,7 @@ public struct RowWrite: Hashable, Sendable {
 }
 
 /// Why a write cannot be applied to a row: never merged, always held and reported.
-public enum RowAlarm: Error, Hashable, Sendable {
+package enum RowAlarm: Error, Hashable, Sendable {
     /// An insert for an identity that exists with another insert dot.
     case identityExists
     /// An update or delete of a row that is not there, and is no revival.
@@ -61,7 +61,7 @@ extension RowState {
     ///   - stamp: the writing transaction's.
     ///   - seen: the writing transaction's causal context.
     /// - Throws: ``RowAlarm``; the state is then unchanged.
-    public mutating func apply(
+    package mutating func apply(
         _ write: RowWrite, stamp: Stamp, seen: VersionVector, policies: EntityPolicies
     ) throws(RowAlarm) {
         switch write.kind {

@@ -1,20 +1,20 @@
 /// What stability removed from a row.
-public struct RowCollapse: Hashable, Sendable {
+package struct RowCollapse: Hashable, Sendable {
     /// Property siblings removed, with their property's position.
-    public var properties: [PropertySibling] = []
+    package var properties: [PropertySibling] = []
     /// Existence siblings whose values were removed; their dots stay in the version.
-    public var existence: [Sibling<Existence>] = []
+    package var existence: [Sibling<Existence>] = []
 
     /// One removed sibling of a property.
-    public struct PropertySibling: Hashable, Sendable {
+    package struct PropertySibling: Hashable, Sendable {
         /// The property, in the entity's canonical order.
-        public let position: Int
+        package let position: Int
         /// What was removed.
-        public let sibling: Sibling<PropertyValue>
+        package let sibling: Sibling<PropertyValue>
     }
 
     /// Whether nothing was removed.
-    public var isEmpty: Bool { properties.isEmpty && existence.isEmpty }
+    package var isEmpty: Bool { properties.isEmpty && existence.isEmpty }
 }
 
 extension RowState {
@@ -23,7 +23,7 @@ extension RowState {
     /// A register whose siblings are all stable keeps its visible one. Unresolved conflicts
     /// never collapse. Of the row's version only values go, never dots. A register of a dead
     /// row waits for the row itself: see ``isCollectable(stable:policies:)``.
-    public mutating func collapse(
+    package mutating func collapse(
         stable: VersionVector, policies: EntityPolicies
     ) -> RowCollapse {
         var result = RowCollapse()
@@ -49,7 +49,7 @@ extension RowState {
     ///
     /// That takes *all* siblings of its existence register to be stable, not the delete alone
     /// (MODEL P4), and no conflict that waits for a person.
-    public func isCollectable(stable: VersionVector, policies: EntityPolicies) -> Bool {
+    package func isCollectable(stable: VersionVector, policies: EntityPolicies) -> Bool {
         !isEmpty && !isAlive(policies)
             && existence.siblings.allSatisfy { stable.contains($0.dot) }
             && collapsedDots.allSatisfy { stable.contains($0) }

@@ -15,7 +15,7 @@ extension Register {
     ///   - other: the cell as the other store has it.
     ///   - seen: all that this store has applied.
     ///   - otherSeen: all that the other has.
-    public mutating func join(
+    package mutating func join(
         _ other: Register, seen: VersionVector, otherSeen: VersionVector
     ) {
         if self == other { return }
@@ -35,7 +35,7 @@ extension RowState {
     ///   - seen: all that this store has applied.
     ///   - otherSeen: all that the other has.
     /// - Precondition: both have the same number of properties.
-    public mutating func join(
+    package mutating func join(
         _ other: RowState, seen: VersionVector, otherSeen: VersionVector
     ) {
         if self == other { return }

@@ -6,20 +6,20 @@
 ///    remove dots from it, never collapse (MODEL P2).
 /// 3. `insertion` is never empty once the row exists; its earliest sibling is the row's rank
 ///    (MODEL P6).
-public struct RowState: Hashable, Sendable {
+package struct RowState: Hashable, Sendable {
     /// Whether the row is there, by every write that touched it.
-    public var existence: Register<Existence>
+    package var existence: Register<Existence>
     /// The writes that inserted or revived the row.
-    public var insertion: Register<Bool>
+    package var insertion: Register<Bool>
     /// One register a property, in the entity's canonical order.
-    public var properties: [Register<PropertyValue>]
+    package var properties: [Register<PropertyValue>]
     /// Dots of the version whose existence siblings have collapsed, sorted.
-    public var collapsedDots: [Dot]
+    package var collapsedDots: [Dot]
     /// What of the insertions is otherwise than their values tell, see ``isAssigned(_:at:)``.
-    public var exceptions: [InsertionException] = []
+    package var exceptions: [InsertionException] = []
 
     /// A row of so many properties that nothing is known of.
-    public init(propertyCount: Int) {
+    package init(propertyCount: Int) {
         existence = Register()
         insertion = Register()
         properties = Array(repeating: Register(), count: propertyCount)
@@ -27,12 +27,12 @@ public struct RowState: Hashable, Sendable {
     }
 
     /// Whether nothing was ever written.
-    public var isEmpty: Bool { existence.siblings.isEmpty }
+    package var isEmpty: Bool { existence.siblings.isEmpty }
 
     /// The row's version: the dots of its existence register's siblings, sorted.
     ///
     /// Equal version means equal visible values and dots, on any node, within one model.
-    public var version: RowVersion {
+    package var version: RowVersion {
         if collapsedDots.isEmpty, existence.siblings.count == 1 {
             return RowVersion(dots: [existence.siblings[0].dot])
         }
@@ -41,14 +41,14 @@ public struct RowState: Hashable, Sendable {
 }
 
 /// Positions at which an insertion's assignments are not what its values tell.
-public struct InsertionException: Hashable, Sendable {
+package struct InsertionException: Hashable, Sendable {
     /// The transaction that inserted or revived the row.
-    public let dot: Dot
+    package let dot: Dot
     /// Positions where it wrote a value that nobody assigned, or a null that somebody did; rising.
-    public let positions: [Int]
+    package let positions: [Int]
 
     /// Describes an exception.
-    public init(dot: Dot, positions: [Int]) {
+    package init(dot: Dot, positions: [Int]) {
         self.dot = dot
         self.positions = positions
     }
@@ -64,7 +64,7 @@ extension RowState {
     /// - Parameters:
     ///   - sibling: of the property's register.
     ///   - position: the property's.
-    public func isAssigned(_ sibling: Sibling<PropertyValue>, at position: Int) -> Bool {
+    package func isAssigned(_ sibling: Sibling<PropertyValue>, at position: Int) -> Bool {
         guard insertion.siblings.contains(where: { $0.dot == sibling.dot }) else { return true }
         let isException = exceptions.contains {
             $0.dot == sibling.dot && $0.positions.contains(position)

@@ -1,18 +1,18 @@
 /// Why bytes are not what they claim to be. Foreign bytes never trap: they throw this.
-public struct DecodingFailure: Error, Hashable, Sendable, CustomStringConvertible {
+package struct DecodingFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, for people.
-    public let reason: String
+    package let reason: String
     /// Where, in bytes from the start.
-    public let offset: Int
+    package let offset: Int
 
     /// Describes a failure.
-    public init(_ reason: String, offset: Int) {
+    package init(_ reason: String, offset: Int) {
         self.reason = reason
         self.offset = offset
     }
 
     /// Reason and place.
-    public var description: String { "\(reason) at byte \(offset)" }
+    package var description: String { "\(reason) at byte \(offset)" }
 }
 
 /// Reads deterministic CBOR and refuses anything else.
@@ -21,27 +21,27 @@ public struct DecodingFailure: Error, Hashable, Sendable, CustomStringConvertibl
 /// canonical form is refused, so that equal content has equal bytes and equal checksums.
 ///
 /// Invariant: `0 <= offset <= bytes.count`.
-public struct CBORReader: Sendable {
+package struct CBORReader: Sendable {
     private let bytes: [UInt8]
     private let end: Int
     /// How far reading has come.
-    public private(set) var offset = 0
+    package private(set) var offset = 0
 
     /// Reads from the first byte on.
-    public init(_ bytes: [UInt8]) {
+    package init(_ bytes: [UInt8]) {
         self.bytes = bytes
         end = bytes.count
     }
 
     /// How many bytes are left.
-    public var remaining: Int { end - offset }
+    package var remaining: Int { end - offset }
 
     private func failure(_ reason: String) -> DecodingFailure {
         DecodingFailure(reason, offset: offset)
     }
 
     /// Throws unless everything was read.
-    public func finish() throws(DecodingFailure) {
+    package func finish() throws(DecodingFailure) {
         guard offset == end else { throw failure("\(end - offset) bytes too many") }
     }
 
@@ -104,12 +104,12 @@ public struct CBORReader: Sendable {
     }
 
     /// Reads an unsigned integer.
-    public mutating func unsigned() throws(DecodingFailure) -> UInt64 {
+    package mutating func unsigned() throws(DecodingFailure) -> UInt64 {
         try argument(ofMajor: 0, "an unsigned number")
     }
 
     /// Reads a signed integer.
-    public mutating func signed() throws(DecodingFailure) -> Int64 {
+    package mutating func signed() throws(DecodingFailure) -> Int64 {
         let major = try peek() >> 5
         guard major <= 1 else { throw failure("expected a number") }
         let value = try head().argument
@@ -121,7 +121,7 @@ public struct CBORReader: Sendable {
     ///
     /// - Parameter least: how many bytes each element takes at the least, so that a count that
     ///   cannot be true is refused before memory is set aside for it.
-    public mutating func array(least: Int = 1) throws(DecodingFailure) -> Int {
+    package mutating func array(least: Int = 1) throws(DecodingFailure) -> Int {
         let count = try argument(ofMajor: 4, "an array")
         guard count <= UInt64(remaining / max(least, 1)) else {
             throw failure("an array claims more elements than there are bytes")
@@ -130,7 +130,7 @@ public struct CBORReader: Sendable {
     }
 
     /// Reads the head of an array that must have exactly so many elements.
-    public mutating func array(exactly expected: Int) throws(DecodingFailure) {
+    package mutating func array(exactly expected: Int) throws(DecodingFailure) {
         guard try array(least: 0) == expected else {
             throw failure("expected an array of \(expected)")
         }
@@ -142,7 +142,7 @@ public struct CBORReader: Sendable {
     }
 
     /// Reads bytes.
-    public mutating func data() throws(DecodingFailure) -> [UInt8] {
+    package mutating func data() throws(DecodingFailure) -> [UInt8] {
         let count = try length(try argument(ofMajor: 2, "bytes"))
         let range = offset..<offset + count
         offset += count
@@ -150,7 +150,7 @@ public struct CBORReader: Sendable {
     }
 
     /// Reads text, which must be valid UTF-8.
-    public mutating func text() throws(DecodingFailure) -> String {
+    package mutating func text() throws(DecodingFailure) -> String {
         let count = try length(try argument(ofMajor: 3, "text"))
         guard let text = String(validating: bytes[offset..<offset + count], as: UTF8.self) else {
             throw failure("text is not UTF-8")
@@ -160,19 +160,19 @@ public struct CBORReader: Sendable {
     }
 
     /// Whether null comes next; then it is read.
-    public mutating func null() throws(DecodingFailure) -> Bool {
+    package mutating func null() throws(DecodingFailure) -> Bool {
         guard try peek() == 0xF6 else { return false }
         offset += 1
         return true
     }
 
     /// Reads text or null.
-    public mutating func optionalText() throws(DecodingFailure) -> String? {
+    package mutating func optionalText() throws(DecodingFailure) -> String? {
         try null() ? nil : try text()
     }
 
     /// Reads a truth value.
-    public mutating func boolean() throws(DecodingFailure) -> Bool {
+    package mutating func boolean() throws(DecodingFailure) -> Bool {
         switch try load(UInt8.self) {
         case 0xF4: return false
         case 0xF5: return true
@@ -181,19 +181,19 @@ public struct CBORReader: Sendable {
     }
 
     /// Reads a node, which must be within bounds.
-    public mutating func node() throws(DecodingFailure) -> NodeID {
+    package mutating func node() throws(DecodingFailure) -> NodeID {
         guard let node = NodeID(try unsigned()) else { throw failure("no such node number") }
         return node
     }
 
     /// Reads an actor's two numbers.
-    public mutating func actor() throws(DecodingFailure) -> ActorID {
+    package mutating func actor() throws(DecodingFailure) -> ActorID {
         let node = try node()
         return ActorID(node: node, incarnation: try unsigned())
     }
 
     /// Reads a dot: an array of three.
-    public mutating func dot() throws(DecodingFailure) -> Dot {
+    package mutating func dot() throws(DecodingFailure) -> Dot {
         try array(exactly: 3)
         let actor = try actor()
         let sequence = try unsigned()
@@ -202,7 +202,7 @@ public struct CBORReader: Sendable {
     }
 
     /// Reads a timestamp's 64 bits.
-    public mutating func timestamp() throws(DecodingFailure) -> HybridTimestamp {
+    package mutating func timestamp() throws(DecodingFailure) -> HybridTimestamp {
         guard let timestamp = HybridTimestamp(rawValue: try unsigned()) else {
             throw failure("a timestamp is out of range")
         }
@@ -210,7 +210,7 @@ public struct CBORReader: Sendable {
     }
 
     /// Reads a vector in canonical order.
-    public mutating func vector() throws(DecodingFailure) -> VersionVector {
+    package mutating func vector() throws(DecodingFailure) -> VersionVector {
         let count = try array()
         guard count % 3 == 0 else { throw failure("a vector has three numbers an actor") }
         // An actor is a start of a node; in memory it takes four times what it may take here.
@@ -228,7 +228,7 @@ public struct CBORReader: Sendable {
     }
 
     /// Reads a property's value.
-    public mutating func value() throws(DecodingFailure) -> PropertyValue {
+    package mutating func value() throws(DecodingFailure) -> PropertyValue {
         let first = try peek()
         switch first >> 5 {
         case 0, 1: return .integer(try signed())

@@ -1,12 +1,12 @@
 /// Writes deterministic CBOR (RFC 8949, section 4.2): shortest heads, definite lengths.
-public struct CBORWriter: Sendable {
+package struct CBORWriter: Sendable {
     /// What was written.
-    public private(set) var bytes: [UInt8] = []
+    package private(set) var bytes: [UInt8] = []
 
     /// Begins with nothing.
     ///
     /// - Parameter capacity: bytes to set aside at once.
-    public init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
+    package init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
 
     /// The tags of values that plain CBOR has no kind for.
     enum Tag {
@@ -43,15 +43,15 @@ public struct CBORWriter: Sendable {
     }
 
     /// Writes an unsigned integer.
-    public mutating func write(_ number: UInt64) { head(0, number) }
+    package mutating func write(_ number: UInt64) { head(0, number) }
 
     /// Writes a signed integer.
-    public mutating func write(_ number: Int64) {
+    package mutating func write(_ number: Int64) {
         if number >= 0 { head(0, UInt64(number)) } else { head(1, UInt64(-1 - number)) }
     }
 
     /// Writes text.
-    public mutating func write(_ text: String) {
+    package mutating func write(_ text: String) {
         var text = text
         text.withUTF8 {
             head(3, UInt64($0.count))
@@ -60,27 +60,27 @@ public struct CBORWriter: Sendable {
     }
 
     /// Writes text or null.
-    public mutating func write(_ text: String?) {
+    package mutating func write(_ text: String?) {
         if let text { write(text) } else { writeNull() }
     }
 
     /// Writes bytes.
-    public mutating func write(_ data: [UInt8]) {
+    package mutating func write(_ data: [UInt8]) {
         head(2, UInt64(data.count))
         bytes.append(contentsOf: data)
     }
 
     /// Writes null.
-    public mutating func writeNull() { bytes.append(0xF6) }
+    package mutating func writeNull() { bytes.append(0xF6) }
 
     /// Writes a truth value.
-    public mutating func write(_ flag: Bool) { bytes.append(flag ? 0xF5 : 0xF4) }
+    package mutating func write(_ flag: Bool) { bytes.append(flag ? 0xF5 : 0xF4) }
 
     /// Begins an array of so many elements, which the caller writes next.
-    public mutating func beginArray(_ count: Int) { head(4, UInt64(count)) }
+    package mutating func beginArray(_ count: Int) { head(4, UInt64(count)) }
 
     /// Writes a double in the shortest form that keeps its value; every NaN as 7e00.
-    public mutating func write(_ number: Double) {
+    package mutating func write(_ number: Double) {
         if number.isNaN {
             bytes.append(0xF9)
             append(UInt16(0x7E00))
@@ -123,7 +123,7 @@ public struct CBORWriter: Sendable {
     }
 
     /// Writes a property's value.
-    public mutating func write(_ value: PropertyValue) {
+    package mutating func write(_ value: PropertyValue) {
         switch value {
         case .null: writeNull()
         case .boolean(let flag): write(flag)
@@ -152,7 +152,7 @@ public struct CBORWriter: Sendable {
     }
 
     /// Writes a vector: an array of [node, incarnation, sequence], flattened, in canonical order.
-    public mutating func write(_ vector: VersionVector) {
+    package mutating func write(_ vector: VersionVector) {
         beginArray(vector.entries.count * 3)
         for entry in vector.entries {
             write(UInt64(entry.actor.node.rawValue))
@@ -162,7 +162,7 @@ public struct CBORWriter: Sendable {
     }
 
     /// Writes a dot as [node, incarnation, sequence].
-    public mutating func write(_ dot: Dot) {
+    package mutating func write(_ dot: Dot) {
         beginArray(3)
         write(UInt64(dot.actor.node.rawValue))
         write(dot.actor.incarnation)

@@ -3,25 +3,25 @@
 ///
 /// A value that takes a byte on the wire takes 24 in memory, so whoever keeps transactions that wait
 /// keeps them like this: then what they take is what was sent.
-public struct ReceivedTransaction: Hashable, Sendable {
+package struct ReceivedTransaction: Hashable, Sendable {
     /// Its name.
-    public let dot: Dot
+    package let dot: Dot
     /// When it was saved, by its writer's hybrid clock.
-    public let timestamp: HybridTimestamp
+    package let timestamp: HybridTimestamp
     /// What its bytes tell of what it has seen: enough to know whether it can be applied
     /// (``Beginnings``, law 2).
-    public let seen: VersionVector
+    package let seen: VersionVector
     /// The hash of the model it was written with, 32 bytes.
-    public let modelHash: [UInt8]
+    package let modelHash: [UInt8]
     /// How many changes it has.
-    public let changeCount: Int
+    package let changeCount: Int
     /// How many values they have together.
-    public let valueCount: Int
+    package let valueCount: Int
     /// The canonical bytes.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     /// Checks foreign bytes; total.
-    public init(checking bytes: [UInt8]) throws(DecodingFailure) {
+    package init(checking bytes: [UInt8]) throws(DecodingFailure) {
         let told = try Transaction.decodeTold(bytes, keepsChanges: false)
         dot = told.transaction.dot
         timestamp = told.transaction.timestamp
@@ -33,12 +33,12 @@ public struct ReceivedTransaction: Hashable, Sendable {
     }
 
     /// About how many bytes it takes in memory.
-    public var size: Int {
+    package var size: Int {
         bytes.count + seen.entries.count * MemoryLayout<VersionVector.Entry>.stride
     }
 
     /// The whole of it.
-    public func decoded() -> EncodedTransaction {
+    package func decoded() -> EncodedTransaction {
         do throws(DecodingFailure) {
             return try EncodedTransaction(decoding: bytes)
         } catch {

@@ -1,29 +1,29 @@
 /// One save, as it is kept in the log and sent to other nodes.
 ///
 /// Every save is one transaction with one dot and one timestamp; it is applied atomically.
-public struct Transaction: Hashable, Sendable {
+package struct Transaction: Hashable, Sendable {
     /// The save's name.
-    public var dot: Dot
+    package var dot: Dot
     /// When, by the writer's hybrid clock.
-    public var timestamp: HybridTimestamp
+    package var timestamp: HybridTimestamp
     /// The writer's vector immediately before this save, every earlier save of the same group
     /// commit included: its causal context.
-    public var seen: VersionVector
+    package var seen: VersionVector
     /// Who, in the application's own words.
-    public var author: String?
+    package var author: String?
     /// The saving context's name.
-    public var contextName: String?
+    package var contextName: String?
     /// The name under which the save can be repeated without being done twice.
-    public var saveID: String?
+    package var saveID: String?
     /// The hash of the model the writer used, 32 bytes.
-    public var modelHash: [UInt8]
+    package var modelHash: [UInt8]
     /// What the changes' values mean; changes point here by position.
-    public var shapes: [ChangeShape]
+    package var shapes: [ChangeShape]
     /// The changes, in the order of the save.
-    public var changes: [Change]
+    package var changes: [Change]
 
     /// Composes a transaction.
-    public init(
+    package init(
         dot: Dot, timestamp: HybridTimestamp, seen: VersionVector, author: String? = nil,
         contextName: String? = nil, saveID: String? = nil, modelHash: [UInt8],
         shapes: [ChangeShape], changes: [Change]
@@ -40,37 +40,37 @@ public struct Transaction: Hashable, Sendable {
     }
 
     /// The transaction's place in the total order.
-    public var stamp: Stamp { Stamp(timestamp: timestamp, dot: dot) }
+    package var stamp: Stamp { Stamp(timestamp: timestamp, dot: dot) }
 }
 
 /// The entity and the properties that a run of changes has in common, named once.
-public struct ChangeShape: Hashable, Sendable {
+package struct ChangeShape: Hashable, Sendable {
     /// The entity's name; of a link, `Entity.relationship` of the side that sorts first.
-    public var entity: String
+    package var entity: String
     /// The properties whose values a change carries because the save assigned them.
-    public var assigned: [String]
+    package var assigned: [String]
     /// The properties carried along unassigned: an insert's defaults, or the rest of the row
     /// under a row-grained policy. Their values follow the assigned ones.
-    public var carried: [String]
+    package var carried: [String]
 
     /// Describes a shape.
-    public init(entity: String, assigned: [String], carried: [String] = []) {
+    package init(entity: String, assigned: [String], carried: [String] = []) {
         self.entity = entity
         self.assigned = assigned
         self.carried = carried
     }
 
     /// How many values a change of this shape has.
-    public var valueCount: Int { assigned.count + carried.count }
+    package var valueCount: Int { assigned.count + carried.count }
 
     /// Whether no property stands in it twice, so that a change has one value of each.
-    public var namesEachOnce: Bool { Set(assigned).union(carried).count == valueCount }
+    package var namesEachOnce: Bool { Set(assigned).union(carried).count == valueCount }
 }
 
 /// One row's or one link's change within a transaction.
-public struct Change: Hashable, Sendable {
+package struct Change: Hashable, Sendable {
     /// The kinds of change.
-    public enum Kind: UInt8, Hashable, Sendable, CaseIterable {
+    package enum Kind: UInt8, Hashable, Sendable, CaseIterable {
         /// A new row.
         case insert = 0
         /// New values for a row.
@@ -86,20 +86,20 @@ public struct Change: Hashable, Sendable {
     }
 
     /// Which kind.
-    public var kind: Kind
+    package var kind: Kind
     /// The position of the change's shape in its transaction.
-    public var shape: Int
+    package var shape: Int
     /// The row; of a link the row on the side that sorts first.
-    public var row: RowID
+    package var row: RowID
     /// The row on a link's other side.
-    public var target: RowID?
+    package var target: RowID?
     /// The values of the shape's properties, in its order.
-    public var values: [PropertyValue]
+    package var values: [PropertyValue]
 
     /// Describes a change.
     ///
     /// - Parameter target: given exactly for links.
-    public init(
+    package init(
         kind: Kind, shape: Int, row: RowID, target: RowID? = nil, values: [PropertyValue] = []
     ) {
         self.kind = kind

@@ -17,23 +17,23 @@ extension Transaction {
     static let format: UInt64 = 1
 
     /// Bounds of what a decoder accepts, each far above what the product writes itself.
-    public enum Bounds {
+    package enum Bounds {
         /// The most changes in one transaction.
-        public static let changes = 4_000_000
+        package static let changes = 4_000_000
         /// The most values of all changes together: 768 MB in memory, whatever few bytes they have.
-        public static let values = 32_000_000
+        package static let values = 32_000_000
         /// The most shapes; shapes repeat, so there are few.
-        public static let shapes = 65_536
+        package static let shapes = 65_536
         /// The most names of properties in all shapes together.
-        public static let names = 4_000_000
+        package static let names = 4_000_000
         /// The most properties in a shape, as SQLite's default limit of columns.
-        public static let properties = 2_000
+        package static let properties = 2_000
     }
 
     /// The canonical bytes.
     ///
     /// - Parameter frontier: of ``seen``, with its own actor's entry; nil where ``seen`` is that itself.
-    public func encoded(telling frontier: VersionVector? = nil) -> [UInt8] {
+    package func encoded(telling frontier: VersionVector? = nil) -> [UInt8] {
         var writer = CBORWriter(capacity: 160 + changes.count * 64)
         writer.beginArray(12)
         writer.write(Self.format)
@@ -62,7 +62,7 @@ extension Transaction {
 
     /// Reads canonical bytes; total: whatever the bytes are, it gives a transaction or throws. What it
     /// has seen is as the bytes tell it.
-    public static func decode(_ bytes: [UInt8]) throws(DecodingFailure) -> Transaction {
+    package static func decode(_ bytes: [UInt8]) throws(DecodingFailure) -> Transaction {
         try decodeTold(bytes, keepsChanges: true).transaction
     }
 
@@ -204,7 +204,7 @@ extension Transaction {
     }
 
     /// A checksum of canonical bytes, to find damage in the log and on the wire.
-    public static func checksum(_ bytes: [UInt8]) -> UInt64 {
+    package static func checksum(_ bytes: [UInt8]) -> UInt64 {
         var hasher = StableHasher(seed: 2)
         hasher.combine(bytes)
         return hasher.finalize().0
@@ -213,7 +213,7 @@ extension Transaction {
 
 extension CBORWriter {
     /// Writes a change, as transactions hold it.
-    public mutating func write(_ change: Change) {
+    package mutating func write(_ change: Change) {
         beginArray(3 + (change.target == nil ? 0 : 1) + change.values.count)
         write(UInt64(change.kind.rawValue))
         write(UInt64(change.shape))
