@@ -207,7 +207,7 @@ public final class PersistentStoreCoordinator: Sendable {
     }
 
     /// The vector that is on disk for certain.
-    package var durableVector: VersionVector { writer?.current.durable ?? VersionVector() }
+    public var durableVector: VersionVector { writer?.current.durable ?? VersionVector() }
 
     /// What the last commit has made of the store, all of one moment; nil where it is open for
     /// reading only.

@@ -2,7 +2,7 @@ import Merge
 
 extension Replicator {
     /// What is known of the peers, and how full the queues are.
-    public var status: ReplicatorStatus {
+    package var status: ReplicatorStatus {
         var gauges = counts
         gauges.waitingCount = queue.waitingCount
         gauges.waitingBytes = queue.waitingBytes

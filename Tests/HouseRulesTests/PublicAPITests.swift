@@ -6,7 +6,7 @@ import Testing
 @Suite("Public API") struct PublicAPITests {
     @Test(
         "The public API is what is written down",
-        arguments: ["Client", "Coordinator", "Merge", "Node", "Replication"])
+        arguments: ["Client", "Coordinator", "Merge", "Node"])
     func baseline(module: String) throws {
         let repository = try Repository()
         var api = PublicAPI()

@@ -1,35 +1,35 @@
 import Coordinator
-public import Merge
+package import Merge
 
 extension ReferenceModel {
     /// A conflict that is open: its name, whether somebody must decide it, and its sides.
-    public struct OpenConflict: Hashable, Sendable {
+    package struct OpenConflict: Hashable, Sendable {
         /// Its name.
-        public let id: String
+        package let id: String
         /// Whether the policy decides nothing.
-        public let isUnresolved: Bool
+        package let isUnresolved: Bool
         /// The transactions that wrote its sides.
-        public let sides: Set<Dot>
+        package let sides: Set<Dot>
         /// The rule of the model that the object breaks as it is shown; nil for none.
-        public var violation: String?
+        package var violation: String?
         /// The deletes of what a reference led to. A node that has let go of them may list nothing, where it
         /// shows the reference only since.
-        public var deaths: Set<Dot> = []
+        package var deaths: Set<Dot> = []
     }
 
     /// The names of the conflicts that somebody must decide (DESIGN section 10).
-    public func unresolvedConflicts() -> Set<String> {
+    package func unresolvedConflicts() -> Set<String> {
         Set(openConflicts().filter(\.isUnresolved).map(\.id))
     }
 
     /// The names of the open conflicts that a policy decided. Those whose sides are all stable
     /// may be missing on a node, for there they may have collapsed.
-    public func settledConflicts() -> Set<String> {
+    package func settledConflicts() -> Set<String> {
         Set(openConflicts().filter { !$0.isUnresolved }.map(\.id))
     }
 
     /// Every open conflict, in order of its name.
-    public func openConflicts() -> [OpenConflict] {
+    package func openConflicts() -> [OpenConflict] {
         var result = undecidedConflicts()
         let undecided = Set(result.map(\.id))
         for (id, row) in rows {

@@ -1,37 +1,37 @@
 import Coordinator
-public import Merge
+package import Merge
 
 /// Uniqueness constraints (DESIGN section 5.5), as naively as they can be had: every row is
 /// compared with every visible one.
 extension ReferenceModel {
     /// The row that readers see in place of an eclipsed one; nil of any other.
-    public func survivor(of row: RowID) -> RowID? { rows[row]?.survivor }
+    package func survivor(of row: RowID) -> RowID? { rows[row]?.survivor }
 
     /// All eclipsed rows with their survivors.
-    public var survivors: [RowID: RowID] { rows.compactMapValues(\.survivor) }
+    package var survivors: [RowID: RowID] { rows.compactMapValues(\.survivor) }
 
     /// The name of a row's entity, eclipsed or dead ones included; nil where nobody inserted it.
-    public func ownEntity(of row: RowID) -> String? { rows[row]?.entity.name }
+    package func ownEntity(of row: RowID) -> String? { rows[row]?.entity.name }
 
     /// What a living row has by itself, eclipsed or not; nil where there is no such row or property.
-    public func ownValue(_ row: RowID, _ property: String) -> PropertyValue? {
+    package func ownValue(_ row: RowID, _ property: String) -> PropertyValue? {
         guard let found = rows[row], found.isAlive, let register = found.registers[property]
         else { return nil }
         return register.own?.raw ?? register.raw
     }
 
     /// A reference to a row that is eclipsed, as it was written.
-    public struct LedReference: Hashable, Sendable {
+    package struct LedReference: Hashable, Sendable {
         /// The row that refers.
-        public let row: RowID
+        package let row: RowID
         /// The property by which it does.
-        public let property: String
+        package let property: String
         /// The eclipsed row.
-        public let target: RowID
+        package let target: RowID
     }
 
     /// The references that lead readers to a survivor.
-    public var ledReferences: Set<LedReference> {
+    package var ledReferences: Set<LedReference> {
         var result = Set<LedReference>()
         for (row, found) in rows where found.isVisible {
             for (name, register) in found.registers {
@@ -45,7 +45,7 @@ extension ReferenceModel {
     }
 
     /// The rows that a visible one eclipses, in order of insertion, each with its own version.
-    public func eclipsed(by row: RowID) -> [(row: RowID, version: Set<Dot>)] {
+    package func eclipsed(by row: RowID) -> [(row: RowID, version: Set<Dot>)] {
         guard let found = rows[row], found.isVisible else { return [] }
         return found.eclipsed.map { ($0, Set((rows[$0]?.existence ?? []).map(\.dot))) }
     }
@@ -278,7 +278,7 @@ extension ReferenceModel {
 
     /// The write of a property that readers see, where a row is united with others whichever of these
     /// it was written to, with its value; nil where they see nothing of it.
-    public func shownWrite(of row: RowID, _ name: String) -> (dot: Dot, value: PropertyValue)? {
+    package func shownWrite(of row: RowID, _ name: String) -> (dot: Dot, value: PropertyValue)? {
         guard let found = rows[row] else { return nil }
         let shown = found.survivor.flatMap { rows[$0] } ?? found
         let isUnited = !shown.entity.policies.entity.asksSomebody

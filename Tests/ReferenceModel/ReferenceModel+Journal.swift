@@ -1,4 +1,4 @@
-public import Coordinator
+package import Coordinator
 import Merge
 
 extension ReferenceModel {
@@ -11,7 +11,7 @@ extension ReferenceModel {
     ///
     /// - Parameter journal: the journal of one node, open and closed entries.
     /// - Returns: the writes that are lost, in order of their text; empty where all is well.
-    public func unexplained(journal: [Conflict]) -> [String] {
+    package func unexplained(journal: [Conflict]) -> [String] {
         let listed = Listed(journal)
         var result: [String] = []
         for (id, row) in rows {

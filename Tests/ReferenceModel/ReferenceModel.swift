@@ -1,5 +1,5 @@
-public import Coordinator
-public import Merge
+package import Coordinator
+package import Merge
 
 /// What a store must show, computed from a set of saves and the model alone.
 ///
@@ -7,7 +7,7 @@ public import Merge
 /// siblings are those that no other of them has seen (DESIGN section 5). Nothing is applied one
 /// after the other, so there is no order of delivery that could matter. A value, usable from any
 /// thread.
-public struct ReferenceModel: Sendable {
+package struct ReferenceModel: Sendable {
     let model: ManagedObjectModel
     let models: [[UInt8]: ManagedObjectModel]
     var rows: [RowID: ReferenceRow] = [:]
@@ -25,7 +25,7 @@ public struct ReferenceModel: Sendable {
     ///     by the policy of the model that its newest sibling names.
     ///   - former: the same, by the hash that transactions name, where a model is given in the
     ///     names that the transactions were translated to.
-    public init(
+    package init(
         _ model: ManagedObjectModel, _ transactions: [Transaction],
         at vector: VersionVector? = nil, olderModels: [ManagedObjectModel] = [],
         former: [[UInt8]: ManagedObjectModel] = [:]
@@ -57,50 +57,50 @@ public struct ReferenceModel: Sendable {
     // MARK: Reading
 
     /// Whether readers see the row.
-    public func isAlive(_ row: RowID) -> Bool { rows[row]?.isVisible ?? false }
+    package func isAlive(_ row: RowID) -> Bool { rows[row]?.isVisible ?? false }
 
     /// The name of a living row's entity; nil where readers see no such row.
-    public func entity(of row: RowID) -> String? {
+    package func entity(of row: RowID) -> String? {
         guard let row = rows[row], row.isVisible else { return nil }
         return row.entity.name
     }
 
     /// The living rows of exactly that entity, in order of identity.
-    public func rows(_ entity: String) -> [RowID] {
+    package func rows(_ entity: String) -> [RowID] {
         rows.filter { $0.value.isVisible && $0.value.entity.name == entity }.map(\.key).sorted()
     }
 
     /// All living rows, in order of identity.
-    public var livingRows: [RowID] { rows.filter { $0.value.isVisible }.map(\.key).sorted() }
+    package var livingRows: [RowID] { rows.filter { $0.value.isVisible }.map(\.key).sorted() }
 
     /// What readers see of a property; nil where they see no such row, or it has none.
-    public func value(_ row: RowID, _ property: String) -> PropertyValue? {
+    package func value(_ row: RowID, _ property: String) -> PropertyValue? {
         guard let row = rows[row], row.isVisible else { return nil }
         return row.registers[property]?.shown
     }
 
     /// What a property's register holds, also where readers see null because a reference leads
     /// nowhere; nil where readers see no such row, or it has no such property.
-    public func rawValue(_ row: RowID, _ property: String) -> PropertyValue? {
+    package func rawValue(_ row: RowID, _ property: String) -> PropertyValue? {
         guard let row = rows[row], row.isVisible else { return nil }
         return row.registers[property]?.raw
     }
 
     /// The transaction whose write of a property stands; nil where readers see no such row.
-    public func winner(_ row: RowID, _ property: String) -> Dot? {
+    package func winner(_ row: RowID, _ property: String) -> Dot? {
         guard let row = rows[row], row.isVisible else { return nil }
         return row.registers[property]?.winner.dot
     }
 
     /// The own version of a living row, without those of rows it eclipses; nil where readers see
     /// no such row.
-    public func version(_ row: RowID) -> Set<Dot>? {
+    package func version(_ row: RowID) -> Set<Dot>? {
         guard let row = rows[row], row.isVisible else { return nil }
         return Set(row.existence.map(\.dot))
     }
 
     /// The rows that a relationship of any kind leads to, in order of identity.
-    public func members(_ row: RowID, _ name: String) -> [RowID] {
+    package func members(_ row: RowID, _ name: String) -> [RowID] {
         guard let found = rows[row], found.isVisible,
             let relationship = found.entity.relationship(named: name)
         else { return [] }
@@ -137,7 +137,7 @@ public struct ReferenceModel: Sendable {
     }
 
     /// The living links between living rows of a link table, each once, in order of their ends.
-    public func livingLinks(_ name: String) -> [(source: RowID, target: RowID)] {
+    package func livingLinks(_ name: String) -> [(source: RowID, target: RowID)] {
         var shown = Set<ReferenceLink.Key>()
         for link in links where link.key.name == name {
             guard let (source, target) = shownEnds(link) else { continue }
@@ -174,7 +174,7 @@ public struct ReferenceModel: Sendable {
     }
 
     /// What stands for a value where its writer's model had no such property.
-    public static func standIn(
+    package static func standIn(
         _ property: ManagedObjectModel.Property, of entity: ManagedObjectModel.Entity
     ) -> PropertyValue {
         let attribute = entity.attributes.first { $0.name == property.name }

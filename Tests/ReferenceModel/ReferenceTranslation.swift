@@ -1,13 +1,13 @@
-public import Coordinator
-public import Merge
+package import Coordinator
+package import Merge
 
 /// What one model's names are in another, for the oracle: worked out from the two models alone, by
 /// identity, which is the renaming identifier, or the name where there is none.
 ///
 /// Written from the specification, and not by the product's own mapping, which is what is judged.
-public struct ReferenceTranslation: Sendable {
+package struct ReferenceTranslation: Sendable {
     /// The first model in the names of the second, without what that one lacks.
-    public let model: ManagedObjectModel
+    package let model: ManagedObjectModel
     /// By the first model's name of an entity: its name, and those of its properties.
     private var entities: [String: (name: String, properties: [String: String])] = [:]
     /// The same of links.
@@ -16,7 +16,7 @@ public struct ReferenceTranslation: Sendable {
     /// Works out what the first model's names are in the second.
     ///
     /// - Throws: ModelError where what is left of the first is no model.
-    public init(from first: ManagedObjectModel, to second: ManagedObjectModel) throws(ModelError) {
+    package init(from first: ManagedObjectModel, to second: ManagedObjectModel) throws(ModelError) {
         for entity in first.entities {
             let identity = Self.identity(first, entity.name)
             let there = second.entities.first { Self.identity(second, $0.name) == identity }
@@ -96,13 +96,13 @@ public struct ReferenceTranslation: Sendable {
     /// property.
     ///
     /// - Parameter entity: its entity's name in either of them.
-    public func property(_ name: String, of entity: String) -> String? {
+    package func property(_ name: String, of entity: String) -> String? {
         let found = entities[entity] ?? entities.values.first { $0.name == entity }
         return found?.properties[name]
     }
 
     /// A transaction of the first model as one who reads by the second has it.
-    public func translate(_ transaction: Transaction) -> Transaction {
+    package func translate(_ transaction: Transaction) -> Transaction {
         var result = transaction
         var kept: [[Int]?] = []
         for place in result.shapes.indices {

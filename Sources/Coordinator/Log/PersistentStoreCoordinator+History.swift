@@ -85,7 +85,7 @@ extension PersistentStoreCoordinator {
     ///   what this store has on disk.
     /// - Returns: what went, and what keeps the rest.
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
-    package func tendHistory(
+    public func tendHistory(
         _ limits: HistoryLimits, _ knowledge: HistoryKnowledge
     ) throws -> HistoryTending {
         let mayJudgeAge = !standing.withLock(\.isClockOff)

@@ -1,17 +1,17 @@
 /// What a collection came to.
-package struct CollectionResult: Hashable, Sendable {
+public struct CollectionResult: Hashable, Sendable {
     /// Values that lost and were kept until now; those in conflict are in the journal.
-    package var siblingsCollapsed = 0
+    public var siblingsCollapsed = 0
     /// Deleted rows of which nothing but history is left.
-    package var tombstonesCollected = 0
+    public var tombstonesCollected = 0
     /// Links taken away of which nothing but history is left.
-    package var linksCollected = 0
+    public var linksCollected = 0
     /// Conflicts that closed: their outcome is for good.
-    package var conflictsSettled = 0
+    public var conflictsSettled = 0
     /// Whether all there was has been looked at; false where the limit was met, so that
     /// another call goes on.
-    package var isDone = true
+    public var isDone = true
 
     /// Nothing collected.
-    package init() {}
+    public init() {}
 }

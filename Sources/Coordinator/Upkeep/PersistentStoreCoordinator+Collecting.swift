@@ -1,4 +1,4 @@
-package import Merge
+public import Merge
 
 extension PersistentStoreCoordinator {
     /// Lets go of what stability permits: values that lost, tombstones, links taken away.
@@ -14,7 +14,7 @@ extension PersistentStoreCoordinator {
     ///     nearest.
     /// - Returns: what went, and whether another call would find more. Blocks until it is done.
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
-    package func collect(stable: VersionVector, limit: Int = 1000) throws -> CollectionResult {
+    public func collect(stable: VersionVector, limit: Int = 1000) throws -> CollectionResult {
         try maintainBlocking { try $0.collector.collect(stable: stable, limit: limit) }
     }
 

@@ -30,7 +30,7 @@ extension PersistentStoreCoordinator {
     ///
     /// - Returns: how many pins were given up.
     @discardableResult
-    package func maintain() -> Int {
+    public func maintain() -> Int {
         watchFiles()
         let now = options.monotonicMilliseconds()
         var expired = 0

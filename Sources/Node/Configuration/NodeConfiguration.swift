@@ -176,7 +176,7 @@ public struct NodeConfiguration: Hashable, Sendable {
     /// Reads all tokens that requests may bear; that of `http.tokenFile` is good for everything.
     ///
     /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
-    public func readTokens() throws(NodeError) -> [HTTPToken] {
+    package func readTokens() throws(NodeError) -> [HTTPToken] {
         var tokens: [HTTPToken] = []
         if let token = try readToken() {
             tokens.append(HTTPToken(secret: token, scope: .admin, name: "tokenFile"))
@@ -212,7 +212,7 @@ public struct NodeConfiguration: Hashable, Sendable {
     /// Reads this node's keys; nil for a mesh without CURVE.
     ///
     /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
-    public func readKeys() throws(NodeError) -> CurveKeys? {
+    package func readKeys() throws(NodeError) -> CurveKeys? {
         guard let file = mesh?.secretKeyFile else { return nil }
         return try CurveKeys.read(secretFile: file, key: "mesh.secretKeyFile")
     }
@@ -220,7 +220,7 @@ public struct NodeConfiguration: Hashable, Sendable {
     /// What the transport of this node needs; nil for a node by itself.
     ///
     /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
-    public func transportSettings() throws(NodeError) -> ZeroMQTransport.Settings? {
+    package func transportSettings() throws(NodeError) -> ZeroMQTransport.Settings? {
         transportSettings(keys: try readKeys())
     }
 

@@ -26,13 +26,13 @@ public enum HTTPScope: String, CaseIterable, Comparable, Sendable {
 }
 
 /// A token that requests may bear.
-public struct HTTPToken: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible,
+package struct HTTPToken: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {
     /// What it lets its bearer do.
-    public let scope: HTTPScope
+    package let scope: HTTPScope
     /// What people call it; never the token itself.
-    public let name: String
+    package let name: String
     let secret: String
 
     /// Describes a token.
@@ -41,7 +41,7 @@ public struct HTTPToken: Hashable, Sendable, CustomStringConvertible, CustomDebu
     ///   - secret: the token: 16 to 1024 visible ASCII characters.
     ///   - scope: what it lets its bearer do.
     ///   - name: what people call it.
-    public init(secret: String, scope: HTTPScope, name: String = "") {
+    package init(secret: String, scope: HTTPScope, name: String = "") {
         self.secret = secret
         self.scope = scope
         self.name = name
@@ -50,7 +50,7 @@ public struct HTTPToken: Hashable, Sendable, CustomStringConvertible, CustomDebu
     /// Writes a new token of 256 random bits to a new file with the mode 0600.
     ///
     /// - Throws: ``NodeError`` with `secretUnreadable` where the file is there or cannot be made.
-    public static func writeNew(to file: String) throws(NodeError) {
+    package static func writeNew(to file: String) throws(NodeError) {
         var generator = SystemRandomNumberGenerator()
         let words = (0..<4).map { _ in
             let digits = String(UInt64.random(in: .min ... .max, using: &generator), radix: 16)
@@ -60,11 +60,11 @@ public struct HTTPToken: Hashable, Sendable, CustomStringConvertible, CustomDebu
     }
 
     /// Name and scope; the token is never printed.
-    public var description: String { "token \(name) for \(scope.rawValue)" }
+    package var description: String { "token \(name) for \(scope.rawValue)" }
     /// The same, so that no dump of a value shows the token.
-    public var debugDescription: String { description }
+    package var debugDescription: String { description }
     /// The same.
-    public var customMirror: Mirror {
+    package var customMirror: Mirror {
         Mirror(self, children: ["name": name, "scope": scope.rawValue])
     }
 }

@@ -7,7 +7,7 @@ internal import NIOSSL
 internal import Synchronization
 
 /// Why the node itself ended a connection.
-public enum ConnectionEnding: String, CaseIterable, Sendable {
+package enum ConnectionEnding: String, CaseIterable, Sendable {
     /// It was the longest idle one when there was no room.
     case room
     /// A request's header did not come in time.
@@ -19,7 +19,7 @@ public enum ConnectionEnding: String, CaseIterable, Sendable {
 }
 
 /// What the HTTP interface tells of its connections.
-public enum ConnectionNote: Sendable {
+package enum ConnectionNote: Sendable {
     /// How many are open.
     case open(Int)
     /// One was ended.

@@ -19,64 +19,64 @@ internal import Synchronization
 /// print(server.port)
 /// await server.stop()
 /// ```
-public final class HTTPServer: Sendable {
+package final class HTTPServer: Sendable {
     /// How a server is set up.
-    public struct Options: Sendable {
+    package struct Options: Sendable {
         /// Where it listens; port 0 takes any free one.
-        public var listen = HostAddress(host: "127.0.0.1", port: 7100)
+        package var listen = HostAddress(host: "127.0.0.1", port: 7100)
         /// A token for everything, beside `tokens`; nil for none.
-        public var token: String?
+        package var token: String?
         /// What requests must bear in `Authorization`. Where there is no token at all, anybody may
         /// ask for anything.
-        public var tokens: [HTTPToken] = []
+        package var tokens: [HTTPToken] = []
         /// What makes it HTTPS; nil for HTTP.
-        public var identity: TLSIdentity?
+        package var identity: TLSIdentity?
         /// The greatest body of a request in bytes; by default 16 MiB.
-        public var maximumBodyBytes = 16 << 20
+        package var maximumBodyBytes = 16 << 20
         /// The longest answer to a fetch that is made in memory, in bytes; by default 64 MiB. One that
         /// comes to more is refused.
-        public var maximumAnswerBytes = 64 << 20
+        package var maximumAnswerBytes = 64 << 20
         /// How many bytes all answers may have that are being made or sent, but for those of at most
         /// 64 KiB; by default 128 MiB, and at least ``maximumAnswerBytes``. What comes to more is
         /// refused (503), to be asked for again.
-        public var maximumAnswersBytes = 128 << 20
+        package var maximumAnswersBytes = 128 << 20
         /// For how long a client may take nothing of its answer before it is cut off; by default
         /// 30 seconds.
-        public var slowClientTimeout: Duration = .seconds(30)
+        package var slowClientTimeout: Duration = .seconds(30)
         /// The same for the answer that has waited longest for its client, where others are refused for
         /// want of room; by default 2 seconds.
-        public var busyClientTimeout: Duration = .seconds(2)
+        package var busyClientTimeout: Duration = .seconds(2)
         /// How many reads may wait; more are refused (503).
-        public var maximumWaitingReads = 512
+        package var maximumWaitingReads = 512
         /// How many long reads may wait, beside those.
-        public var maximumWaitingLongReads = 256
+        package var maximumWaitingLongReads = 256
         /// For how long a read is taken for short; by default 250 milliseconds. Long ones hold half of
         /// the threads at the most while others wait.
-        public var shortRead: Duration = .milliseconds(250)
+        package var shortRead: Duration = .milliseconds(250)
         /// For how long a request may keep one of the threads that read; by default 60 seconds.
-        public var readTimeout: Duration = .seconds(60)
+        package var readTimeout: Duration = .seconds(60)
         /// Names and addresses under which a node without tokens answers, beside those of loopback
         /// and `listen`.
-        public var hosts: [String] = []
+        package var hosts: [String] = []
         /// Pages of other origins that may ask, such as `https://shop.example`; what is no origin of
         /// HTTP is left out.
-        public var origins: [String] = []
+        package var origins: [String] = []
         /// How many connections may be open; at that many the longest idle one makes room.
-        public var maximumConnections = 1_024
+        package var maximumConnections = 1_024
         /// How many more there may be for what supervisors ask, where requests are under way on all.
-        public var reservedConnections = 16
+        package var reservedConnections = 16
         /// How long a request's header may take, from its first byte or from connecting.
-        public var headerTimeout: Duration = .seconds(10)
+        package var headerTimeout: Duration = .seconds(10)
         /// How long a request's body may take, beside a second for each 16 KiB of it.
-        public var bodyTimeout: Duration = .seconds(60)
+        package var bodyTimeout: Duration = .seconds(60)
         /// Threads for reading at once, 1...64; half of them are for long reads, one of each kind at
         /// least.
-        public var readingThreads = 4
+        package var readingThreads = 4
         /// How long requests under way may go on when the server stops.
-        public var stopGrace: Duration = .seconds(5)
+        package var stopGrace: Duration = .seconds(5)
 
         /// The defaults.
-        public init() {}
+        package init() {}
 
         var allTokens: [HTTPToken] {
             tokens + (token.map { [HTTPToken(secret: $0, scope: .admin)] } ?? [])
@@ -97,7 +97,7 @@ public final class HTTPServer: Sendable {
     }
 
     /// The port that was bound.
-    public let port: Int
+    package let port: Int
     let services: HTTPServices
     private let security: Security
     private let service: Service
@@ -115,7 +115,7 @@ public final class HTTPServer: Sendable {
     /// Binds the address and begins to answer.
     ///
     /// - Throws: ``NodeError``: `addressUnavailable`.
-    public static func start(
+    package static func start(
         backend: any NodeBackend, options: Options = Options()
     ) async throws -> HTTPServer {
         let services = HTTPServices(
@@ -234,7 +234,7 @@ public final class HTTPServer: Sendable {
     /// A feed of changes whose token does not reach any more ends; an answer under way is finished.
     ///
     /// - Parameter tokens: none lets anybody ask for anything; for loopback only.
-    public func update(tokens: [HTTPToken]) {
+    package func update(tokens: [HTTPToken]) {
         security.access.withLock { $0 = HTTPAccess(tokens) }
         services.feed.wake()
     }
@@ -243,7 +243,7 @@ public final class HTTPServer: Sendable {
     ///
     /// - Parameter identity: nil where the server was started without one; a server does not
     ///   change between HTTP and HTTPS while it runs.
-    public func update(identity: TLSIdentity?) {
+    package func update(identity: TLSIdentity?) {
         security.identity.withLock { current in
             if current != nil, identity != nil { current = identity }
         }
@@ -254,7 +254,7 @@ public final class HTTPServer: Sendable {
     /// What is not done within the grace is cut off. What then still runs on a thread of its own, as
     /// a backup or a verification that reads the whole store, is left behind: it ends with the
     /// process, which is not to wait for it.
-    public func stop() async {
+    package func stop() async {
         ticking.cancel()
         services.feed.stop()
         let waiting = Mutex<CheckedContinuation<Void, Never>?>(nil)

@@ -2,12 +2,12 @@
 //
 // Threading: every requirement may be called from any task.
 
-public import Coordinator
-public import Merge
-public import Replication
+package import Coordinator
+package import Merge
+package import Replication
 
 /// What the HTTP interface asks of a node; a coordinator alone is enough to answer most of it.
-public protocol NodeBackend: Sendable {
+package protocol NodeBackend: Sendable {
     /// The store.
     var coordinator: PersistentStoreCoordinator { get }
     /// Whether the store is open and the mesh has started.
@@ -71,76 +71,76 @@ extension NodeBackend {
     private var noMembers: NotSupported { NotSupported("This node has no mesh.") }
 
     /// Refuses, as a node without a mesh does.
-    public func join(
+    package func join(
         _ node: NodeID, at address: MemberAddress, author: String?
     ) async throws -> SaveResult { throw noMembers }
 
     /// Refuses, as a node without a mesh does.
-    public func retire(
+    package func retire(
         _ node: NodeID, isForced: Bool, author: String?
     ) async throws -> SaveResult { throw noMembers }
 
     /// Refuses, as a node without a mesh does.
-    public func leave(author: String?) async throws -> SaveResult { throw noMembers }
+    package func leave(author: String?) async throws -> SaveResult { throw noMembers }
 
     /// Saves through the coordinator, uncounted.
-    public func save(_ request: SaveRequest) async throws -> SaveResult {
+    package func save(_ request: SaveRequest) async throws -> SaveResult {
         try await coordinator.save(request)
     }
 
     /// Does it, uncounted.
-    public func saving(
+    package func saving(
         _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
     ) async throws -> SaveResult { try await save(coordinator) }
 
     /// Counts nothing.
-    public func countRequest(status: Int) {}
+    package func countRequest(status: Int) {}
 
     /// Notes nothing.
-    public func noteConnections(_ note: ConnectionNote) {}
+    package func noteConnections(_ note: ConnectionNote) {}
 
     /// Notes nothing.
-    public func noteFailure(_ failure: RequestFailure) {}
+    package func noteFailure(_ failure: RequestFailure) {}
 
     /// Notes nothing.
-    public func noteUnsound(_ differences: [String]) {}
+    package func noteUnsound(_ differences: [String]) {}
 
     /// Refuses, as a node does that has no configuration file.
-    public func reload() async throws -> ReloadReport {
+    package func reload() async throws -> ReloadReport {
         throw NotSupported("This node was not started from a configuration file.")
     }
 
     /// Refuses, as a node does that keeps no count of what is stable.
-    public func purgeHistory(before token: QueryGenerationToken) async throws -> Int {
+    package func purgeHistory(before token: QueryGenerationToken) async throws -> Int {
         throw NotSupported("This node cannot purge its history.")
     }
 }
 
 /// Something of the interface that this node or release does not offer.
-public struct NotSupported: Error, Sendable, CustomStringConvertible {
+package struct NotSupported: Error, Sendable, CustomStringConvertible {
     /// What it is and what to do instead.
-    public let description: String
+    package let description: String
 
     /// Describes what is not offered.
-    public init(_ description: String) { self.description = description }
+    package init(_ description: String) { self.description = description }
 }
 
 /// A request that failed through a fault of the node's own: its disk, its store or a defect. It has
 /// nothing of the request's body, nor of what its parameters say.
-public struct RequestFailure: Sendable {
+package struct RequestFailure: Sendable {
     /// The method, such as "GET".
-    public var method: String
+    package var method: String
     /// The path as it was asked for, without the query, cut where it is very long.
-    public var path: String
+    package var path: String
     /// The code that the client was told.
-    public var code: String
+    package var code: String
     /// The message that the client was told.
-    public var message: String
+    package var message: String
     /// What shows for certain that the node's store is damaged; nil where nothing does.
-    public var damage: CoordinatorError?
+    package var damage: CoordinatorError?
 
     /// Describes a failure that is no damage of the store.
-    public init(method: String, path: String, code: String, message: String) {
+    package init(method: String, path: String, code: String, message: String) {
         self.method = method
         self.path = path
         self.code = code
@@ -149,32 +149,32 @@ public struct RequestFailure: Sendable {
 }
 
 /// The part of a node's status that comes from replication.
-public struct NodeStatus: Hashable, Sendable {
+package struct NodeStatus: Hashable, Sendable {
     /// A peer as seen from here.
-    public struct Peer: Hashable, Sendable {
+    package struct Peer: Hashable, Sendable {
         /// Its number.
-        public var node: NodeID
+        package var node: NodeID
         /// Whether it was heard lately.
-        public var isConnected: Bool
+        package var isConnected: Bool
         /// All that it has applied, as last heard.
-        public var vector: VersionVector
+        package var vector: VersionVector
         /// How many transactions are applied here that it does not have, as far as is known.
-        public var lag: UInt64
+        package var lag: UInt64
         /// How many transactions it has that are not applied here.
-        public var missingHere: UInt64
+        package var missingHere: UInt64
         /// Its wall clock less ours in milliseconds; nil before it was heard.
-        public var clockOffsetMilliseconds: Int64?
+        package var clockOffsetMilliseconds: Int64?
         /// Why it is refused, for people; nil where it is not.
-        public var refusal: String?
+        package var refusal: String?
         /// For how much longer it is ignored for what it sent, in milliseconds; nil where it is not.
-        public var quarantineMilliseconds: UInt64?
+        package var quarantineMilliseconds: UInt64?
         /// How the last handshake on a connection to it ended; nil in a mesh without keys.
-        public var handshake: MeshKeyReport.Handshake?
+        package var handshake: MeshKeyReport.Handshake?
         /// The key that it has proven there; nil while no such connection stands.
-        public var publicKey: CurvePublicKey?
+        package var publicKey: CurvePublicKey?
 
         /// Describes a peer.
-        public init(
+        package init(
             node: NodeID, isConnected: Bool, vector: VersionVector, lag: UInt64 = 0,
             missingHere: UInt64 = 0, clockOffsetMilliseconds: Int64? = nil,
             refusal: String? = nil
@@ -190,31 +190,31 @@ public struct NodeStatus: Hashable, Sendable {
     }
 
     /// A transaction that waits although its predecessors are there.
-    public struct Held: Hashable, Sendable {
+    package struct Held: Hashable, Sendable {
         /// Which one.
-        public var transaction: Dot
+        package var transaction: Dot
         /// Why, for people.
-        public var reason: String
+        package var reason: String
 
         /// Describes a held transaction.
-        public init(transaction: Dot, reason: String) {
+        package init(transaction: Dot, reason: String) {
             self.transaction = transaction
             self.reason = reason
         }
     }
 
     /// All members, this node included, by number.
-    public var members: [NodeID]
+    package var members: [NodeID]
     /// The peers, by number.
-    public var peers: [Peer]
+    package var peers: [Peer]
     /// Transactions that are held, by dot.
-    public var held: [Held]
+    package var held: [Held]
     /// The copy of a member's store that is being taken over, if one is.
-    public var transfer: TransferStatus?
+    package var transfer: TransferStatus?
     /// The alarms that were raised last, the latest first; one of a kind and a peer.
-    public var alarms: [RaisedAlarm] = []
+    package var alarms: [RaisedAlarm] = []
     /// Where the keys of the mesh stand.
-    public var keys = MeshKeyReport()
+    package var keys = MeshKeyReport()
     /// What is not stable, and for whom it waits; nil without replication.
     var stability: StabilityReport?
     /// What has gone of history; nil where nobody tends it.
@@ -222,10 +222,10 @@ public struct NodeStatus: Hashable, Sendable {
     /// The limits of history, likewise.
     var historyLimits: HistoryLimits?
     /// Monotonic milliseconds at which keys and alarms were looked at.
-    public var lookedAt: UInt64 = 0
+    package var lookedAt: UInt64 = 0
 
     /// Describes a node's view.
-    public init(members: [NodeID], peers: [Peer] = [], held: [Held] = []) {
+    package init(members: [NodeID], peers: [Peer] = [], held: [Held] = []) {
         self.members = members
         self.peers = peers
         self.held = held
@@ -233,16 +233,16 @@ public struct NodeStatus: Hashable, Sendable {
 }
 
 /// What a peer last told of its state.
-public struct PeerDigest: Hashable, Sendable {
+package struct PeerDigest: Hashable, Sendable {
     /// The peer.
-    public var node: NodeID
+    package var node: NodeID
     /// All that it has applied.
-    public var vector: VersionVector
+    package var vector: VersionVector
     /// The digest of what it shows at that vector.
-    public var digest: ProjectionDigest
+    package var digest: ProjectionDigest
 
     /// Describes a peer's state.
-    public init(node: NodeID, vector: VersionVector, digest: ProjectionDigest) {
+    package init(node: NodeID, vector: VersionVector, digest: ProjectionDigest) {
         self.node = node
         self.vector = vector
         self.digest = digest

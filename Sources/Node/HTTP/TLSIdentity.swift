@@ -9,7 +9,7 @@ internal import NIOHTTP1
 internal import NIOSSL
 
 /// A certificate with its private key, ready to be served.
-public struct TLSIdentity: Sendable {
+package struct TLSIdentity: Sendable {
     /// No chain of certificates is longer.
     private static let maximumBytes = 1 << 20
 
@@ -24,7 +24,7 @@ public struct TLSIdentity: Sendable {
     ///   - keyFile: its private key, PEM, mode 0600.
     /// - Throws: ``NodeError`` with `secretUnreadable` for the key, `configurationInvalid` for the
     ///   certificate or where the two do not belong together. Nothing of the key is in an error.
-    public init(certificateFile: String, keyFile: String) throws(NodeError) {
+    package init(certificateFile: String, keyFile: String) throws(NodeError) {
         do {
             certificates = try SmallFile.read(
                 certificateFile, maximumBytes: Self.maximumBytes

@@ -33,17 +33,17 @@ struct AlarmLine: Sendable {
 }
 
 /// An alarm that was raised, once or again and again.
-public struct RaisedAlarm: Hashable, Sendable {
+package struct RaisedAlarm: Hashable, Sendable {
     /// Its name, as in docs/OPERATIONS.md.
-    public var name: String
+    package var name: String
     /// The peer that it is about; nil where it is about none.
-    public var peer: String?
+    package var peer: String?
     /// What it said last, with its particulars.
-    public var text: String
+    package var text: String
     /// How often it was raised.
-    public var count: UInt64
+    package var count: UInt64
     /// When it was raised last, in monotonic milliseconds.
-    public var raisedAt: UInt64
+    package var raisedAt: UInt64
 }
 
 extension NodeCounters {

@@ -30,7 +30,7 @@ struct Histogram: Hashable, Sendable {
 }
 
 /// The counters of a node. Thread-safe.
-public final class NodeCounters: Sendable {
+package final class NodeCounters: Sendable {
     /// All of them at one moment.
     struct Values: Hashable, Sendable {
         /// Saves that were committed.
@@ -75,12 +75,12 @@ public final class NodeCounters: Sendable {
     private let state = Mutex(Values())
 
     /// Begins at nothing.
-    public init() {}
+    package init() {}
 
     var values: Values { state.withLock { $0 } }
 
     /// Counts an answered HTTP request by its status, 100...599; others are not counted.
-    public func countRequest(status: Int) {
+    package func countRequest(status: Int) {
         guard (100...599).contains(status) else { return }
         state.withLock { $0.requests[status, default: 0] += 1 }
     }

@@ -2,70 +2,70 @@
 //
 // Values only; may be handed to any thread.
 
-public import Coordinator
+package import Coordinator
 internal import Dispatch
-public import Merge
-public import Replication
+package import Merge
+package import Replication
 internal import Synchronization
 
 /// Where a node stands.
-public struct NodeOverview: Sendable {
+package struct NodeOverview: Sendable {
     /// How many open conflicts there are of one state and kind.
-    public struct ConflictCount: Hashable, Sendable {
+    package struct ConflictCount: Hashable, Sendable {
         /// The state, as the HTTP interface names it.
-        public var state: String
+        package var state: String
         /// The kind, likewise.
-        public var kind: String
+        package var kind: String
         /// How many.
-        public var count: Int
+        package var count: Int
     }
 
     /// This node.
-    public var node: NodeID
+    package var node: NodeID
     /// This incarnation of it.
-    public var actor: ActorID
+    package var actor: ActorID
     /// The cluster's name.
-    public var cluster: String
+    package var cluster: String
     /// The state of the store: its generation, vector and token.
-    public var token: QueryGenerationToken
+    package var token: QueryGenerationToken
     /// The digest of that state.
-    public var digest: ProjectionDigest
+    package var digest: ProjectionDigest
     /// What of the vector is on disk for certain.
-    public var durable: VersionVector
+    package var durable: VersionVector
     /// The model's version hash in hexadecimal.
-    public var modelHash: String
+    package var modelHash: String
     /// All members of the cluster, lowest first.
-    public var members: [NodeID]
+    package var members: [NodeID]
     /// The peers that are known, by number.
-    public var peers: [PeerStatus]
+    package var peers: [PeerStatus]
     /// Transactions that are held, and why.
-    public var held: [HeldTransaction]
+    package var held: [HeldTransaction]
     /// How many saves of others are kept that can be applied no more.
-    public var orphans: Int
+    package var orphans: Int
     /// The copy of a member's store that is being taken in, if one is.
-    public var transfer: TransferStatus?
+    package var transfer: TransferStatus?
     /// The protocol's queues; nil before the start.
-    public var gauges: ReplicatorGauges?
+    package var gauges: ReplicatorGauges?
     /// What the transport has counted.
-    public var transport: TransportStatistics
+    package var transport: TransportStatistics
     /// Open conflicts.
-    public var conflicts: [ConflictCount]
+    package var conflicts: [ConflictCount]
     /// Pinned generations.
-    public var pins: PinStatus
+    package var pins: PinStatus
     /// What the store takes on disk.
-    public var store: StoreSizes
+    package var store: StoreSizes
     /// What the store holds of the past, and for whom.
-    public var history: HistoryStatus
+    package var history: HistoryStatus
     /// Rows and links that keep something until it is stable.
-    public var uncollected: Int
+    package var uncollected: Int
     /// Saves that wait for their group.
-    public var waitingSaves: Int
+    package var waitingSaves: Int
     /// Saves that wait for acknowledgements.
-    public var waitingAcknowledgements: Int
+    package var waitingAcknowledgements: Int
     /// Whether the loop runs.
-    public var isRunning: Bool
+    package var isRunning: Bool
     /// Monotonic milliseconds since the process opened the node first; 0 before.
-    public var uptimeMilliseconds: UInt64
+    package var uptimeMilliseconds: UInt64
     /// What has gone of history since the start.
     var purged: HistoryReport
     /// What is not stable, and for whom it waits.
@@ -76,7 +76,7 @@ extension NodeService {
     /// Where the node stands now. What it knows of peers is at most a tick (50 ms) old.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public func overview() async throws -> NodeOverview {
+    package func overview() async throws -> NodeOverview {
         try await withCheckedThrowingContinuation { continuation in
             // Reading blocks on the disk, which the threads that run tasks must not.
             maintenanceQueue.async { [self] in
@@ -88,7 +88,7 @@ extension NodeService {
     /// The same, blocking the caller's thread on the disk.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    public func overviewBlocking() throws -> NodeOverview {
+    package func overviewBlocking() throws -> NodeOverview {
         let report = shared.report.withLock { $0 }
         let durable = coordinator.durableVector
         let (token, digest, uncollected, conflicts) = try coordinator.read { reader in

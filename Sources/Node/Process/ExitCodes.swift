@@ -2,17 +2,17 @@
 //
 // Values only; may be used from any thread.
 
-public import Coordinator
+package import Coordinator
 
 /// An error that knows with which code the program ends.
-public protocol ExitCodeProviding: Error {
+package protocol ExitCodeProviding: Error {
     /// The exit code of `tributary`, 1...13.
     var exitCode: Int32 { get }
 }
 
 extension NodeError: ExitCodeProviding {
     /// The exit code of `tributary` for this error.
-    public var exitCode: Int32 {
+    package var exitCode: Int32 {
         switch code {
         case .configurationInvalid, .secretUnreadable, .notSecured: 2
         case .tooFewNodes: 3
@@ -27,7 +27,7 @@ extension NodeError: ExitCodeProviding {
 
 extension CoordinatorError: ExitCodeProviding {
     /// The exit code of `tributary` for this error.
-    public var exitCode: Int32 {
+    package var exitCode: Int32 {
         switch code {
         case .malformed, .invalidPredicate, .storeOwner: 2
         case .mergeConflict, .constraintConflict, .unresolvedConflict, .deleteDenied,
@@ -49,28 +49,28 @@ extension CoordinatorError: ExitCodeProviding {
 
 extension ModelError: ExitCodeProviding {
     /// A model that cannot be read is a wrong configuration.
-    public var exitCode: Int32 { 2 }
+    package var exitCode: Int32 { 2 }
 }
 
 extension NodeError.Code {
     /// Another live process uses this node's number.
-    public static let nodeIDInUse = Self("nodeIDInUse")
+    package static let nodeIDInUse = Self("nodeIDInUse")
     /// The cluster knows a later incarnation of this node than the one that runs; the context's
     /// `incarnation` names it. The store must be opened anew, with a later one still.
-    public static let incarnationOutdated = Self("incarnationOutdated")
+    package static let incarnationOutdated = Self("incarnationOutdated")
     /// A whole and sound copy of a member's store lies beside this one, whose log or the members'
     /// logs do not reach: close the store, let
     /// ``PersistentStoreCoordinator/installTransfer(at:model:cluster:node:options:)`` make one of
     /// the two, and start the node again.
-    public static let transferReady = Self("transferReady")
+    package static let transferReady = Self("transferReady")
     /// Saved here, but not yet on enough other nodes; the context says who is missing.
-    public static let acknowledgementTimeout = Self("acknowledgementTimeout")
+    package static let acknowledgementTimeout = Self("acknowledgementTimeout")
     /// More nodes are to acknowledge than there are.
-    public static let tooFewNodes = Self("tooFewNodes")
+    package static let tooFewNodes = Self("tooFewNodes")
     /// Whether something was done is not known.
-    public static let outcomeUnknown = Self("outcomeUnknown")
+    package static let outcomeUnknown = Self("outcomeUnknown")
     /// The node is stopping or was stopped.
-    public static let stopped = Self("stopped")
+    package static let stopped = Self("stopped")
     /// A part of the node has failed for good; the cause says why.
-    public static let failed = Self("failed")
+    package static let failed = Self("failed")
 }

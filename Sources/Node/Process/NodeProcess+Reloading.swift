@@ -9,14 +9,14 @@ internal import Merge
 internal import ServiceLifecycle
 
 /// What a reload came to.
-public struct ReloadReport: Hashable, Sendable {
+package struct ReloadReport: Hashable, Sendable {
     /// What the node goes on with, such as "node 2: keys".
-    public var changed: [String] = []
+    package var changed: [String] = []
     /// What the file says otherwise by now, and the node takes up with its next start.
-    public var atNextStart: [String] = []
+    package var atNextStart: [String] = []
 
     /// Nothing has changed.
-    public init() {}
+    package init() {}
 }
 
 /// Reads the configuration of a running node anew.

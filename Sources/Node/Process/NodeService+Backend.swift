@@ -1,6 +1,6 @@
 // What the HTTP interface asks of a node.
 
-public import Coordinator
+package import Coordinator
 internal import Merge
 internal import Replication
 internal import Synchronization
@@ -11,7 +11,7 @@ extension NodeService: NodeBackend {
     static let keptOrphan = orphaned + " What it wrote is kept: see `tributary orphans`."
 
     /// What replication knows of itself and its peers, at most a tick (50 ms) old.
-    public func status() async -> NodeStatus {
+    package func status() async -> NodeStatus {
         let (replicator, keys, stability) = shared.report.withLock {
             ($0.replicator, $0.keys, $0.stability)
         }
@@ -61,7 +61,7 @@ extension NodeService: NodeBackend {
     }
 
     /// Reads keys, tokens and certificates anew, and lifts quarantines; see ``NodeProcess``.
-    public func reload() async throws -> ReloadReport {
+    package func reload() async throws -> ReloadReport {
         guard let reloader = reloader.withLock({ $0 }) else {
             throw NotSupported("This node was not started from a configuration file.")
         }
@@ -86,7 +86,7 @@ extension NodeService: NodeBackend {
     /// - Parameter change: what to go on with. Peers that were not there at the start are ignored.
     /// - Throws: ``NodeError`` with `configurationInvalid`, and nothing has changed, where a mesh
     ///   would begin or end to use keys, or where a peer has none.
-    public func update(_ change: MeshChange) throws(NodeError) {
+    package func update(_ change: MeshChange) throws(NodeError) {
         let hadKeys = shared.report.withLock { $0.keys.publicKey } != nil
         guard hadKeys == (change.keys != nil) else {
             throw NodeError(
@@ -107,7 +107,7 @@ extension NodeService: NodeBackend {
     }
 
     /// Saves, and counts how long it took; see ``saving(_:)``.
-    public func save(_ request: SaveRequest) async throws -> SaveResult {
+    package func save(_ request: SaveRequest) async throws -> SaveResult {
         // Also while it waits: it may be saved a moment later.
         try await coordinator.whileUnderWay(request.saveID) {
             try await saving { coordinator in
@@ -121,7 +121,7 @@ extension NodeService: NodeBackend {
     ///
     /// In the first two seconds in which saves are refused for the store is to be vouched for, they
     /// wait: a new node of a small or a new cluster is vouched for by then.
-    public func saving(
+    package func saving(
         _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
     ) async throws -> SaveResult {
         let begun = MonotonicClock.microseconds
@@ -172,12 +172,12 @@ extension NodeService: NodeBackend {
     private static let vouchingMilliseconds: UInt64 = 2_000
 
     /// Counts an answer of the HTTP interface.
-    public func countRequest(status: Int) { counters.countRequest(status: status) }
+    package func countRequest(status: Int) { counters.countRequest(status: status) }
 
     /// The node's metrics in Prometheus' text format.
     ///
     /// - Throws: what tells why the store cannot be read.
-    public func metricsText() async throws -> String {
+    package func metricsText() async throws -> String {
         do {
             return NodeMetrics(
                 status: try await overview(), counters: counters.values,
@@ -190,14 +190,14 @@ extension NodeService: NodeBackend {
     }
 
     /// Forgets history that is stable and that all consumers have read.
-    public func purgeHistory(before token: QueryGenerationToken) async throws -> Int {
+    package func purgeHistory(before token: QueryGenerationToken) async throws -> Int {
         let status = shared.report.withLock { $0.replicator }
         guard let status, status.recovery == .none else { return 0 }
         return try await coordinator.purgeHistory(before: token, stable: status.stable)
     }
 
     /// What each peer last told of its vector and digest, by number.
-    public func peerDigests() async -> [PeerDigest] {
+    package func peerDigests() async -> [PeerDigest] {
         let peers = shared.report.withLock { $0.replicator?.peers } ?? []
         return peers.compactMap { peer in
             peer.told.map { PeerDigest(node: peer.node, vector: $0.vector, digest: $0.digest) }

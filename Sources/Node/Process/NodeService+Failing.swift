@@ -7,7 +7,7 @@ internal import Synchronization
 extension NodeService {
     /// Logs a request that failed through a fault of this node, and ends the node where its store
     /// is damaged.
-    public func noteFailure(_ failure: RequestFailure) {
+    package func noteFailure(_ failure: RequestFailure) {
         let now = MonotonicClock.milliseconds
         if let leftOut = failureWatch.withLock({ $0.note(now: now) }) {
             var metadata: Logger.Metadata = [
@@ -25,7 +25,7 @@ extension NodeService {
     }
 
     /// Counts connections of the HTTP interface, and raises an alarm where there is no room for them.
-    public func noteConnections(_ note: ConnectionNote) {
+    package func noteConnections(_ note: ConnectionNote) {
         switch note {
         case .open(let count): counters.countConnections(open: count)
         case .ended(let ending): counters.countConnection(ended: ending)
@@ -43,7 +43,7 @@ extension NodeService {
     /// what was written.
     ///
     /// - Parameter differences: what was found, a sentence each.
-    public func noteUnsound(_ differences: [String]) {
+    package func noteUnsound(_ differences: [String]) {
         raiseDamage([
             LogKeys.reason: "\(differences.first ?? "the digest is another one")",
             LogKeys.count: "\(differences.count)",

@@ -1,6 +1,6 @@
 // Saving through a node: counted, and acknowledged by as many nodes as the caller wants.
 
-public import Coordinator
+package import Coordinator
 public import Merge
 internal import NodeCore
 
@@ -15,7 +15,7 @@ extension NodeService {
     ///   ``NodeError``: `stopped` while the node stops, `tooFewNodes` where more nodes are wanted
     ///   than there are, both with nothing saved, and `acknowledgementTimeout`, where it is saved
     ///   here but not yet on enough others, whom the context names under `missing`.
-    public func save(
+    package func save(
         _ request: SaveRequest, acknowledgement: Acknowledgement,
         timeout: Duration = .seconds(10)
     ) async throws -> SaveResult {

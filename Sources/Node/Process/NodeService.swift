@@ -10,7 +10,7 @@ internal import Foundation
 public import Logging
 public import Merge
 internal import NodeCore
-public import Replication
+package import Replication
 internal import Synchronization
 
 /// A running node: announces what is saved here, and takes in what others save.
@@ -32,7 +32,7 @@ public final class NodeService: Sendable {
         /// Where others reach this node; nil where it has no mesh.
         public var address: MemberAddress?
         /// The bounds of the protocol. They must fit the transport's: see ``fitted(toFrames:)``.
-        public var limits = NodeService.Settings.fitted(toFrames: TransportLimits().frameBytes)
+        package var limits = NodeService.Settings.fitted(toFrames: TransportLimits().frameBytes)
         /// How much history and how many closed conflicts are kept.
         public var history = HistoryLimits()
         /// Where log lines go.
@@ -56,7 +56,7 @@ public final class NodeService: Sendable {
         ///
         /// - Parameter bytes: at least 64 KiB. Pages are half a frame, so that vectors and the
         ///   lengths of many small transactions have room beside them.
-        public static func fitted(toFrames bytes: Int) -> Limits {
+        package static func fitted(toFrames bytes: Int) -> Limits {
             var limits = Limits()
             limits.frameBytes = min(limits.frameBytes, max(bytes, 65_536))
             limits.pageBytes = min(limits.pageBytes, limits.frameBytes / 2)
@@ -95,7 +95,7 @@ public final class NodeService: Sendable {
         return membership.current
     }
     /// What is counted; the HTTP interface counts its requests here.
-    public var counters: NodeCounters { shared.counters }
+    package var counters: NodeCounters { shared.counters }
 
     let settings: Settings
     let shared: LoopShared

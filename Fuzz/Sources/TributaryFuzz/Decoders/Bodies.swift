@@ -1,6 +1,5 @@
-import Merge
-
 @testable import Coordinator
+@testable import Merge
 @testable import Node
 
 /// A request as an input makes it: of a resource, about one of the things that the resource has.

@@ -1,4 +1,4 @@
-import Node
+@testable import Node
 
 extension Decoder {
     /// A node's configuration in YAML.

@@ -1,6 +1,5 @@
-import Merge
-
 @testable import Coordinator
+@testable import Merge
 @testable import Node
 
 /// Names that saves give to objects they insert.

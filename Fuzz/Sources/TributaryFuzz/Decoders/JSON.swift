@@ -1,4 +1,4 @@
-import Coordinator
+@testable import Coordinator
 
 extension Decoder {
     /// JSON, which every request's body is.

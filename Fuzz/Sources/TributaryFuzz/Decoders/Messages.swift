@@ -1,5 +1,4 @@
-import Merge
-
+@testable import Merge
 @testable import Replication
 
 extension Decoder {

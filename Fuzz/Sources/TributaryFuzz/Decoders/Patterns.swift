@@ -1,4 +1,4 @@
-import Coordinator
+@testable import Coordinator
 
 extension Decoder {
     /// Regular expressions and the texts they are asked of.

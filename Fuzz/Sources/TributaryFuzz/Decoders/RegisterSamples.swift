@@ -1,6 +1,5 @@
-import Merge
-
 @testable import Coordinator
+@testable import Merge
 
 /// Registers of rows under every kind of policy, as the engine writes them.
 enum RegisterSamples {

@@ -1,8 +1,8 @@
 import Foundation
 import GRDB
-import Merge
 
 @testable import Coordinator
+@testable import Merge
 
 extension Decoder {
     /// The records that a store keeps as bytes: a row's registers, links, conflicts, answers.

@@ -1,4 +1,4 @@
-import Merge
+@testable import Merge
 
 extension Decoder {
     /// A transaction's canonical bytes, from the mesh and from the log.

@@ -1,8 +1,8 @@
 import Foundation
 import GRDB
-import Merge
 
 @testable import Coordinator
+@testable import Merge
 
 /// A node's store, and the copy of another's that is to take its place; each has what the other
 /// lacks. The copy is changed again and again, as if its donor lied.

@@ -1,7 +1,7 @@
 import GRDB
-import Merge
 
 @testable import Coordinator
+@testable import Merge
 
 /// A store in memory with sample rows. What an input does to it is rolled back.
 final class EngineWorld {

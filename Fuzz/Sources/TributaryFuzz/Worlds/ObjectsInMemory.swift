@@ -1,6 +1,5 @@
-import Merge
-
 @testable import Coordinator
+@testable import Merge
 
 /// The store's objects in memory, for asking them a predicate without SQL.
 final class ObjectsInMemory {

@@ -1,9 +1,9 @@
 import Foundation
 import GRDB
-import Merge
 import Synchronization
 
 @testable import Coordinator
+@testable import Merge
 @testable import Node
 
 /// The resources of the HTTP interface over the rows of ``EngineWorld/disputed``. Their store is

@@ -1,4 +1,4 @@
-import Coordinator
+@testable import Coordinator
 
 /// A model that has one of everything: types, kinds of relationship, rules, policies, inheritance.
 enum SampleModel {

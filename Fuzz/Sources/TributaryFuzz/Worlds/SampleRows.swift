@@ -1,6 +1,5 @@
-import Merge
-
 @testable import Coordinator
+@testable import Merge
 
 /// Fills a store by saves and by transactions of other nodes, so that there are conflicts, deleted
 /// objects and dangling references in it. The same every time.

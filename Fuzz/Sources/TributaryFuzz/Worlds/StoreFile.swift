@@ -1,8 +1,8 @@
 import Foundation
 import GRDB
-import Merge
 
 @testable import Coordinator
+@testable import Merge
 
 /// A store's file whose bytes are known, to be damaged again and again.
 struct StoreFile {
