@@ -54,7 +54,7 @@ struct PublicAPI {
                         && ($0.kind == "protocol" || ($0.kind == "enum" && keyword == "case"))
                 }
                 ?? false
-            if isPublic || isImplied {
+            if keyword != "import", isPublic || isImplied {
                 note(Self.head(declaration), in: scopes)
             }
             guard let keyword, Self.containers.contains(keyword), declaration.hasSuffix("{"),

@@ -1,4 +1,4 @@
-public import Coordinator
+import Coordinator
 
 /// One entity for every policy, alike in everything else, and some with unique keys.
 enum TestModel {
