@@ -111,15 +111,16 @@ public final class PersistentStoreCoordinator: Sendable {
         self.node = node
         self.options = options
         do {
-            ownership = try Self.takeOwnership(path, options.files)
+            ownership = try StoreConnection.takeOwnership(path, options.files)
             isMadeAnew =
                 options.files.size(of: path) == nil
                 && options.files.size(of: IncarnationRecord.path(path)) != nil
             // A process whose sync failed leaves a log that the system shows whole, though it has
             // given up writing a part of it: nothing may build on that.
             try options.files.rewrite(path + "-wal")
-            let pool = try DatabasePool(path: path, configuration: Self.configuration(options))
-            let engine = try Self.open(pool, model, cluster, node, options)
+            let pool = try DatabasePool(
+                path: path, configuration: StoreConnection.configuration(options))
+            let engine = try StoreConnection.open(pool, model, cluster, node, options)
             ownership?.note(holder: engine.actor)
             standing = Mutex(
                 Standing(recovery: engine.state.recovery, isMadeAnew: isMadeAnew))
@@ -162,12 +163,12 @@ public final class PersistentStoreCoordinator: Sendable {
         }
         try SystemFiles.refuseDirectory(path)
         do {
-            var configuration = Self.configuration(options)
+            var configuration = StoreConnection.configuration(options)
             configuration.readonly = true
             let queue = try DatabaseQueue(path: path, configuration: configuration)
             let opened = try queue.read { database in
                 try StoreOpening.check(database, path: path)
-                return try Self.readOwner(database, path: path)
+                return try StoreConnection.readOwner(database, path: path)
             }
             model = opened.model
             cluster = opened.cluster

@@ -3,7 +3,7 @@ internal import Merge
 internal import Replication
 
 extension PersistentStoreCoordinator {
-    /// The models whose transactions can be applied, oldest first, the store's own the last.
+    /// The models of transactions that can be applied, oldest first. The store's own is the last.
     var modelTexts: [ModelText] {
         get throws { (try formerModels + [model]).map { ModelText($0) } }
     }

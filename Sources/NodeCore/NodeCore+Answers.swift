@@ -59,7 +59,7 @@ extension NodeCore {
         case .success(.logPage(let transactions, let reachedEnd, let ownSequence)):
             answer(id, transactions, reachedEnd: reachedEnd, ownSequence: ownSequence)
         case .failure(let error) where (error as? CoordinatorError)?.code == .storeDamaged:
-            // Whoever asks could wait for ever for what this node says it has.
+            // The peer could wait for ever for what this node says it has.
             end(.failed(error))
         default: answer(id, [], reachedEnd: false, ownSequence: 0)
         }

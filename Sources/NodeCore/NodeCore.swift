@@ -2,7 +2,7 @@ package import Coordinator
 package import Merge
 package import Replication
 
-/// A node's shell without I/O: the replicator, and the duties that its effects put on whoever runs it.
+/// A node's shell without I/O: the replicator, and the duties that its effects put on a node.
 ///
 /// The program drives it with sockets and timers, the simulator in virtual time. Both tell it what
 /// has happened and do what it answers. The same inputs give the same actions in every run. It is a

@@ -42,7 +42,7 @@ package enum NodeAction: Sendable {
     /// Do a job after so many milliseconds, behind those that its lane was given before, and answer
     /// with ``NodeInput/answered(_:_:)``.
     case perform(StoreJob, after: UInt64)
-    /// Tell people, or whoever watches.
+    /// Tell people.
     case tell(NodeNews)
     /// End this run. What comes after it is of no account.
     case end(NodeEnding)

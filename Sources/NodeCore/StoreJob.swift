@@ -85,7 +85,7 @@ package enum StoreOutcome: Sendable {
     case orphansKept(OrphanKeeping)
     /// What went of history, and what holds the rest.
     case historyTended(HistoryTending)
-    /// Models whose transactions can be applied from now on.
+    /// Models of transactions that can be applied from now on.
     case learnt([ModelText])
     /// What a peer's model has otherwise, for people.
     case compared(String)

@@ -36,9 +36,10 @@ struct PublicAPI {
             // Statements are deeper than what the type they are in declares.
             guard indent == (scopes.last.map { $0.indent + 4 } ?? 0) else { continue }
             var declaration = text
-            while !Self.isWhole(declaration), index < lines.count {
+            while index < lines.count {
                 let next = lines[index].drop { $0 == " " }
-                if next.hasPrefix("//") { break }
+                let goesOn = next.hasPrefix("where ") && !declaration.hasSuffix("{")
+                if Self.isWhole(declaration) && !goesOn || next.hasPrefix("//") { break }
                 declaration += " " + next
                 index += 1
             }

@@ -92,7 +92,7 @@ extension PersistentStoreCoordinator {
 
     /// A read transaction on a file that is open for reading only: another process may write to it.
     private func makeFileSnapshot() throws -> any DatabaseReader {
-        var configuration = Self.configuration(options)
+        var configuration = StoreConnection.configuration(options)
         configuration.readonly = true
         configuration.allowsUnsafeTransactions = true
         let queue = try DatabaseQueue(path: storePath, configuration: configuration)

@@ -60,7 +60,7 @@ extension NodeError.Code {
     package static let incarnationOutdated = Self("incarnationOutdated")
     /// A whole and sound copy of a member's store lies beside this one, whose log or the members'
     /// logs do not reach: close the store, let
-    /// ``PersistentStoreCoordinator/installTransfer(at:model:cluster:node:options:)`` make one of
+    /// ``TransferInstaller/install(at:model:cluster:node:options:)`` make one of
     /// the two, and start the node again.
     package static let transferReady = Self("transferReady")
     /// Saved here, but not yet on enough other nodes; the context says who is missing.

@@ -177,7 +177,7 @@ public struct NodeProcess: Sendable {
         let (configuration, model) = (run.configuration, run.model)
         do {
             let installed = try await Self.blocking {
-                try PersistentStoreCoordinator.installTransfer(
+                try TransferInstaller.install(
                     at: configuration.store, model: model, cluster: configuration.cluster,
                     node: configuration.node)
             }
@@ -199,7 +199,7 @@ public struct NodeProcess: Sendable {
                     [LogKeys.reason: "\(error)"]), logger)
             // What cannot be gone on with the next run removes.
             if (error as? CoordinatorError)?.code == .storeBusy { return false }
-            try PersistentStoreCoordinator.discardTransfer(at: configuration.store)
+            try TransferInstaller.discard(at: configuration.store)
             return false
         }
     }

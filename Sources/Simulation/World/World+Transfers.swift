@@ -43,7 +43,7 @@ extension World {
         guard machine.process === process else { return }
         end(machine, .closed)
         do {
-            let installed = try PersistentStoreCoordinator.installTransfer(
+            let installed = try TransferInstaller.install(
                 at: machine.storePath, model: model(of: machine), cluster: Self.cluster,
                 node: machine.node, options: machine.options(seed: draw()))
             met(.storeTransferred)

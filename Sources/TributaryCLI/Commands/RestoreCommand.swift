@@ -45,7 +45,7 @@ struct RestoreCommand: AsyncParsableCommand {
         }
         if !unchecked { try check() }
         do {
-            let restored = try PersistentStoreCoordinator.restore(
+            let restored = try StoreBackup.restore(
                 backup, to: configuration.store, cluster: configuration.cluster,
                 node: configuration.node, isReplacing: replace)
             let kept = Self.kept(beside: restored.path)

@@ -16,7 +16,7 @@ import Testing
     private func restore(
         isReplacing: Bool = true, cluster: String = "test", to path: String? = nil
     ) throws -> StoreBackup {
-        try PersistentStoreCoordinator.restore(
+        try StoreBackup.restore(
             backup, to: path ?? node.path, cluster: cluster, node: node.node,
             isReplacing: isReplacing)
     }
@@ -299,7 +299,7 @@ import Testing
                 try store.write(to: URL(fileURLWithPath: node.path))
                 try log.write(to: URL(fileURLWithPath: node.path + "-wal"))
                 let failing = FailingFiles(failing: step, isDone: isDone, rewrites: false)
-                _ = try? PersistentStoreCoordinator.restore(
+                _ = try? StoreBackup.restore(
                     backup, to: node.path, cluster: "test", node: node.node, isReplacing: true,
                     files: failing)
                 if files.contents(atPath: node.path) == nil {

@@ -91,7 +91,7 @@ struct StoreOwnershipTests {
                 }
                 #expect(error?.code == .storeInUse)
                 let refusal = #expect(throws: CoordinatorError.self) {
-                    try PersistentStoreCoordinator.restore(
+                    try StoreBackup.restore(
                         path, to: second, cluster: "test", node: node, isReplacing: true)
                 }
                 #expect(refusal?.code == .storeInUse)

@@ -60,7 +60,7 @@ import Testing
                     ofStoreAt: node.path, to: node.model, cluster: "test", node: node.node)
             },
             {
-                _ = try PersistentStoreCoordinator.restore(
+                _ = try StoreBackup.restore(
                     node.path, to: node.path + "-other", cluster: "test", node: node.node)
             },
         ]

@@ -27,7 +27,7 @@ struct TransferredModelTests {
         joiner.close()
         var options = PersistentStoreCoordinator.Options()
         options.joinsAlways = joinsAlways
-        let installed = try PersistentStoreCoordinator.installTransfer(
+        let installed = try TransferInstaller.install(
             at: joiner.path, model: second, cluster: "test", node: joiner.node, options: options)
         #expect(installed.isJoined == joinsAlways)
         try joiner.open()

@@ -158,7 +158,7 @@ struct OrphanTests {
         _ = try x.coordinator.backUp(to: backup)
         try x.coordinator.discardOrphan(orphans[0].dot)
         x.close()
-        _ = try PersistentStoreCoordinator.restore(
+        _ = try StoreBackup.restore(
             backup, to: x.path, cluster: "test", node: x.node, isReplacing: true)
         try x.open()
         #expect(try x.coordinator.orphans().map(\.encoded) == orphans)
@@ -179,7 +179,7 @@ struct OrphanTests {
         }
         _ = try incoming.check(cluster: "test", model: x.model)
         x.close()
-        _ = try PersistentStoreCoordinator.installTransfer(
+        _ = try TransferInstaller.install(
             at: x.path, model: x.model, cluster: "test", node: x.node)
         try x.open()
     }

@@ -79,7 +79,7 @@ import Testing
         let both = try taker.vector.joined(copied)
         let isLacking = try !copied.covers(taker.vector)
         taker.close()
-        let installed = try PersistentStoreCoordinator.installTransfer(
+        let installed = try TransferInstaller.install(
             at: taker.path, model: taker.model, cluster: "test", node: taker.node)
         try taker.open()
         #expect(try taker.vector == both, "seed \(seed)")

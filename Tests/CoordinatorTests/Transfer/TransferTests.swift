@@ -49,7 +49,7 @@ import Testing
         var options = PersistentStoreCoordinator.Options()
         options.files = files
         options.joinsAlways = joinsAlways
-        return try PersistentStoreCoordinator.installTransfer(
+        return try TransferInstaller.install(
             at: joiner.path, model: joiner.model, cluster: "test", node: joiner.node,
             options: options)
     }
@@ -159,7 +159,7 @@ import Testing
             try receive(OutgoingTransfer(giver.coordinator, clock: clock.now), into: incoming)
             _ = try incoming.check(cluster: "test", model: taker.model)
             taker.close()
-            _ = try PersistentStoreCoordinator.installTransfer(
+            _ = try TransferInstaller.install(
                 at: taker.path, model: taker.model, cluster: "test", node: taker.node)
             try taker.open()
             #expect(try discarded(taker) == 1)
@@ -398,7 +398,7 @@ import Testing
         _ = try back.write(offer.bytes, of: offer.offer, at: 0)
         _ = try back.check(cluster: "test", model: donor.model)
         donor.close()
-        _ = try PersistentStoreCoordinator.installTransfer(
+        _ = try TransferInstaller.install(
             at: donor.path, model: donor.model, cluster: "test", node: donor.node)
         try donor.open()
         try exchange(donor, joiner)

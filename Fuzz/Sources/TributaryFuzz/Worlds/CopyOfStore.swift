@@ -140,7 +140,7 @@ struct CopyOfStore {
             demand(TransferOffer(offer.bytes) == offer, "an offer reads otherwise")
             _ = try incoming.write(bytes, of: offer, at: 0)
             _ = try incoming.check(cluster: SampleModel.cluster, model: SampleModel.model)
-            return try PersistentStoreCoordinator.installTransfer(
+            return try TransferInstaller.install(
                 at: path, model: SampleModel.model, cluster: SampleModel.cluster,
                 node: SampleRows.node, options: options)
         }

@@ -30,10 +30,10 @@ extension PersistentStoreCoordinator {
         let options = Options()
         do {
             guard options.files.size(of: path) != nil else {
-                try checkCompleteness(path, options.files)
+                try StoreConnection.checkCompleteness(path, options.files)
                 return []
             }
-            var configuration = Self.configuration(options)
+            var configuration = StoreConnection.configuration(options)
             configuration.readonly = true
             return try DatabaseQueue(path: path, configuration: configuration).read { database in
                 guard try !StoreOpening.isEmpty(database) else { return [] }

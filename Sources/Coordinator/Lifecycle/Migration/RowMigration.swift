@@ -23,7 +23,7 @@ struct RowMigration: StorePart {
         scratch.forgetRows()
     }
 
-    /// Computes the digest of a store anew that is migrated and holds to the model's constraints.
+    /// Computes the digest of a store again that is migrated and holds to the model's constraints.
     ///
     /// - Throws: ``CoordinatorError`` (`storeDamaged`) where a row cannot be read or is not shown
     ///   as it should be: a digest without it would hide the damage.

@@ -93,7 +93,7 @@ package final class IncomingTransfer: Sendable {
     }
 
     /// Checks that the copy is whole and sound: its hash, SQLite's own check, its cluster, and
-    /// the digest of everything it shows computed anew.
+    /// the digest of everything it shows computed again.
     ///
     /// - Parameters:
     ///   - cluster: whose it must be.

@@ -2,7 +2,7 @@ import GRDB
 import Merge
 
 /// What opening a store needs to know of its file.
-extension PersistentStoreCoordinator {
+enum StoreConnection {
     /// Refuses another program's database, and a store of another layout, before SQLite opens it,
     /// because opening it for writing changes its journal mode.
     ///
@@ -13,7 +13,7 @@ extension PersistentStoreCoordinator {
     ///
     /// To be called only by whoever has the store's lock: reading the file closes a descriptor of
     /// it, and with that the kernel drops all locks on it that SQLite holds for this process.
-    static func checkHeader(_ path: String, _ files: any StoreFiles) throws {
+    private static func checkHeader(_ path: String, _ files: any StoreFiles) throws {
         guard let header = files.read(path, from: 0, count: 100), header.count == 100,
             header.starts(with: Array("SQLite format 3\0".utf8)),
             let size = files.size(of: path), files.size(of: path + "-wal") ?? 0 == 0
@@ -42,7 +42,7 @@ extension PersistentStoreCoordinator {
     ///
     /// - Throws: ``CoordinatorError``: `storeIncomplete`.
     static func checkCompleteness(_ path: String, _ files: any StoreFiles) throws {
-        let copy = pathRestored(path)
+        let copy = StoreBackup.pathRestored(path)
         guard files.size(of: path) == nil else {
             // Its restoring was cut off while the store was as before: it shall not be taken for the store
             // once that is gone.
@@ -90,7 +90,7 @@ extension PersistentStoreCoordinator {
     /// failure of the disk, nor into what was found damaged: the log may be what makes it whole.
     static func open(
         _ pool: DatabasePool, _ model: ManagedObjectModel, _ cluster: String, _ node: NodeID,
-        _ options: Options
+        _ options: PersistentStoreCoordinator.Options
     ) throws -> StoreEngine {
         let environment = StoreSession.Environment(
             wallMilliseconds: options.wallMilliseconds, random: options.random)
@@ -138,7 +138,7 @@ extension PersistentStoreCoordinator {
         )
     }
 
-    static func configuration(_ options: Options) -> Configuration {
+    static func configuration(_ options: PersistentStoreCoordinator.Options) -> Configuration {
         var configuration = Configuration()
         configuration.maximumReaderCount = min(max(options.readers, 1), 64)
         configuration.busyMode = .timeout(LogCheckpoint.busySeconds)
@@ -157,4 +157,24 @@ extension PersistentStoreCoordinator {
         }
         return configuration
     }
+
+    /// Writes a store's log back into its file, and waits for those who read it for some seconds.
+    ///
+    /// - Throws: GRDB's error, SQLITE_BUSY where somebody reads on.
+    static func emptyLog(of path: String) throws {
+        let store = try connection(to: path)
+        try store.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+        try store.close()
+    }
+
+    /// A connection to a store that nobody has open, though its file may be read: by `tributary sql
+    /// --store`, or by whoever copies it.
+    static func connection(to path: String) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(busySeconds)
+        return try DatabaseQueue(path: path, configuration: configuration)
+    }
+
+    /// How long those who read a store's file are waited for.
+    static let busySeconds: Double = 5
 }

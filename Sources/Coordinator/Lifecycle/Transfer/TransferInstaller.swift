@@ -30,7 +30,7 @@ package struct TransferInstallation: Hashable, Sendable {
 /// The former store is kept as `STORE-before-transfer`, the latest only: its journal may tell of
 /// what the donor never witnessed. Tokens of the former store are of another store from then on,
 /// for places in the log are others.
-extension PersistentStoreCoordinator {
+package enum TransferInstaller {
     /// Puts a received copy, which ``IncomingTransfer/check(cluster:model:)`` has found sound, in
     /// the place of a store that nobody has open.
     ///
@@ -48,9 +48,9 @@ extension PersistentStoreCoordinator {
     ///   `limitExceeded` where the copy cannot take what it lacks of this store's; `modelMismatch`
     ///   where the model is not the copy's; `memberDeparted` where the store knows that the donor is
     ///   a member no more; `storeOwner`, `diskFull` or `inputOutput`.
-    package static func installTransfer(
+    package static func install(
         at path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
-        options: Options = Options()
+        options: PersistentStoreCoordinator.Options = PersistentStoreCoordinator.Options()
     ) throws -> TransferInstallation {
         let files = options.files
         let path = files.resolved(path)
@@ -60,10 +60,10 @@ extension PersistentStoreCoordinator {
         defer { lock.release() }
         do {
             // A store whose file is gone would be made anew without its log.
-            try checkCompleteness(path, files)
+            try StoreConnection.checkCompleteness(path, files)
             try files.rewrite(path + "-wal")
-            try emptyLog(of: path)
-            let former = try connection(to: path)
+            try StoreConnection.emptyLog(of: path)
+            let former = try StoreConnection.connection(to: path)
             defer { try? former.close() }
             let identity = try former.read { database in
                 try StoreOpening.check(database, path: path)
@@ -107,7 +107,7 @@ extension PersistentStoreCoordinator {
     /// Removes a copy that was taken in, whole or in part; the store is as it was.
     ///
     /// - Throws: ``CoordinatorError`` (`inputOutput`).
-    package static func discardTransfer(at path: String) throws {
+    package static func discard(at path: String) throws {
         try IncomingTransfer(storeAt: path, files: SystemFiles()).discard()
     }
 
@@ -115,9 +115,9 @@ extension PersistentStoreCoordinator {
     ///
     /// - Returns: what the file beside it is to say.
     private static func relabel(
-        _ copy: String, as identity: StoreIdentity, _ options: Options
+        _ copy: String, as identity: StoreIdentity, _ options: PersistentStoreCoordinator.Options
     ) throws -> IncarnationRecord {
-        let queue = try connection(to: copy)
+        let queue = try StoreConnection.connection(to: copy)
         defer { try? queue.close() }
         // Places in its log are not those of the former store's.
         let store = options.random()
@@ -135,7 +135,7 @@ extension PersistentStoreCoordinator {
     /// - Parameter moved: how much later the copy's generations are than the former store's.
     private static func carry(
         from former: DatabaseQueue, _ identity: StoreIdentity, to copy: String,
-        model: ManagedObjectModel, _ options: Options, moved: UInt64
+        model: ManagedObjectModel, _ options: PersistentStoreCoordinator.Options, moved: UInt64
     ) throws -> (VersionVector, count: Int, isJoined: Bool) {
         let coordinator = try PersistentStoreCoordinator(
             storeAt: copy, model: model, cluster: identity.cluster, node: identity.node,
@@ -232,7 +232,7 @@ extension PersistentStoreCoordinator {
     private static func reader(
         of database: Database, _ identity: StoreIdentity, _ model: ManagedObjectModel
     ) throws -> StoreReader {
-        let former = try readOwner(database, path: identity.path)
+        let former = try StoreConnection.readOwner(database, path: identity.path)
         guard former.model.modelHash == model.modelHash else {
             throw CoordinatorError(
                 .modelMismatch, "\(identity.path) was written with another model than the copy.")
@@ -247,7 +247,7 @@ extension PersistentStoreCoordinator {
     private static func replace(
         _ path: String, by copy: String, keepsFormer: Bool, _ files: any StoreFiles
     ) throws {
-        try emptyLog(of: copy)
+        try StoreConnection.emptyLog(of: copy)
         let record = try IncarnationRecord.read(copy, files)
         let aside = path + "-before-transfer"
         try files.remove(aside)
