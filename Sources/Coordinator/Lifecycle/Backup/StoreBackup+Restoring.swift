@@ -62,7 +62,9 @@ extension StoreBackup {
         if isThere {
             // So that it is one file. A damaged one keeps its log under the new name, and so does one
             // whose disk fails: nothing may build on a log of which a part may be lost.
-            if (try? files.rewrite(path + "-wal")) != nil { try? StoreConnection.emptyLog(of: path) }
+            if (try? files.rewrite(path + "-wal")) != nil {
+                try? StoreConnection.emptyLog(of: path)
+            }
             try files.link(path, as: aside)
             if files.size(of: path + "-wal") != nil {
                 try files.link(path + "-wal", as: aside + "-wal")
