@@ -196,7 +196,7 @@ extension Replicator {
             raiseReuse(Dot(actor: actor, sequence: vector[actor]), from: index)
         }
         guard vector.entries.count <= limits.actors else { return }
-        noteLoss(against: vector)
+        recovery.noteLoss(of: vector, beyond: state.vector)
         // One that names ever new actors would fill memory: then its last word alone counts.
         if peers[index].vector.entries.count > limits.actors {
             peers[index].vector = VersionVector()

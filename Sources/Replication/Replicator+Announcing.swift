@@ -50,8 +50,9 @@ extension Replicator {
             clock: max(latestTimestamp, wall ?? .zero),
             wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash,
             met: met, known: Array(known.prefix(limits.peers)),
-            departed: Array(incarnations.departed.prefix(limits.peers)), recovery: recovery,
-            founders: recovery == .none ? Array(founders.newest.prefix(limits.peers)) : [],
+            departed: Array(incarnations.departed.prefix(limits.peers)), recovery: recovery.stage,
+            founders: recovery.stage == .none
+                ? Array(recovery.founders.newest.prefix(limits.peers)) : [],
             configured: Array(configured.sorted().prefix(limits.peers)))
     }
 

@@ -59,7 +59,7 @@ extension Replicator {
         let piece = Piece(
             id: pull.id, dot: outgoing.dot, offset: UInt64(offset),
             total: UInt64(outgoing.bytes.count), bytes: Array(outgoing.bytes[offset..<end]),
-            recovery: recovery(toldTo: index))
+            recovery: recovery.told(to: peers[index].actor))
         var used = outgoing
         used.usedAt = now
         keepOutgoing(used)
@@ -97,7 +97,7 @@ extension Replicator {
         let page = Page(
             id: pull.id, transactions: Array(transactions.prefix(fitting)),
             reachedEnd: reachedEnd && fitting == transactions.count, vector: state.vector,
-            recovery: recovery(toldTo: index))
+            recovery: recovery.told(to: peers[index].actor))
         effects.append(.reply(to: peers[index].node, bytes: encoded(.page(page))))
     }
 }

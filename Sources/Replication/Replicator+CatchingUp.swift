@@ -142,7 +142,7 @@ extension Replicator {
             counts.droppedCount += UInt64(page.transactions.count)
             return noteGap(isCertain: true)
         }
-        if page.recovery != .new, !page.transactions.isEmpty { outgrow() }
+        if page.recovery != .new, !page.transactions.isEmpty { recovery.outgrow() }
         var reached = pulling.vector
         var isFruitful = false
         // Where one of a batch cannot be applied all that is ready waits anew, each actor in a lane of its
@@ -187,7 +187,7 @@ extension Replicator {
         }
         // As a page; the pieces before it are kept, so only this one is asked for again.
         guard !queue.isApplyingBehind else { return noteGap(isCertain: true) }
-        if piece.recovery != .new { outgrow() }
+        if piece.recovery != .new { recovery.outgrow() }
         guard piece.total <= UInt64(limits.transactionBytes) else {
             return quarantine(index, reason: "a transaction is longer than the limit")
         }

@@ -101,7 +101,7 @@ extension Replicator {
     /// Whether no member has met this incarnation yet, and may still do so.
     var isWaitingToBeMet: Bool {
         guard configuration.hearsFirst, isStarted, !isAccepted,
-            !members.allSatisfy({ $0 == node })
+            !isAlone
         else { return false }
         let isAnyHeard = peers.contains { $0.isConfigured && $0.heardAt != nil }
         let patience =

@@ -14,9 +14,12 @@ extension Replicator {
     var members: [NodeID] {
         let told = state.membership
         if told.isEmpty { return configured + [node] }
-        if recovery == .none { return told.current }
+        if recovery.stage == .none { return told.current }
         return Set(told.current + configured.filter { told[$0] == nil }).sorted()
     }
+
+    /// Whether nobody else is a member.
+    var isAlone: Bool { members.allSatisfy { $0 == node } }
 
     /// Lets stability wait for all members, also for those of whom peers' configurations alone tell.
     ///
@@ -73,7 +76,7 @@ extension Replicator {
     /// before one of them has been heard, is a node that only the log names. Of who is a member
     /// for any other end the log alone tells: see ARCHITECTURE.
     func isBelieved(_ peer: NodeID) -> Bool {
-        if recovery == .none { return true }
+        if recovery.stage == .none { return true }
         let guides = peers.filter {
             $0.isConfigured && $0.recovery == .none && configured.contains($0.node)
         }
@@ -82,7 +85,7 @@ extension Replicator {
         if guides.allSatisfy({ departed.contains($0.node) }) { return true }
         if departed.contains(peer) { return false }
         // A new store has heard nobody older yet, so nothing was collected without it.
-        if recovery == .new, peers.contains(where: { $0.node == peer && $0.isAsNew }) {
+        if recovery.stage == .new, peers.contains(where: { $0.node == peer && $0.isAsNew }) {
             return true
         }
         return configured.contains(peer) || guides.contains { $0.departed != nil }

@@ -153,17 +153,13 @@ extension Replicator {
         peers[index].recovery = heads.recovery
         peers[index].modelHash = heads.modelHash
         peers[index].departed = heads.departed
-        let isFellow = heads.recovery == .none && heads.founders.contains(where: isOwnLife)
+        let isFellow = recovery.isFellow(heads)
         peers[index].isAsNew = heads.recovery == .new || isFellow
         // Who is restored publishes nothing; what else it has that is not here comes in answers.
         let isAsOld = heads.recovery == .restored && state.vector.covers(heads.vector)
-        if !peers[index].isAsNew, !isAsOld { outgrow() }
-        if isFellow, recovery == .new {
-            for actor in heads.founders { founders.note(actor) }
-            if !isFounder { effects.append(.founder) }
-            isFounder = true
-        }
-        guard recovery != .none, heads.met.contains(configuration.actor) else { return }
+        if !peers[index].isAsNew, !isAsOld { recovery.outgrow() }
+        if isFellow, recovery.join(heads.founders) { effects.append(.founder) }
+        guard recovery.stage != .none, heads.met.contains(configuration.actor) else { return }
         // The first, not the latest: of a peer that always writes the latest is never covered.
         if peers[index].firstMet == nil { peers[index].firstMet = heads.vector }
         if heads.recovery == .none, isBelieved(peers[index].node), peers[index].firstVouched == nil
@@ -172,15 +168,9 @@ extension Replicator {
         }
     }
 
-    /// Whether an actor is this node with the store that it has now: an earlier store of its has
-    /// told others what this one may lack.
-    private func isOwnLife(_ actor: ActorID) -> Bool {
-        actor == configuration.actor || configuration.formerIncarnations.contains(actor)
-    }
-
     /// Tells what has become stable.
     mutating func advanceStability() {
-        guard recovery == .none, !isOutdated, isMember, !isAnyMeetingOpen,
+        guard recovery.stage == .none, !isOutdated, isMember, !isAnyMeetingOpen,
             departures.allSatisfy({ state.durable.contains($0.dot) }),
             stability.advance(stabilityView)
         else { return }
@@ -191,60 +181,24 @@ extension Replicator {
 
     /// Whether saves are let through.
     var isSaving: Bool {
-        recovery != .restored && !isOutdated && isMember && refusal == nil && !isWaitingToBeMet
-    }
-
-    /// A new store takes over from an older one: it must have all of it before it saves. One that
-    /// is a founder lacks nothing that an older one has collected.
-    mutating func outgrow() {
-        if recovery == .new, !isFounder { takeForRestored() }
-    }
-
-    /// A peer that has more of a former incarnation of this node than its store has, shows that
-    /// the store was replaced by an older one: what a node writes is on its disk before anybody
-    /// hears of it. Of a founder only what this very store has written tells that: its node may
-    /// have had another before.
-    mutating func noteLoss(against vector: VersionVector) {
-        guard recovery == .none || isFounder else { return }
-        let isLost = vector.entries.contains {
-            $0.actor.node == node && $0.actor != configuration.actor
-                && (recovery == .none || isOwnLife($0.actor))
-                && $0.sequence > state.vector[$0.actor]
-        }
-        if isLost { takeForRestored() }
-    }
-
-    private mutating func takeForRestored() {
-        recovery = .restored
-        isFounder = false
-        founders = Incarnations()
-    }
-
-    /// What a peer with a new store is told in what it takes in from here.
-    func recovery(toldTo index: Int) -> Recovery {
-        guard recovery == .none, let actor = peers[index].actor, founders[actor.node] == actor
-        else {
-            return recovery
-        }
-        return .new
+        recovery.stage != .restored && !isOutdated && isMember && refusal == nil
+            && !isWaitingToBeMet
     }
 
     /// Tells the shell what has changed of recovery; before anything is applied.
     mutating func tellRecovery() {
-        if recovery != .none, isStarted, isVouchedFor {
-            if recovery == .new { completeFounders() }
-            recovery = .none
-            isFounder = false
+        if recovery.stage != .none, isStarted, isVouchedFor {
+            let met = peers.lazy.filter(\.isConfigured).compactMap(\.met)
+            recovery.finish(met: state.membership.isEmpty ? Array(met) : nil)
             for index in peers.indices {
                 peers[index].firstMet = nil
                 peers[index].firstVouched = nil
             }
             noteGap(isCertain: true)
         }
-        if recovery != toldRecovery {
-            effects.append(
-                recovery == .none ? .vouched(founders: founders.newest) : .outgrown)
-            toldRecovery = recovery
+        if let stage = recovery.news() {
+            let founders = recovery.founders.newest
+            effects.append(stage == .none ? .vouched(founders: founders) : .outgrown)
             // Who counts as a member depends on it.
             setPeers()
         }
@@ -254,31 +208,8 @@ extension Replicator {
         }
     }
 
-    private mutating func completeFounders() {
-        guard state.membership.isEmpty else { return founders = Incarnations() }
-        founders.note(configuration.actor)
-        for peer in peers where peer.isConfigured {
-            if let met = peer.met { founders.note(met) }
-        }
-    }
-
-    /// Judged by what is on this node's disk: what power takes away again would not be vouched for.
     private var isVouchedFor: Bool {
-        if recovery == .new {
-            if members.allSatisfy({ $0 == node }) { return true }
-            // Whom it is about to meet is to be among the founders.
-            if isAnyMeetingOpen { return false }
-        }
-        var areAllCovered = true
-        var isAny = false
-        for peer in peers where peer.isConfigured {
-            isAny = true
-            if let vector = peer.firstVouched, state.durable.covers(vector) { return true }
-            guard let vector = peer.firstMet, state.durable.covers(vector) else {
-                areAllCovered = false
-                continue
-            }
-        }
-        return isAny && areAllCovered
+        recovery.isVouchedFor(
+            by: peers, durable: state.durable, isAlone: isAlone, isMeeting: isAnyMeetingOpen)
     }
 }

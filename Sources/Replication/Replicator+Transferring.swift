@@ -158,7 +158,7 @@ extension Replicator {
 
     /// A part of a copy is of no use any more once logs have given all that was missing.
     private mutating func discardTransferIfUnneeded() {
-        guard configuration.transfer != nil, recovery == .none,
+        guard configuration.transfer != nil, recovery.stage == .none,
             now >= startedAt + limits.transferPatienceMilliseconds, peersAhead.isEmpty,
             peers.contains(where: { $0.isAgreed && $0.isConnected(now: now, limits: limits) })
         else { return }
@@ -200,7 +200,7 @@ extension Replicator {
                 .takeTransfer(copy, donor: progress.donor, offset: part.offset, bytes: part.bytes))
         }
         transfer = progress
-        if !peers[index].isAsNew { outgrow() }
+        if !peers[index].isAsNew { recovery.outgrow() }
     }
 
     mutating func finishTaking(_ offset: UInt64) {

@@ -115,25 +115,8 @@ public struct Replicator: Sendable {
     /// Whether the store was applying something of a closed actor when such was dropped: what it
     /// leaves of that is to go as well, before anything is reported.
     var isDropOwed = false
-    var recovery: Recovery
-    /// The incarnations that this node, when its store was new and was vouched for, had met, and
-    /// those that others told to have been vouched for with; empty where a transaction had told of
-    /// members by then, for who joins may lack what the others had stable.
-    ///
-    /// Before the first of them was vouched for nothing was stable anywhere, for all are members and
-    /// it had made no report that counts. Each report that it makes since names of each other the
-    /// incarnation that is here, or a later one, as met; so what is stable since, these have
-    /// reported. So a new store that is among them lacks nothing that was collected, and does not
-    /// outgrow itself by taking over from this one: else, in a cluster that has just begun, who is
-    /// vouched for last would take no saves for a while, or, where a link breaks then, for long.
-    var founders = Incarnations()
-    /// Whether this store, new, was among them, in this incarnation or one of those it had before.
-    ///
-    /// As long as it is new nothing is stable at anybody, for its reports do not count; so it stays
-    /// a founder, also where whoever told it so has started anew, or is gone.
-    var isFounder: Bool
-    /// What the shell was told of ``recovery``, and of saves.
-    var toldRecovery: Recovery
+    var recovery: RecoveryProgress
+    /// What the shell was told of saves.
     var toldSaving = true
     /// The newest incarnation of this node that is known, where it is newer than this one.
     var laterSelf: ActorID?
@@ -188,11 +171,7 @@ public struct Replicator: Sendable {
         self.generator = generator
         queue = CausalQueue(limits: limits)
         queue.models = Set(configuration.models.map(\.hash))
-        recovery = configuration.recovery
-        toldRecovery = configuration.recovery
-        isFounder = configuration.recovery == .new && configuration.isFounder
-        guard recovery == .none else { return }
-        for actor in configuration.founders { founders.note(actor) }
+        recovery = RecoveryProgress(configuration)
     }
 
     /// This node.
@@ -305,7 +284,7 @@ public struct Replicator: Sendable {
             state.vector.entries.map(\.actor) + remembered.newest + [configuration.actor])
         // Before anything else: what the store may do.
         configured = nodes
-        if members.allSatisfy({ $0 == node }) { recovery = .none }
+        if isAlone { recovery.finishAlone() }
         tellRecovery()
         setPeers()
         publishHeads()
