@@ -150,7 +150,10 @@ extension Replicator {
         peers[index].clockOffset =
             Int64(clamping: heads.wallMilliseconds) - Int64(clamping: wallMilliseconds)
         guard agreesOnModel(heads, from: index) else { return }
-        if let refusal = membershipRefusal(of: peers[index].node) {
+        if let refusal = members.refusal(
+            of: peers[index].node, state.membership, recovery: recovery.stage,
+            departed: incarnations.departed)
+        {
             return refuse(index, refusal)
         }
         peers[index].refusal = nil

@@ -53,7 +53,7 @@ extension Replicator {
             departed: Array(incarnations.departed.prefix(limits.peers)), recovery: recovery.stage,
             founders: recovery.stage == .none
                 ? Array(recovery.founders.newest.prefix(limits.peers)) : [],
-            configured: Array(configured.sorted().prefix(limits.peers)))
+            configured: Array(members.configured.sorted().prefix(limits.peers)))
     }
 
     // MARK: - Saves

@@ -8,12 +8,6 @@ import Merge
 /// is met once the elder has been silent for ``Limits/elderMilliseconds``. Until then nothing of it is
 /// noted: not that it is there, so nobody hears of it from here, and what it wrote comes in no way.
 extension Replicator {
-    /// What members have said of an elder incarnation of this node.
-    struct SelfRefusal: Hashable, Sendable {
-        var since: UInt64
-        var toldAt: UInt64
-    }
-
     // MARK: - As a member
 
     /// Whether heads come from a later incarnation of a node of which an elder one is alive, or may be.
@@ -75,8 +69,7 @@ extension Replicator {
             guard let index = peerIndex(socket), peers[index].isConfigured else { return }
         }
         raiseOnce(.twoNodesWithOneID(node, incarnation: other.incarnation))
-        guard younger == own, !isAccepted else { return }
-        refusal = SelfRefusal(since: refusal?.since ?? now, toldAt: now)
+        if younger == own { acceptance.refuse(now: now) }
     }
 
     /// Takes note that a member knows this incarnation: it counts for the newest.
@@ -85,33 +78,16 @@ extension Replicator {
             heads.met.contains(configuration.actor) || heads.known.contains(configuration.actor)
         else { return }
         peers[index].hasMetUs = true
-        isAccepted = true
-        refusal = nil
-    }
-
-    /// Ends where members go on refusing this incarnation; what they no longer say is forgotten.
-    mutating func judgeRefusal() {
-        guard let told = refusal else { return }
-        if now >= told.toldAt + limits.meetingMilliseconds { return refusal = nil }
-        guard now >= told.since + limits.refusalMilliseconds, !isRefusalTold else { return }
-        isRefusalTold = true
-        effects.append(.refused)
+        acceptance.meet()
     }
 
     /// Whether no member has met this incarnation yet, and may still do so.
     var isWaitingToBeMet: Bool {
-        guard configuration.hearsFirst, isStarted, !isAccepted,
-            !isAlone
-        else { return false }
-        let isAnyHeard = peers.contains { $0.isConfigured && $0.heardAt != nil }
-        let patience =
-            mayBeCopy && isAnyHeard ? limits.meetingMilliseconds : limits.lonelyMilliseconds
-        return now < startedAt + patience
-    }
-
-    /// Whether an elder incarnation may be alive: the store was opened before, and not certainly by a
-    /// process that has ended.
-    private var mayBeCopy: Bool {
-        configuration.predecessor == nil && !configuration.formerIncarnations.isEmpty
+        isStarted
+            && acceptance.isAwaited(
+                startedAt: startedAt,
+                isAnyHeard: peers.contains { $0.isConfigured && $0.heardAt != nil }, now: now,
+                limits: limits)
+            && !isAlone
     }
 }

@@ -19,10 +19,7 @@ extension Replicator {
             peers[index].firstVouched = nil
             sayHello(index)
         }
-        guard let newest = incarnations[node], newest > laterSelf ?? configuration.actor else {
-            return
-        }
-        laterSelf = newest
+        guard let newest = incarnations[node], acceptance.note(newest: newest) else { return }
         tellRecovery()
         effects.append(.reopen(after: newest.incarnation))
     }
@@ -170,7 +167,7 @@ extension Replicator {
 
     /// Tells what has become stable.
     mutating func advanceStability() {
-        guard recovery.stage == .none, !isOutdated, isMember, !isAnyMeetingOpen,
+        guard recovery.stage == .none, !acceptance.isOutdated, isMember, !isAnyMeetingOpen,
             departures.allSatisfy({ state.durable.contains($0.dot) }),
             stability.advance(stabilityView)
         else { return }
@@ -181,8 +178,8 @@ extension Replicator {
 
     /// Whether saves are let through.
     var isSaving: Bool {
-        recovery.stage != .restored && !isOutdated && isMember && refusal == nil
-            && !isWaitingToBeMet
+        recovery.stage != .restored && !acceptance.isOutdated && isMember
+            && !acceptance.isRefused && !isWaitingToBeMet
     }
 
     /// Tells the shell what has changed of recovery; before anything is applied.

@@ -19,7 +19,7 @@ extension Replicator {
             peers: peers.map(status(of:)),
             held: queue.holds.map { HeldTransaction(dot: $0.dot, reason: $0.reason) },
             stable: stability.vector, members: stability.statuses(stabilityView),
-            recovery: recovery.stage, isSaving: isSaving && !isClockOff,
+            recovery: recovery.stage, isSaving: isSaving && !clock.isOff,
             orphaned: dropped.dots(beyond: state.vector, where: isLost),
             transfer: transfer.map {
                 TransferStatus(donor: $0.donor, offset: $0.offset, total: $0.copy?.total)

@@ -19,7 +19,7 @@ extension Replicator {
         // One that has come a part of the way to its own join finds the rest purged as others do.
         // One that was told that it has departed goes on reading others' logs, for whoever told it may
         // have been none itself; so it takes their copy too, where they give one.
-        guard isStarted, state.membership[node]?.isCurrent ?? true, !isOutdated,
+        guard isStarted, state.membership[node]?.isCurrent ?? true, !acceptance.isOutdated,
             now >= transferAllowedAt
         else { return false }
         let ahead = peersAhead
@@ -226,7 +226,7 @@ extension Replicator {
 
     mutating func receiveTransferPull(_ pull: TransferPull, from index: Int) {
         // Also one that has left, like its log: what it saved before nobody else may have.
-        guard peers[index].isConfigured, !isOutdated else {
+        guard peers[index].isConfigured, !acceptance.isOutdated else {
             let none = TransferPart(id: pull.id, copy: nil)
             return effects.append(
                 .reply(to: peers[index].node, bytes: encoded(.transferPart(none))))

@@ -118,25 +118,9 @@ public struct Replicator: Sendable {
     var recovery: RecoveryProgress
     /// What the shell was told of saves.
     var toldSaving = true
-    /// The newest incarnation of this node that is known, where it is newer than this one.
-    var laterSelf: ActorID?
-    var isOutdated: Bool { laterSelf != nil }
-    /// Whether a member has met this incarnation.
-    var isAccepted = false
-    /// Members say that an elder incarnation of this node is alive.
-    var refusal: SelfRefusal?
-    var isRefusalTold = false
-    /// The configured nodes: the members as long as no transaction has told of any.
-    var configured: [NodeID] = []
-    /// The members that have told that this node is one no more; asked whether one is in it only.
-    var departureTellers: Set<NodeID> = []
-
-    /// Whether this clock is far off from those of the members, and whether that of the only
-    /// other one is.
-    var isClockOff = false
-    var areClocksApart = false
-    /// Whether this node's stamps are far ahead of its clock.
-    var areStampsAhead = false
+    var acceptance: Acceptance
+    var members: Members
+    var clock: ClockJudge
 
     var isStarted = false
     var startedAt: UInt64 = 0
@@ -172,6 +156,9 @@ public struct Replicator: Sendable {
         queue = CausalQueue(limits: limits)
         queue.models = Set(configuration.models.map(\.hash))
         recovery = RecoveryProgress(configuration)
+        acceptance = Acceptance(configuration)
+        members = Members(own: configuration.actor.node)
+        clock = ClockJudge(limits: limits)
     }
 
     /// This node.
@@ -222,7 +209,7 @@ public struct Replicator: Sendable {
             refuseTransfer(reason)
         case .peersChanged(let nodes, let now):
             setTime(now)
-            configured = nodes
+            members.configured = nodes
             setPeers()
         case .peerConnected(let node, let now):
             setTime(now)
@@ -283,7 +270,7 @@ public struct Replicator: Sendable {
         noteIncarnations(
             state.vector.entries.map(\.actor) + remembered.newest + [configuration.actor])
         // Before anything else: what the store may do.
-        configured = nodes
+        members.configured = nodes
         if isAlone { recovery.finishAlone() }
         tellRecovery()
         setPeers()
@@ -309,7 +296,7 @@ public struct Replicator: Sendable {
         keepOrphans()
         tendTransfer()
         judgeClock()
-        judgeRefusal()
+        if acceptance.judge(now: now, limits: limits) { effects.append(.refused) }
         askForModels()
     }
 
@@ -387,7 +374,7 @@ public struct Replicator: Sendable {
     }
 
     mutating func setPeers() {
-        let nodes = Set(members).subtracting([node]).sorted()
+        let nodes = Set(currentMembers).subtracting([node]).sorted()
         if !state.membership.isEmpty { effects.append(.connect(to: nodes)) }
         for index in peers.indices where !nodes.contains(peers[index].node) {
             peers[index].isConfigured = false
