@@ -205,24 +205,14 @@ extension Replicator {
             peers[index].vector = VersionVector()
             peers[index].durable = VersionVector()
         }
-        peers[index].vector.join(clamped(vector, actor, to: own))
-        peers[index].durable.join(clamped(durable, actor, to: own))
+        peers[index].vector.join(vector.clamped(actor, to: own))
+        peers[index].durable.join(durable.clamped(actor, to: own))
     }
 
     mutating func raiseReuse(_ dot: Dot, from index: Int) {
         guard !peers[index].isReuseRaised else { return }
         peers[index].isReuseRaised = true
         raise(.dotReused(dot, from: peers[index].node))
-    }
-
-    private func clamped(
-        _ vector: VersionVector, _ actor: ActorID, to sequence: UInt64
-    ) -> VersionVector {
-        guard vector[actor] > sequence else { return vector }
-        return VersionVector(
-            vector.entries.map {
-                $0.actor == actor ? .init(actor: actor, sequence: sequence) : $0
-            })
     }
 
     private mutating func compareDigest(_ heads: Heads, from index: Int) {

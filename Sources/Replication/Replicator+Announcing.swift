@@ -61,31 +61,16 @@ extension Replicator {
     /// Publishes local saves that are durable: small ones together, long ones by name only.
     mutating func announce(_ transactions: [EncodedTransaction]) {
         guard isStarted else { return }
-        var group: [[UInt8]] = []
-        var groupBytes = 0
-        func flush(_ replicator: inout Replicator) {
-            guard !group.isEmpty else { return }
-            replicator.effects.append(.publish(replicator.encoded(.notification(group))))
-            group = []
-            groupBytes = 0
-        }
         for transaction in transactions {
             latestTimestamp = max(latestTimestamp, transaction.transaction.timestamp)
-            let size = transaction.bytes.count
-            if size > limits.notificationBytes {
-                flush(&self)
-                announceLong(transaction)
-                continue
-            }
-            if groupBytes + size > limits.groupedNotificationBytes
-                || group.count == limits.transactionsInFrame
-            {
-                flush(&self)
-            }
-            group.append(transaction.bytes)
-            groupBytes += size
         }
-        flush(&self)
+        for publication in Publication.plan(transactions, limits) {
+            switch publication {
+            case .together(let group):
+                effects.append(.publish(encoded(.notification(group))))
+            case .byName(let transaction): announceLong(transaction)
+            }
+        }
     }
 
     private mutating func announceLong(_ transaction: EncodedTransaction) {
@@ -97,10 +82,10 @@ extension Replicator {
         effects.append(.publish(encoded(.announcement([announced]))))
         // All peers will ask for it now, piece by piece.
         if size > limits.pageBytes {
-            keepOutgoing(
-                Outgoing(
+            outgoing.keep(
+                .init(
                     dot: transaction.dot, predecessors: transaction.transaction.seen,
-                    bytes: transaction.bytes, usedAt: now))
+                    bytes: transaction.bytes), now: now, limits: limits)
         }
     }
 

@@ -6,12 +6,12 @@ extension Replicator {
         var gauges = counts
         gauges.waitingCount = queue.waitingCount
         gauges.waitingBytes = queue.waitingBytes
-        gauges.waitingForModelCount = lag(of: state.vector, behind: blocked)
+        gauges.waitingForModelCount = state.vector.lag(behind: blocked)
         gauges.applyingCount = queue.applyingCount
         gauges.applyingBytes = queue.applyingBytes
         gauges.pullsOutstanding = peers.count { $0.pulling != nil }
         gauges.readsOutstanding = peers.count { $0.answering != nil }
-        gauges.piecesBytes = outgoing.reduce(assembly?.bytes.count ?? 0) { $0 + $1.bytes.count }
+        gauges.piecesBytes = outgoing.bytes + assembly.count
         gauges.orphanBytes = dropped.bytes
         gauges.droppedCount += queue.droppedCount
         gauges.deliveredCount = queue.deliveredCount
@@ -32,8 +32,8 @@ extension Replicator {
             isConnected: peer.isConnected(now: now, limits: limits), isAgreed: peer.isAgreed,
             actor: peer.actor, lastHeard: peer.lastHeard, heardAt: peer.heardAt,
             vector: peer.vector,
-            durable: peer.durable, missingHere: lag(of: state.vector, behind: peer.vector),
-            missingThere: lag(of: peer.vector, behind: state.vector),
+            durable: peer.durable, missingHere: state.vector.lag(behind: peer.vector),
+            missingThere: peer.vector.lag(behind: state.vector),
             clockOffsetMilliseconds: peer.clockOffset, refusal: peer.refusal,
             quarantinedUntil: peer.isQuarantined(now: now) ? peer.quarantine?.until : nil,
             isPulling: peer.pulling != nil)

@@ -27,11 +27,11 @@ extension Replicator {
         // applied to the copy.
         let hasNothing =
             state.vector.entries.allSatisfy { $0.actor.node == node }
-            && lag(of: VersionVector(), behind: state.vector) < limits.transferTransactions
+            && VersionVector().lag(behind: state.vector) < limits.transferTransactions
         let isNewcomer =
             hasNothing
             && ahead.contains {
-                lag(of: state.vector, behind: peers[$0].vector) >= limits.transferTransactions
+                state.vector.lag(behind: peers[$0].vector) >= limits.transferTransactions
             }
         let isAnyShort = ahead.contains { peers[$0].isHistoryShort }
         guard isNewcomer || (isAnyShort && !ahead.contains { mayReach($0) }) else {
@@ -71,10 +71,8 @@ extension Replicator {
 
     /// The peers that have what this node lacks and can be asked, in the order of asking.
     private var peersAhead: [Int] {
-        pullOrder().filter {
-            peers[$0].isConfigured && isBelieved(peers[$0].node) && peers[$0].isAgreed
-                && !peers[$0].isQuarantined(now: now)
-                && peers[$0].isConnected(now: now, limits: limits)
+        PullPlan.order(peers, after: node).filter {
+            peers[$0].isAvailable(now: now, limits: limits) && isBelieved(peers[$0].node)
                 && !queue.delivered.covers(peers[$0].vector)
         }
     }

@@ -131,10 +131,8 @@ public struct Replicator: Sendable {
     /// Models that the shell was asked to learn of in this run, and did or could not ever.
     var considered: [[UInt8]] = []
     var lastID: UInt64 = 0
-    var assembly: Assembly?
-    /// Long transactions that are being sent, by when they were used last; see
-    /// ``Limits/outgoingBytes``.
-    var outgoing: [Outgoing] = []
+    var assembly = Assembly()
+    var outgoing = Outgoing()
     /// A copy of a member's store that is being taken in.
     var transfer: TransferProgress?
     var transferAllowedAt: UInt64 = 0
@@ -281,8 +279,8 @@ public struct Replicator: Sendable {
         guard isStarted else { return }
         if now >= nextHeadsAt { publishHeads() }
         queue.release(now: now)
-        outgoing.removeAll { now >= $0.usedAt + limits.outgoingMilliseconds }
-        if let assembly, queue.has(assembly.dot) { self.assembly = nil }
+        outgoing.expire(now: now, limits: limits)
+        if let dot = assembly.dot, queue.has(dot) { assembly = Assembly() }
         expirePulls()
         for index in peers.indices {
             if let quarantine = peers[index].quarantine, !quarantine.isOver,
