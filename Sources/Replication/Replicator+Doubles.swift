@@ -14,37 +14,21 @@ extension Replicator {
     mutating func refuseYounger(_ heads: Heads, from index: Int) -> Bool {
         if peers[index].actor == heads.actor { peers[index].actorHeardAt = now }
         guard let elder = incarnations[heads.actor.node], elder < heads.actor,
-            !heads.known.contains(elder), mayBeAlive(elder, index)
+            !heads.known.contains(elder),
+            peers[index].mayBeAlive(elder, startedAt: startedAt, now: now, limits: limits)
         else { return false }
         counts.ignoredCount += 1
-        var younger = peers[index].younger ?? .init(since: now, heardAt: now)
-        if now >= younger.heardAt + limits.elderMilliseconds { younger.since = now }
-        younger.heardAt = now
-        peers[index].younger = younger
-        // Heads of an elder that has ended may still have been on their way.
-        if let heard = peers[index].actorHeardAt, peers[index].actor == elder,
-            heard >= younger.since + limits.elderMilliseconds
-        {
+        if peers[index].noteYounger(besides: elder, now: now, limits: limits) {
             introduce(heads.actor, to: elder, index)
         }
         return true
-    }
-
-    private func mayBeAlive(_ elder: ActorID, _ index: Int) -> Bool {
-        let isMet = peers[index].actor == elder
-        let heard = isMet ? peers[index].actorHeardAt ?? startedAt : startedAt
-        return now < heard + limits.elderMilliseconds
     }
 
     /// Tells people of two live processes under one number, and the two of each other. Which of them
     /// is reached by which way nobody can know, so both ways carry both names.
     private mutating func introduce(_ younger: ActorID, to elder: ActorID, _ index: Int) {
         raiseOnce(.twoNodesWithOneID(younger.node, incarnation: younger.incarnation))
-        if let last = peers[index].younger?.introducedAt, now < last + limits.headsMilliseconds / 2
-        {
-            return
-        }
-        peers[index].younger?.introducedAt = now
+        guard peers[index].mayIntroduce(now: now, limits: limits) else { return }
         var introduction = self.heads
         introduction.actor = elder
         introduction.met = [younger]

@@ -10,21 +10,18 @@ extension Replicator {
     /// How long a peer that hears of another model may take to send its list, in heads.
     private static let headsPatience: UInt64 = 3
 
-    private func isKnown(_ hash: [UInt8]) -> Bool {
-        hash == configuration.modelHash || configuration.models.contains { $0.hash == hash }
-    }
-
     /// Whether a peer's model permits to listen to it; where it does not the peer is refused, at
     /// once or when its list does not come.
     mutating func agreesOnModel(_ heads: Heads, from index: Int) -> Bool {
-        if isKnown(heads.modelHash) {
+        switch models.standing(of: heads.modelHash, list: peers[index].models) {
+        case .known:
             peers[index].strangeSince = nil
             return true
-        }
-        if peers[index].models.last == heads.modelHash {
-            if peers[index].models.contains(configuration.modelHash) { return true }
+        case .knowsOurs: return true
+        case .foreign:
             refuseModel(heads.modelHash, of: index)
             return false
+        case .unlisted: break
         }
         peers[index].forget()
         let since = peers[index].strangeSince ?? now
@@ -38,7 +35,7 @@ extension Replicator {
 
     private mutating func refuseModel(_ hash: [UInt8], of index: Int) {
         var refusal = Refusal(
-            part: .model, ours: hexadecimal(configuration.modelHash), theirs: hexadecimal(hash))
+            part: .model, ours: hexadecimal(models.own), theirs: hexadecimal(hash))
         if let compared = peers[index].compared, compared.hash == hash {
             refusal.difference = compared.difference
         }
@@ -47,33 +44,14 @@ extension Replicator {
 
     /// Sends our list to a peer, not more often than heads come.
     private mutating func tellModels(_ index: Int, isAnswer: Bool) {
-        guard isStarted, !configuration.models.isEmpty else { return }
+        guard isStarted, !models.models.isEmpty else { return }
         if let last = peers[index].lastModels, now < last + limits.headsMilliseconds / 2 { return }
         peers[index].lastModels = now
-        let bytes = encoded(.models(ModelList(isAnswer: isAnswer, models: listed)))
+        let bytes = encoded(.models(models.list(isAnswer: isAnswer, limits: limits)))
         effects.append(
             peers[index].isConfigured
                 ? .send(to: peers[index].node, bytes: bytes)
                 : .reply(to: peers[index].node, bytes: bytes))
-    }
-
-    /// Our list, with as many texts as a frame has room for; the newest are told first, and those before it
-    /// as far as they all are no more than ``Limits/modelListBytes``.
-    ///
-    /// Not as a page has: where pages are small, no text would ever be told, and a store made with
-    /// the newest model would wait for ever for those before it.
-    private var listed: [ModelText] {
-        let models = configuration.models.suffix(ModelList.countLimit)
-        // The envelope has the cluster's name, and each model its hash.
-        var left = limits.frameBytes - 512 - 64 * models.count
-        let others = limits.modelListBytes - 512 - 64 * models.count
-        return Array(
-            models.reversed().enumerated().map { place, model in
-                left -= model.text.count
-                let isTold = left >= 0
-                if place == 0 { left = min(left, others - model.text.count) }
-                return isTold ? model : ModelText(hash: model.hash, text: [])
-            }.reversed())
     }
 
     mutating func receiveModels(_ list: ModelList, from index: Int) {
@@ -83,42 +61,27 @@ extension Replicator {
         else { return counts.ignoredCount += 1 }
         peers[index].models = list.models.map(\.hash)
         if !list.isAnswer { tellModels(index, isAnswer: true) }
-        if theirs.hash == configuration.modelHash {
-            let news = list.models.dropLast().filter {
-                !isKnown($0.hash) && !$0.text.isEmpty && !considered.contains($0.hash)
-            }
-            guard !news.isEmpty, considered.count + news.count <= ModelList.countLimit else {
-                return
-            }
-            considered += news.map(\.hash)
-            effects.append(.learnModels(Array(news)))
+        let news = models.news(in: list)
+        if !news.isEmpty { effects.append(.learnModels(news)) }
+        guard models.standing(of: theirs.hash, list: peers[index].models) == .foreign else {
             return
         }
-        // Of a later model's list nothing is learnt, though ours be in it: one that its store has
-        // itself learnt of may stand before ours and have come after it. Taken for a former one it
-        // would be what was taken away, and keep this store from every model that has it.
-        let isOurs = list.models.contains { $0.hash == configuration.modelHash }
-        if !isOurs, !isKnown(theirs.hash) {
-            refuseModel(theirs.hash, of: index)
-            guard peers[index].compared?.hash != theirs.hash, !theirs.text.isEmpty else { return }
-            // To compare takes the shell's time: one with ever other models gets no more of it than one
-            // that is upgraded again and again.
-            if let last = peers[index].comparedAt, now < last + limits.connectedMilliseconds {
-                return
-            }
-            peers[index].comparedAt = now
-            peers[index].compared = .init(hash: theirs.hash)
-            effects.append(.compareModel(theirs, of: peers[index].node))
+        refuseModel(theirs.hash, of: index)
+        guard peers[index].compared?.hash != theirs.hash, !theirs.text.isEmpty else { return }
+        // To compare takes the shell's time: one with ever other models gets no more of it than one
+        // that is upgraded again and again.
+        if let last = peers[index].comparedAt, now < last + limits.connectedMilliseconds {
+            return
         }
+        peers[index].comparedAt = now
+        peers[index].compared = .init(hash: theirs.hash)
+        effects.append(.compareModel(theirs, of: peers[index].node))
     }
 
     /// Takes up models whose transactions can be applied from now on.
-    mutating func takeUp(_ models: [ModelText]) {
-        let news = models.filter { !isKnown($0.hash) }
-        guard !news.isEmpty else { return }
-        configuration.models.insert(
-            contentsOf: news, at: max(0, configuration.models.count - 1))
-        queue.models = Set(configuration.models.map(\.hash))
+    mutating func takeUp(_ learnt: [ModelText]) {
+        guard models.takeUp(learnt) else { return }
+        queue.models = models.hashes
         queue.release(now: now)
         noteGap(isCertain: true)
     }

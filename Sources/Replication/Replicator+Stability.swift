@@ -14,9 +14,7 @@ extension Replicator {
             guard peers[index].isAgreed, let actor = peers[index].actor,
                 incarnations.isClosed(actor)
             else { continue }
-            peers[index].forget()
-            peers[index].firstMet = nil
-            peers[index].firstVouched = nil
+            peers[index].close()
             sayHello(index)
         }
         guard let newest = incarnations[node], acceptance.note(newest: newest) else { return }
@@ -47,22 +45,31 @@ extension Replicator {
     /// applying at this moment cannot be called back, so the meeting waits for it.
     mutating func settleMeetings() {
         guard isAnyMeetingOpen else { return }
-        for index in peers.indices where peers[index].isAgreed { remember(index) }
-        guard isAnyMeetingRemembered, !queue.applying.contains(where: { isClosed($0.dot.actor) })
-        else {
+        for index in peers.indices {
+            if let actor = peers[index].beginRemembering(beside: remembered, now: now) {
+                effects.append(.remember(actor))
+            }
+        }
+        let settled = peers.indices.filter {
+            peers[$0].isAgreed && peers[$0].isRemembered(remembered)
+        }
+        guard settled.contains(where: { peers[$0].isMeetingOpen }), !isApplyingOfClosed else {
             return
         }
-        for index in peers.indices where peers[index].isAgreed && isRemembered(index) {
-            peers[index].met = peers[index].actor
-        }
+        for index in settled { peers[index].met = peers[index].actor }
         dropWhatIsClosed()
+    }
+
+    /// Whether the store is applying something of a closed actor.
+    private var isApplyingOfClosed: Bool {
+        queue.applying.contains { incarnations.isClosed($0.dot.actor) }
     }
 
     /// Drops what waits of closed actors; see ``settleMeetings()``. What the store is applying of them
     /// cannot be called back: what comes back of it, for it could not be applied, is dropped then.
     mutating func dropWhatIsClosed() {
+        isDropOwed = isApplyingOfClosed
         let incarnations = incarnations
-        isDropOwed = queue.applying.contains { incarnations.isClosed($0.dot.actor) }
         let transactions = queue.drop(to: state.vector) { incarnations.isClosed($0) }
         guard !transactions.isEmpty else { return }
         dropped.forget(coveredBy: state.vector)
@@ -90,36 +97,12 @@ extension Replicator {
         }
     }
 
-    private var isAnyMeetingOpen: Bool {
-        peers.contains { $0.isAgreed && $0.actor != $0.met }
-    }
-
-    private var isAnyMeetingRemembered: Bool {
-        peers.indices.contains {
-            peers[$0].isAgreed && peers[$0].actor != peers[$0].met && isRemembered($0)
-        }
-    }
-
-    private func isClosed(_ actor: ActorID) -> Bool { incarnations.isClosed(actor) }
-
-    private func isRemembered(_ index: Int) -> Bool {
-        peers[index].actor.map { remembered[$0.node] == $0 } ?? false
-    }
-
-    /// Lets the store remember whom a peer was met as; again after a second where that failed.
-    private mutating func remember(_ index: Int) {
-        guard let actor = peers[index].actor, !isRemembered(index),
-            peers[index].remembering != actor, now >= peers[index].rememberAllowedAt
-        else { return }
-        peers[index].remembering = actor
-        effects.append(.remember(actor))
-    }
+    private var isAnyMeetingOpen: Bool { peers.contains(where: \.isMeetingOpen) }
 
     mutating func finishRemembering(_ actor: ActorID, isDurable: Bool) {
         if isDurable { remembered.note(actor) }
-        guard let index = peerIndex(actor.node), peers[index].remembering == actor else { return }
-        peers[index].remembering = nil
-        if !isDurable { peers[index].rememberAllowedAt = now + limits.headsMilliseconds }
+        guard let index = peerIndex(actor.node) else { return }
+        peers[index].finishRemembering(actor, isDurable: isDurable, now: now, limits: limits)
     }
 
     // MARK: - Reports

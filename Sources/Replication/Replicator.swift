@@ -128,8 +128,7 @@ public struct Replicator: Sendable {
     var applyAllowedAt: UInt64 = 0
     /// When to look whether something has to be pulled; nil where nothing is known to be missing.
     var pullDue: UInt64?
-    /// Models that the shell was asked to learn of in this run, and did or could not ever.
-    var considered: [[UInt8]] = []
+    var models: ModelCatalog
     var lastID: UInt64 = 0
     var assembly = Assembly()
     var outgoing = Outgoing()
@@ -152,7 +151,8 @@ public struct Replicator: Sendable {
         self.limits = limits
         self.generator = generator
         queue = CausalQueue(limits: limits)
-        queue.models = Set(configuration.models.map(\.hash))
+        models = ModelCatalog(configuration)
+        queue.models = models.hashes
         recovery = RecoveryProgress(configuration)
         acceptance = Acceptance(configuration)
         members = Members(own: configuration.actor.node)
@@ -192,7 +192,7 @@ public struct Replicator: Sendable {
             takeUp(models)
         case .modelsNotLearnt(let models, let now):
             setTime(now)
-            considered.removeAll { hash in models.contains { $0.hash == hash } }
+            self.models.reconsider(models)
         case .modelCompared(let node, let hash, let difference, let now):
             setTime(now)
             takeUp(difference: difference, of: hash, node: node)
