@@ -10,85 +10,7 @@ public import Merge
 /// it. What arrives early waits in a ``CausalQueue``, what may be applied goes to the store in
 /// batches, one at a time.
 public struct Replicator: Sendable {
-    /// Who this node is.
-    public struct Configuration: Hashable, Sendable {
-        /// The cluster's name, at most 255 bytes of UTF-8.
-        public var cluster: String
-        /// This incarnation of this node.
-        public var actor: ActorID
-        /// The version hash of the model, 32 bytes.
-        public var modelHash: [UInt8]
-        /// Whether the store may lack what its node has reported before, as kept in the store.
-        public var recovery: Recovery
-        /// Whether it is new and one of the cluster's founders, as ``Effect/founder`` told.
-        public var isFounder: Bool
-        /// In which incarnations it was open before, from the one that made it on, as far as that is
-        /// known; for a store that is new.
-        public var formerIncarnations: [ActorID]
-        /// Whom ``Effect/vouched(founders:)`` told last to be the cluster's founders.
-        public var founders: [ActorID]
-        /// The incarnations of other nodes that the store remembers, at most one a node, in any
-        /// order: the last that ``Input/remembered(_:isDurable:now:)`` told of.
-        public var incarnations: [ActorID]
-        /// The models whose transactions the store can apply, oldest first, the last being its
-        /// own. Empty means that nothing is held for want of its model.
-        public var models: [ModelText]
-
-        /// The incarnation of this node that had the store's lock before, and so has ended; nil where
-        /// that is not certain.
-        public var predecessor: ActorID?
-        /// Whether no save is let through before a member has met this incarnation, or some seconds have
-        /// passed: its store is new, or may be a copy beside one that is in use.
-        public var hearsFirst: Bool
-
-        /// A copy of a member's store of which an earlier run has taken in a part.
-        public var transfer: BegunTransfer?
-        /// For how long after the start no copy is asked for, in milliseconds: one that was whole
-        /// could not take the store's place. At most an hour, for nobody can wait for longer.
-        public var transferPauseMilliseconds: UInt64
-
-        /// Where an earlier run has left a transfer.
-        public struct BegunTransfer: Hashable, Sendable {
-            /// Whose copy.
-            public var donor: NodeID
-            /// Which.
-            public var copy: TransferCopy
-            /// How much of it is on disk.
-            public var offset: UInt64
-
-            /// Describes a place.
-            public init(donor: NodeID, copy: TransferCopy, offset: UInt64) {
-                self.donor = donor
-                self.copy = copy
-                self.offset = offset
-            }
-        }
-
-        /// Describes a node.
-        public init(
-            cluster: String, actor: ActorID, modelHash: [UInt8], recovery: Recovery = .none,
-            isFounder: Bool = false, formerIncarnations: [ActorID] = [],
-            founders: [ActorID] = [], incarnations: [ActorID] = [], models: [ModelText] = [],
-            predecessor: ActorID? = nil, hearsFirst: Bool = false,
-            transfer: BegunTransfer? = nil, transferPauseMilliseconds: UInt64 = 0
-        ) {
-            self.predecessor = predecessor
-            self.hearsFirst = hearsFirst
-            self.transfer = transfer
-            self.transferPauseMilliseconds = min(transferPauseMilliseconds, 3_600_000)
-            self.models = models
-            self.cluster = cluster
-            self.actor = actor
-            self.modelHash = modelHash
-            self.recovery = recovery
-            self.isFounder = isFounder
-            self.formerIncarnations = formerIncarnations
-            self.founders = founders
-            self.incarnations = incarnations
-        }
-    }
-
-    var configuration: Configuration
+    let configuration: Configuration
     let limits: Limits
     var generator: SeededGenerator
 
@@ -132,11 +54,7 @@ public struct Replicator: Sendable {
     var lastID: UInt64 = 0
     var assembly = Assembly()
     var outgoing = Outgoing()
-    /// A copy of a member's store that is being taken in.
-    var transfer: TransferProgress?
-    var transferAllowedAt: UInt64 = 0
-    /// Copies that would not do or could not be written, in this run.
-    var transferRefusals: UInt64 = 0
+    var taking: TransferTaking
     var isUndecodableRaised = false
     /// Alarms that are raised once a run, by what they are about; bounded by the peers.
     var raised: [Alarm] = []
@@ -157,6 +75,7 @@ public struct Replicator: Sendable {
         acceptance = Acceptance(configuration)
         members = Members(own: configuration.actor.node)
         clock = ClockJudge(limits: limits)
+        taking = TransferTaking(begun: configuration.transfer)
     }
 
     /// This node.
@@ -258,7 +177,7 @@ public struct Replicator: Sendable {
         guard !isStarted else { return }
         isStarted = true
         startedAt = now
-        transferAllowedAt = now + configuration.transferPauseMilliseconds
+        taking.pause(until: now + configuration.transferPauseMilliseconds)
         self.state = state
         queue.join(state.vector)
         incarnations.depart(state.membership.departed.map(\.node))
