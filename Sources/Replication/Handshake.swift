@@ -62,72 +62,44 @@ extension Replicator {
 
     /// The peer that a frame counts for; nil where it is from nobody we listen to.
     private mutating func admit(_ envelope: Envelope, from socket: NodeID?) -> Int? {
-        let sender = envelope.sender
-        if sender == node {
-            // An incarnation is one process's: at a peer's address this node has found itself. What names
-            // none tells nothing, and heads come from everybody.
-            switch envelope.message {
-            case .heads(let heads) where heads.met.contains { $0.node == node }:
-                receiveIntroduction(heads, from: socket)
-            case .heads(let heads) where heads.actor != configuration.actor,
-                .hello(let heads) where heads.actor != configuration.actor:
-                raiseOnce(.twoNodesWithOneID(sender, incarnation: nil))
-            case .heads, .hello:
-                if let socket, socket != node {
-                    raiseOnce(.unexpectedSender(expected: socket, claimed: sender))
-                }
-            default: break
-            }
-            return nil
+        switch Admission(envelope, from: socket, own: configuration.actor) {
+        case .introduction(let heads): receiveIntroduction(heads, from: socket)
+        case .alarm(let alarm): raiseOnce(alarm)
+        case .nobody: break
+        case .peer(let sender):
+            guard let index = peerIndex(adding: sender, isConfigured: false),
+                !peers[index].isQuarantined(now: now)
+            else { return nil }
+            return index
         }
-        if let socket, socket != sender {
-            raiseOnce(.unexpectedSender(expected: socket, claimed: sender))
-            return nil
-        }
-        guard let index = peerIndex(adding: sender, isConfigured: false),
-            !peers[index].isQuarantined(now: now)
-        else { return nil }
-        return index
+        return nil
     }
 
     private mutating func receiveFailure(
         _ failure: MessageFailure, from socket: NodeID?, over channel: Channel
     ) {
-        let refusal: Refusal
-        switch failure {
-        case .undecodable(let failure):
-            if let socket, socket != node,
-                let index = peerIndex(adding: socket, isConfigured: false)
-            {
-                quarantine(index, reason: failure.description)
-            } else {
-                if !isUndecodableRaised { raise(.undecodable(reason: failure.description)) }
-                isUndecodableRaised = true
-            }
-            return
-        case .otherRevision(let revision, _):
-            refusal = Refusal(
-                part: .revision, ours: String(Message.revision), theirs: String(revision))
-        case .otherCluster(let cluster, _):
-            refusal = Refusal(part: .cluster, ours: configuration.cluster, theirs: cluster)
-        }
         // The number that a foreign frame names may be that of a good peer, so only the socket's
         // word counts.
-        guard let socket, socket != node,
-            let index = peerIndex(adding: socket, isConfigured: false)
-        else {
-            let sender: NodeID
-            switch failure {
-            case .otherRevision(_, let claimed), .otherCluster(_, let claimed): sender = claimed
-            case .undecodable: return
-            }
-            return raiseOnce(.refused(peer: sender, refusal))
+        let link = socket.flatMap { $0 == node ? nil : peerIndex(adding: $0, isConfigured: false) }
+        if case .undecodable(let failure) = failure {
+            return receiveUndecodable(failure.description, link)
         }
-        let isNew = peers[index].refusal != refusal
-        refuse(index, refusal)
+        guard let foreign = failure.refusal(cluster: configuration.cluster) else { return }
+        guard let link else {
+            return raiseOnce(.refused(peer: foreign.claimed, foreign.refusal))
+        }
+        let isNew = peers[link].refusal != foreign.refusal
+        refuse(link, foreign.refusal)
         if isNew, channel == .exchange {
-            effects.append(.reply(to: socket, bytes: encoded(.heads(self.heads))))
+            effects.append(
+                .reply(to: peers[link].node, bytes: encoded(.heads(self.heads))))
         }
+    }
+
+    private mutating func receiveUndecodable(_ reason: String, _ link: Int?) {
+        if let link { return quarantine(link, reason: reason) }
+        if !isUndecodableRaised { raise(.undecodable(reason: reason)) }
+        isUndecodableRaised = true
     }
 
     mutating func refuse(_ index: Int, _ refusal: Refusal) {
@@ -149,7 +121,9 @@ extension Replicator {
         if channel == .publish { peers[index].lastPublished = now }
         peers[index].clockOffset =
             Int64(clamping: heads.wallMilliseconds) - Int64(clamping: wallMilliseconds)
-        guard agreesOnModel(heads, from: index) else { return }
+        let verdict = models.hear(
+            heads.modelHash, from: &peers[index], now: now, limits: limits)
+        if let verdict { return carryOut(verdict, index) }
         if let refusal = members.refusal(
             of: peers[index].node, state.membership, recovery: recovery.stage,
             departed: incarnations.departed)
@@ -226,9 +200,5 @@ extension Replicator {
             .digestMismatch(
                 peer: peers[index].node, vector: heads.vector, ours: state.digest,
                 theirs: heads.digest))
-    }
-
-    func hexadecimal(_ bytes: [UInt8]) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 }

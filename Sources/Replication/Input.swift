@@ -121,3 +121,27 @@ public enum Input: Hashable, Sendable {
     /// An operator ends a peer's quarantine.
     case quarantineLifted(NodeID, now: UInt64)
 }
+
+extension Input {
+    /// When it happened.
+    var now: UInt64 {
+        switch self {
+        case .started(_, _, let now, _), .tick(let now, _), .messageReceived(_, _, _, let now),
+            .committed(_, _, let now), .applied(_, _, let now), .logRead(_, _, _, let now),
+            .remembered(_, _, let now), .modelsLearnt(_, let now), .modelsNotLearnt(_, let now),
+            .modelCompared(_, _, _, let now), .transferRead(_, _, _, _, let now),
+            .transferTaken(_, let now), .transferRefused(_, let now), .peersChanged(_, let now),
+            .peerConnected(_, let now), .peerDisconnected(_, let now),
+            .quarantineLifted(_, let now):
+            now
+        }
+    }
+
+    /// What the wall clock shows, where the input tells it.
+    var wallMilliseconds: UInt64? {
+        switch self {
+        case .started(_, _, _, let wall), .tick(_, let wall): wall
+        default: nil
+        }
+    }
+}

@@ -2,80 +2,32 @@ import Merge
 
 /// Peers whose models differ: who is listened to all the same, and what is told of a difference.
 ///
-/// Two nodes agree where one's model is in the other's list (DESIGN section 8). Heads have only
-/// the hash of the sender's own model; whoever hears one that is not known sends its list, and
-/// gets the other's. The list of a peer of the same model tells which came before that, so that a
-/// store made with the newest model learns of those whose transactions are still under way.
+/// Two nodes agree where one's model is in the other's list (DESIGN section 8). The list of a peer of
+/// the same model tells which came before that, so that a store made with the newest model learns of
+/// those whose transactions are still under way.
 extension Replicator {
-    /// How long a peer that hears of another model may take to send its list, in heads.
-    private static let headsPatience: UInt64 = 3
-
-    /// Whether a peer's model permits to listen to it; where it does not the peer is refused, at
-    /// once or when its list does not come.
-    mutating func agreesOnModel(_ heads: Heads, from index: Int) -> Bool {
-        switch models.standing(of: heads.modelHash, list: peers[index].models) {
-        case .known:
-            peers[index].strangeSince = nil
-            return true
-        case .knowsOurs: return true
-        case .foreign:
-            refuseModel(heads.modelHash, of: index)
-            return false
-        case .unlisted: break
-        }
-        peers[index].forget()
-        let since = peers[index].strangeSince ?? now
-        peers[index].strangeSince = since
-        tellModels(index, isAnswer: false)
-        if now >= since + Self.headsPatience * limits.headsMilliseconds {
-            refuseModel(heads.modelHash, of: index)
-        }
-        return false
-    }
-
-    private mutating func refuseModel(_ hash: [UInt8], of index: Int) {
-        var refusal = Refusal(
-            part: .model, ours: hexadecimal(models.own), theirs: hexadecimal(hash))
-        if let compared = peers[index].compared, compared.hash == hash {
-            refusal.difference = compared.difference
-        }
-        refuse(index, refusal)
-    }
-
-    /// Sends our list to a peer, not more often than heads come.
-    private mutating func tellModels(_ index: Int, isAnswer: Bool) {
-        guard isStarted, !models.models.isEmpty else { return }
-        if let last = peers[index].lastModels, now < last + limits.headsMilliseconds / 2 { return }
-        peers[index].lastModels = now
-        let bytes = encoded(.models(models.list(isAnswer: isAnswer, limits: limits)))
-        effects.append(
-            peers[index].isConfigured
-                ? .send(to: peers[index].node, bytes: bytes)
-                : .reply(to: peers[index].node, bytes: bytes))
-    }
-
     mutating func receiveModels(_ list: ModelList, from index: Int) {
         // Nobody who departed has anything to tell of models.
-        guard let theirs = list.models.last,
-            state.membership[peers[index].node]?.departure == nil
-        else { return counts.ignoredCount += 1 }
-        peers[index].models = list.models.map(\.hash)
-        if !list.isAnswer { tellModels(index, isAnswer: true) }
-        let news = models.news(in: list)
-        if !news.isEmpty { effects.append(.learnModels(news)) }
-        guard models.standing(of: theirs.hash, list: peers[index].models) == .foreign else {
-            return
+        guard !list.models.isEmpty, state.membership[peers[index].node]?.departure == nil else {
+            return counts.ignoredCount += 1
         }
-        refuseModel(theirs.hash, of: index)
-        guard peers[index].compared?.hash != theirs.hash, !theirs.text.isEmpty else { return }
-        // To compare takes the shell's time: one with ever other models gets no more of it than one
-        // that is upgraded again and again.
-        if let last = peers[index].comparedAt, now < last + limits.connectedMilliseconds {
-            return
+        carryOut(models.take(list, from: &peers[index], now: now, limits: limits), index)
+    }
+
+    mutating func carryOut(_ verdict: ModelCatalog.Verdict, _ index: Int) {
+        if let list = verdict.list { tell(list, index) }
+        if !verdict.learns.isEmpty { effects.append(.learnModels(verdict.learns)) }
+        if let refusal = verdict.refusal { refuse(index, refusal) }
+        if let model = verdict.compares {
+            effects.append(.compareModel(model, of: peers[index].node))
         }
-        peers[index].comparedAt = now
-        peers[index].compared = .init(hash: theirs.hash)
-        effects.append(.compareModel(theirs, of: peers[index].node))
+    }
+
+    private mutating func tell(_ list: ModelList, _ index: Int) {
+        let (node, bytes) = (peers[index].node, encoded(.models(list)))
+        effects.append(
+            peers[index].isConfigured
+                ? .send(to: node, bytes: bytes) : .reply(to: node, bytes: bytes))
     }
 
     /// Takes up models whose transactions can be applied from now on.
@@ -87,26 +39,18 @@ extension Replicator {
     }
 
     mutating func takeUp(difference: String, of hash: [UInt8], node: NodeID) {
-        guard let index = peerIndex(node), peers[index].compared?.hash == hash else { return }
-        peers[index].compared = .init(hash: hash, difference: difference)
-        guard let refusal = peers[index].refusal, refusal.part == .model,
-            refusal.theirs == hexadecimal(hash)
+        guard let index = peerIndex(node),
+            let refusal = models.take(difference: difference, of: hash, from: &peers[index])
         else { return }
-        refuseModel(hash, of: index)
+        refuse(index, refusal)
     }
 
-    /// Asks for the lists of peers while transactions are held for want of their model: one of the
-    /// same model may have had theirs before it.
+    /// Asks for the lists of peers while transactions are held for want of their model.
     mutating func askForModels() {
         guard queue.holdsForModel else { return }
         for index in peers.indices
         where peers[index].isAgreed && peers[index].isConnected(now: now, limits: limits) {
-            if let last = peers[index].lastModels,
-                now < last + limits.connectedMilliseconds
-            {
-                continue
-            }
-            tellModels(index, isAnswer: false)
+            if let list = models.ask(&peers[index], now: now, limits: limits) { tell(list, index) }
         }
     }
 

@@ -15,9 +15,7 @@ public struct Replicator: Sendable {
     var generator: SeededGenerator
 
     var now: UInt64 = 0
-    /// The wall time of the last input that told it, and when that was.
-    var wallBase: UInt64 = 0
-    var wallBaseAt: UInt64 = 0
+    var wallClock = WallClock()
     var state = StoreState(vector: VersionVector(), digest: ProjectionDigest())
     /// The latest timestamp of what is applied or about to be.
     var latestTimestamp = HybridTimestamp.zero
@@ -83,62 +81,45 @@ public struct Replicator: Sendable {
 
     /// Takes in an event and answers with what is to be done, in order.
     public mutating func handle(_ input: Input) -> [Effect] {
+        setTime(input.now, wall: input.wallMilliseconds)
         switch input {
-        case .started(let state, let peers, let now, let wall):
-            setTime(now, wall: wall)
+        case .started(let state, let peers, _, _):
             start(state, peers: peers)
-        case .tick(let now, let wall):
-            setTime(now, wall: wall)
-            tick()
-        case .messageReceived(let bytes, let sender, let channel, let now):
-            setTime(now)
+        case .tick: tick()
+        case .messageReceived(let bytes, let sender, let channel, _):
             receive(bytes, from: sender, over: channel)
-        case .committed(let transactions, let state, let now):
-            setTime(now)
+        case .committed(let transactions, let state, _):
             adopt(state)
             announce(transactions)
-        case .applied(let state, let rejected, let now):
-            setTime(now)
+        case .applied(let state, let rejected, _):
             finishApplying(state, rejected: rejected)
-        case .logRead(let id, let transactions, let reachedEnd, let now):
-            setTime(now)
+        case .logRead(let id, let transactions, let reachedEnd, _):
             answer(id, with: transactions, reachedEnd: reachedEnd)
-        case .remembered(let actor, let isDurable, let now):
-            setTime(now)
+        case .remembered(let actor, let isDurable, _):
             finishRemembering(actor, isDurable: isDurable)
-        case .modelsLearnt(let models, let now):
-            setTime(now)
+        case .modelsLearnt(let models, _):
             takeUp(models)
-        case .modelsNotLearnt(let models, let now):
-            setTime(now)
+        case .modelsNotLearnt(let models, _):
             self.models.reconsider(models)
-        case .modelCompared(let node, let hash, let difference, let now):
-            setTime(now)
+        case .modelCompared(let node, let hash, let difference, _):
             takeUp(difference: difference, of: hash, node: node)
-        case .transferRead(let id, let copy, let offset, let bytes, let now):
-            setTime(now)
+        case .transferRead(let id, let copy, let offset, let bytes, _):
             giveTransfer(id, copy: copy, offset: offset, bytes: bytes)
-        case .transferTaken(let offset, let now):
-            setTime(now)
+        case .transferTaken(let offset, _):
             finishTaking(offset)
-        case .transferRefused(let reason, let now):
-            setTime(now)
+        case .transferRefused(let reason, _):
             refuseTransfer(reason)
-        case .peersChanged(let nodes, let now):
-            setTime(now)
+        case .peersChanged(let nodes, _):
             members.configured = nodes
             setPeers()
-        case .peerConnected(let node, let now):
-            setTime(now)
+        case .peerConnected(let node, _):
             if let index = peerIndex(node) {
                 peers[index].lastHello = nil
                 sayHello(index)
             }
-        case .peerDisconnected(let node, let now):
-            setTime(now)
+        case .peerDisconnected(let node, _):
             disconnect(node)
-        case .quarantineLifted(let node, let now):
-            setTime(now)
+        case .quarantineLifted(let node, _):
             if let index = peerIndex(node) {
                 peers[index].quarantine = nil
                 sayHello(index)
@@ -156,22 +137,16 @@ public struct Replicator: Sendable {
 
     // MARK: - Time
 
-    private mutating func setTime(_ now: UInt64, wall: UInt64? = nil) {
+    private mutating func setTime(_ now: UInt64, wall: UInt64?) {
         self.now = max(self.now, now)
-        if let wall {
-            wallBase = wall
-            wallBaseAt = self.now
-        }
+        if let wall { wallClock.set(wall, at: self.now) }
         let (horizon, overflow) = wallMilliseconds.addingReportingOverflow(
             limits.futureMilliseconds)
         queue.horizon = overflow ? .max : horizon
     }
 
-    /// Wall time now, in milliseconds since 1970, going on from when it was last told.
-    var wallMilliseconds: UInt64 {
-        let (wall, overflow) = wallBase.addingReportingOverflow(now - wallBaseAt)
-        return overflow ? .max : wall
-    }
+    /// Wall time now, in milliseconds since 1970.
+    var wallMilliseconds: UInt64 { wallClock.milliseconds(at: now) }
 
     private mutating func start(_ state: StoreState, peers nodes: [NodeID]) {
         guard !isStarted else { return }

@@ -60,4 +60,39 @@ struct ModelCatalogTests {
         #expect(told { $0.modelListBytes = 0 } == [false, false, false, true])
         #expect(told { $0.frameBytes = head + 99 } == [false, false, false, false])
     }
+
+    @Test("A peer of an unknown model is told our list, and refused when its own does not come")
+    func unlisted() {
+        let limits = Limits()
+        let catalog = Self.catalog([Self.text(1)])
+        var peer = PeerProgress(node: World.id(2), isConfigured: true)
+        peer.isAgreed = true
+        let hash = Self.text(3).hash
+        let first = catalog.hear(hash, from: &peer, now: 0, limits: limits)
+        #expect(first?.list != nil && first?.refusal == nil && !peer.isAgreed)
+        let soon = catalog.hear(hash, from: &peer, now: 1, limits: limits)
+        #expect(soon == .init())
+        let late = catalog.hear(hash, from: &peer, now: 3_000, limits: limits)
+        #expect(late?.refusal?.part == .model)
+        let known = catalog.hear(Self.text(1).hash, from: &peer, now: 3_000, limits: limits)
+        #expect(known == nil && peer.strangeSince == nil)
+    }
+
+    @Test("A foreign list refuses the peer, and its model is compared once")
+    func foreign() {
+        let limits = Limits()
+        var catalog = Self.catalog([Self.text(1)])
+        var peer = PeerProgress(node: World.id(2), isConfigured: true)
+        let first = catalog.take(Self.list(2, 3), from: &peer, now: 0, limits: limits)
+        #expect(first.list?.isAnswer == true && first.learns.isEmpty)
+        #expect(first.compares == Self.text(3) && first.refusal != nil)
+        let again = catalog.take(Self.list(2, 3), from: &peer, now: 9_000, limits: limits)
+        #expect(again.compares == nil && again.refusal == first.refusal)
+        let hash = Self.text(3).hash
+        let early = catalog.take(difference: "a", of: hash, from: &peer)
+        peer.refusal = first.refusal
+        let told = catalog.take(difference: "b", of: hash, from: &peer)
+        let other = catalog.take(difference: "c", of: Self.text(2).hash, from: &peer)
+        #expect(early == nil && told?.difference == "b" && other == nil)
+    }
 }
