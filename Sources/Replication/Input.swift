@@ -41,6 +41,27 @@ public struct StoreState: Hashable, Sendable {
     }
 }
 
+extension StoreState {
+    /// Takes over what the store has applied, unless it is older than what is known. Digest and vector
+    /// belong together, so an older state, told late, must not replace either.
+    ///
+    /// - Returns: whether other nodes are members since.
+    mutating func takeApplied(_ other: StoreState) -> Bool {
+        beginnings.join(other.beginnings)
+        guard other.vector.covers(vector) else { return false }
+        vector = other.vector
+        digest = other.digest
+        defer { membership = other.membership }
+        return membership != other.membership
+    }
+
+    /// Takes over what of it is on disk, and recorded.
+    mutating func takeDurable(_ other: StoreState) {
+        durable.join(other.durable)
+        recorded.join(other.recorded)
+    }
+}
+
 /// A transaction of an apply effect that the store could not apply.
 public struct Rejection: Hashable, Sendable {
     /// Which one.

@@ -51,6 +51,20 @@ struct PullPlan: Hashable, Sendable {
         isIncomplete = peers.contains { $0.isAgreed && !coming.covers($0.vector) }
     }
 
+    /// All that peers have of actors whose model is not known here: it is not asked for, because it
+    /// could not be applied.
+    static func blocked(_ holds: [CausalQueue.Hold], _ peers: [PeerProgress]) -> VersionVector {
+        var vector = VersionVector()
+        for hold in holds {
+            guard case .unknownModel = hold.reason else { continue }
+            for peer in peers {
+                let sequence = peer.vector[hold.dot.actor]
+                if sequence > 0 { vector.advance(hold.dot.actor, to: sequence) }
+            }
+        }
+        return vector
+    }
+
     /// The peers from the one after a node on, so that nodes do not all ask the first; those that
     /// answered lately before those that did not.
     static func order(_ peers: [PeerProgress], after node: NodeID) -> [Int] {

@@ -25,7 +25,8 @@ extension Replicator {
                 && now >= peers[$0].pullAllowedAt && isBelieved(peers[$0].node)
         }
         let plan = PullPlan(
-            peers, candidates: candidates, possessed: queue.possessed().joined(blocked),
+            peers, candidates: candidates,
+            possessed: queue.possessed().joined(PullPlan.blocked(queue.holds, peers)),
             now: now, limits: limits)
         for step in plan.steps { pull(from: step.index, beyond: step.beyond) }
         if plan.isIncomplete { pullDue = now + limits.graceMilliseconds }

@@ -53,9 +53,7 @@ public struct Replicator: Sendable {
     var assembly = Assembly()
     var outgoing = Outgoing()
     var taking: TransferTaking
-    var isUndecodableRaised = false
-    /// Alarms that are raised once a run, by what they are about; bounded by the peers.
-    var raised: [Alarm] = []
+    var raised = RaisedAlarms()
 
     /// Prepares a replicator; nothing happens before ``Input/started(state:peers:now:wallMilliseconds:)``.
     ///
@@ -176,14 +174,7 @@ public struct Replicator: Sendable {
         outgoing.expire(now: now, limits: limits)
         if let dot = assembly.dot, queue.has(dot) { assembly = Assembly() }
         expirePulls()
-        for index in peers.indices {
-            if let quarantine = peers[index].quarantine, !quarantine.isOver,
-                now >= quarantine.until
-            {
-                peers[index].quarantine?.isOver = true
-                sayHello(index)
-            }
-        }
+        for index in peers.indices where peers[index].endQuarantine(now: now) { sayHello(index) }
         noteGap(isCertain: false)
         keepOrphans()
         tendTransfer()
@@ -194,10 +185,6 @@ public struct Replicator: Sendable {
 
     // MARK: - The store
 
-    /// Whether a state is not older than the one known. Digest and vector belong together, so an
-    /// older one, told late, must not replace either.
-    private func isNewer(_ state: StoreState) -> Bool { state.vector.covers(self.state.vector) }
-
     /// Takes over what the store holds after local saves.
     private mutating func adopt(_ state: StoreState) {
         take(state)
@@ -205,17 +192,8 @@ public struct Replicator: Sendable {
     }
 
     private mutating func take(_ state: StoreState) {
-        self.state.beginnings.join(state.beginnings)
-        if isNewer(state) {
-            self.state.vector = state.vector
-            self.state.digest = state.digest
-            if self.state.membership != state.membership {
-                self.state.membership = state.membership
-                takeUpMembership()
-            }
-        }
-        self.state.durable.join(state.durable)
-        self.state.recorded.join(state.recorded)
+        if self.state.takeApplied(state) { takeUpMembership() }
+        self.state.takeDurable(state)
     }
 
     private mutating func finishApplying(_ state: StoreState, rejected: [Rejection]) {
@@ -297,17 +275,8 @@ public struct Replicator: Sendable {
 
     mutating func raise(_ alarm: Alarm) { effects.append(.alarm(alarm)) }
 
-    /// Raises an alarm unless the very same was raised before in this run, or very many others were. The
-    /// two that this node ends by are always raised.
     mutating func raiseOnce(_ alarm: Alarm) {
-        let isOfOwnEnd: Bool
-        switch alarm {
-        case .twoNodesWithOneID(node, incarnation: nil), .departed: isOfOwnEnd = true
-        default: isOfOwnEnd = false
-        }
-        guard isOfOwnEnd || raised.count < limits.peers, !raised.contains(alarm) else { return }
-        raised.append(alarm)
-        raise(alarm)
+        if raised.note(alarm, own: node, limits: limits) { raise(alarm) }
     }
 
     mutating func makeID() -> UInt64 {
@@ -321,5 +290,34 @@ public struct Replicator: Sendable {
     func encoded(_ message: Message, telling beginnings: Beginnings? = nil) -> [UInt8] {
         Envelope(cluster: configuration.cluster, sender: node, message: message)
             .encoded(telling: beginnings)
+    }
+
+    // MARK: - Status
+
+    /// What is known of the peers, and how full the queues are.
+    public var status: ReplicatorStatus {
+        var gauges = counts
+        gauges.waitingCount = queue.waitingCount
+        gauges.waitingBytes = queue.waitingBytes
+        gauges.waitingForModelCount = state.vector.lag(behind: PullPlan.blocked(queue.holds, peers))
+        gauges.applyingCount = queue.applyingCount
+        gauges.applyingBytes = queue.applyingBytes
+        gauges.pullsOutstanding = peers.count { $0.pulling != nil }
+        gauges.readsOutstanding = peers.count { $0.answering != nil }
+        gauges.piecesBytes = outgoing.bytes + assembly.count
+        gauges.orphanBytes = dropped.bytes
+        gauges.droppedCount += queue.droppedCount
+        gauges.deliveredCount = queue.deliveredCount
+        return ReplicatorStatus(
+            peers: peers.map {
+                PeerStatus(of: $0, beside: state.vector, now: now, limits: limits)
+            },
+            held: queue.holds.map { HeldTransaction(dot: $0.dot, reason: $0.reason) },
+            stable: stability.vector, members: stability.statuses(stabilityView),
+            recovery: recovery.stage, isSaving: isSaving && !clock.isOff,
+            orphaned: dropped.dots(beyond: state.vector, where: isLost),
+            transfer: transfer.map {
+                TransferStatus(donor: $0.donor, offset: $0.offset, total: $0.copy?.total)
+            }, gauges: gauges)
     }
 }

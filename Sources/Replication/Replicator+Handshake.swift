@@ -1,6 +1,10 @@
 import Merge
 
-/// Who is listened to: the frame's way in, and the agreement that heads bring.
+/// Who is listened to: the frame's way in, the agreement that heads bring, members and models.
+///
+/// A departure closes all actors of its node. What this node reports after it has applied one must
+/// hold all that it will ever apply of them but what members' logs have (MODEL.md, P16): so what
+/// waits of them is dropped, and nothing is reported while the store is still applying some.
 extension Replicator {
     mutating func receive(_ bytes: [UInt8], from socket: NodeID?, over channel: Channel) {
         counts.receivedCount += 1
@@ -82,7 +86,9 @@ extension Replicator {
         // word counts.
         let link = socket.flatMap { $0 == node ? nil : peerIndex(adding: $0, isConfigured: false) }
         if case .undecodable(let failure) = failure {
-            return receiveUndecodable(failure.description, link)
+            let reason = failure.description
+            if let link { return quarantine(link, reason: reason) }
+            return raiseOnce(.undecodable(reason: reason))
         }
         guard let foreign = failure.refusal(cluster: configuration.cluster) else { return }
         guard let link else {
@@ -94,12 +100,6 @@ extension Replicator {
             effects.append(
                 .reply(to: peers[link].node, bytes: encoded(.heads(self.heads))))
         }
-    }
-
-    private mutating func receiveUndecodable(_ reason: String, _ link: Int?) {
-        if let link { return quarantine(link, reason: reason) }
-        if !isUndecodableRaised { raise(.undecodable(reason: reason)) }
-        isUndecodableRaised = true
     }
 
     mutating func refuse(_ index: Int, _ refusal: Refusal) {
@@ -200,5 +200,115 @@ extension Replicator {
             .digestMismatch(
                 peer: peers[index].node, vector: heads.vector, ours: state.digest,
                 theirs: heads.digest))
+    }
+
+    // MARK: - Members
+
+    var currentMembers: [NodeID] { members.all(state.membership, recovery: recovery.stage) }
+
+    /// Whether nobody else is a member.
+    var isAlone: Bool { currentMembers.allSatisfy { $0 == node } }
+
+    /// Whether this node is a member, as far as it knows.
+    var isMember: Bool {
+        members.isOwnMember(state.membership, departed: incarnations.departed)
+    }
+
+    func isBelieved(_ peer: NodeID) -> Bool {
+        members.isBelieved(peer, recovery: recovery.stage, peers: peers)
+    }
+
+    /// Lets stability wait for all members.
+    mutating func setStabilityMembers() {
+        stability.setMembers(
+            members.awaited(state.membership, recovery: recovery.stage, peers: peers))
+    }
+
+    /// Whether the store is applying something of an actor whose node has departed, which only a
+    /// departure that was decided here can catch on its way.
+    var isApplyingOfDeparted: Bool {
+        !incarnations.departed.isEmpty
+            && queue.applying.contains { incarnations.departed.contains($0.dot.actor.node) }
+    }
+
+    /// Goes on with what the store has learnt of members.
+    mutating func takeUpMembership() {
+        incarnations.depart(state.membership.departed.map(\.node))
+        for index in peers.indices where incarnations.departed.contains(peers[index].node) {
+            peers[index].forget()
+        }
+        setPeers()
+        dropWhatIsClosed()
+    }
+
+    /// Hears from a member whether this node is one no more.
+    mutating func learnDeparture(_ heads: Heads, from index: Int) {
+        guard heads.departed.contains(node), peers[index].isConfigured else { return }
+        let isNews = !members.isToldDeparted(incarnations.departed)
+        members.noteDeparture(toldBy: peers[index].node)
+        guard isNews else { return }
+        raiseOnce(.departed(told: peers[index].node))
+        tellRecovery()
+    }
+
+    /// Compares the clocks that members told lately.
+    mutating func judgeClock() {
+        let offsets = peers.filter {
+            $0.isConfigured && $0.isAgreed && $0.isConnected(now: now, limits: limits)
+        }.compactMap(\.clockOffset)
+        let verdict = clock.judge(
+            offsets: offsets, stamp: latestTimestamp, wall: wallMilliseconds, isAlone: isAlone)
+        for alarm in verdict.alarms { raise(alarm) }
+        if let isOff = verdict.isOff { effects.append(.setClockOff(isOff)) }
+    }
+
+    // MARK: - Models
+
+    mutating func receiveModels(_ list: ModelList, from index: Int) {
+        // Nobody who departed has anything to tell of models.
+        guard !list.models.isEmpty, state.membership[peers[index].node]?.departure == nil else {
+            return counts.ignoredCount += 1
+        }
+        carryOut(models.take(list, from: &peers[index], now: now, limits: limits), index)
+    }
+
+    mutating func carryOut(_ verdict: ModelCatalog.Verdict, _ index: Int) {
+        if let list = verdict.list { tell(list, index) }
+        if !verdict.learns.isEmpty { effects.append(.learnModels(verdict.learns)) }
+        if let refusal = verdict.refusal { refuse(index, refusal) }
+        if let model = verdict.compares {
+            effects.append(.compareModel(model, of: peers[index].node))
+        }
+    }
+
+    private mutating func tell(_ list: ModelList, _ index: Int) {
+        let (node, bytes) = (peers[index].node, encoded(.models(list)))
+        effects.append(
+            peers[index].isConfigured
+                ? .send(to: node, bytes: bytes) : .reply(to: node, bytes: bytes))
+    }
+
+    /// Takes up models whose transactions can be applied from now on.
+    mutating func takeUp(_ learnt: [ModelText]) {
+        guard models.takeUp(learnt) else { return }
+        queue.models = models.hashes
+        queue.release(now: now)
+        noteGap(isCertain: true)
+    }
+
+    mutating func takeUp(difference: String, of hash: [UInt8], node: NodeID) {
+        guard let index = peerIndex(node),
+            let refusal = models.take(difference: difference, of: hash, from: &peers[index])
+        else { return }
+        refuse(index, refusal)
+    }
+
+    /// Asks for the lists of peers while transactions are held for want of their model.
+    mutating func askForModels() {
+        guard queue.holdsForModel else { return }
+        for index in peers.indices
+        where peers[index].isAgreed && peers[index].isConnected(now: now, limits: limits) {
+            if let list = models.ask(&peers[index], now: now, limits: limits) { tell(list, index) }
+        }
     }
 }
