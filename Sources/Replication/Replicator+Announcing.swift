@@ -7,7 +7,7 @@ extension Replicator {
     mutating func publishHeads() {
         advanceStability()
         // At the next tick then.
-        if isApplyingOfDeparted { return }
+        if closed.areDepartedApplied(by: queue) { return }
         effects.append(.publish(encoded(.heads(heads), telling: state.beginnings)))
         let fifth = limits.headsMilliseconds / 5
         nextHeadsAt =
@@ -26,7 +26,7 @@ extension Replicator {
     /// Asks a peer where it stands, at most twice a heads interval.
     mutating func sayHello(_ index: Int) {
         guard isStarted, peers[index].isConfigured, !peers[index].isQuarantined(now: now),
-            !isApplyingOfDeparted
+            !closed.areDepartedApplied(by: queue)
         else { return }
         if let last = peers[index].lastHello, now < last + limits.headsMilliseconds / 2 { return }
         peers[index].lastHello = now
@@ -36,7 +36,9 @@ extension Replicator {
     /// Where we stand.
     var heads: Heads {
         let met = Array(peers.lazy.filter(\.isConfigured).compactMap(\.met).prefix(limits.peers))
-        var known = incarnations.newest.filter { $0 != configuration.actor && !met.contains($0) }
+        var known = closed.incarnations.newest.filter {
+            $0 != configuration.actor && !met.contains($0)
+        }
         if let predecessor = configuration.predecessor, predecessor < configuration.actor,
             !known.contains(where: { $0.node == node })
         {
@@ -50,7 +52,8 @@ extension Replicator {
             clock: max(latestTimestamp, wall ?? .zero),
             wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash,
             met: met, known: Array(known.prefix(limits.peers)),
-            departed: Array(incarnations.departed.prefix(limits.peers)), recovery: recovery.stage,
+            departed: Array(closed.incarnations.departed.prefix(limits.peers)),
+            recovery: recovery.stage,
             founders: recovery.stage == .none
                 ? Array(recovery.founders.newest.prefix(limits.peers)) : [],
             configured: Array(members.configured.sorted().prefix(limits.peers)))

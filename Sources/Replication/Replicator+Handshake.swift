@@ -31,7 +31,7 @@ extension Replicator {
         case .hello(let heads):
             receiveHeads(heads, from: index, over: channel)
             // Refused or not: so the other side learns what differs as well.
-            if isApplyingOfDeparted { return }
+            if closed.areDepartedApplied(by: queue) { return }
             effects.append(.reply(to: envelope.sender, bytes: encoded(.heads(self.heads))))
         case .models(let list): receiveModels(list, from: index)
         case let message:
@@ -126,7 +126,7 @@ extension Replicator {
         if let verdict { return carryOut(verdict, index) }
         if let refusal = members.refusal(
             of: peers[index].node, state.membership, recovery: recovery.stage,
-            departed: incarnations.departed)
+            departed: closed.incarnations.departed)
         {
             return refuse(index, refusal)
         }
@@ -211,7 +211,7 @@ extension Replicator {
 
     /// Whether this node is a member, as far as it knows.
     var isMember: Bool {
-        members.isOwnMember(state.membership, departed: incarnations.departed)
+        members.isOwnMember(state.membership, departed: closed.incarnations.departed)
     }
 
     func isBelieved(_ peer: NodeID) -> Bool {
@@ -224,17 +224,10 @@ extension Replicator {
             members.awaited(state.membership, recovery: recovery.stage, peers: peers))
     }
 
-    /// Whether the store is applying something of an actor whose node has departed, which only a
-    /// departure that was decided here can catch on its way.
-    var isApplyingOfDeparted: Bool {
-        !incarnations.departed.isEmpty
-            && queue.applying.contains { incarnations.departed.contains($0.dot.actor.node) }
-    }
-
     /// Goes on with what the store has learnt of members.
     mutating func takeUpMembership() {
-        incarnations.depart(state.membership.departed.map(\.node))
-        for index in peers.indices where incarnations.departed.contains(peers[index].node) {
+        closed.incarnations.depart(state.membership.departed.map(\.node))
+        for index in peers.indices where closed.incarnations.departed.contains(peers[index].node) {
             peers[index].forget()
         }
         setPeers()
@@ -244,7 +237,7 @@ extension Replicator {
     /// Hears from a member whether this node is one no more.
     mutating func learnDeparture(_ heads: Heads, from index: Int) {
         guard heads.departed.contains(node), peers[index].isConfigured else { return }
-        let isNews = !members.isToldDeparted(incarnations.departed)
+        let isNews = !members.isToldDeparted(closed.incarnations.departed)
         members.noteDeparture(toldBy: peers[index].node)
         guard isNews else { return }
         raiseOnce(.departed(told: peers[index].node))

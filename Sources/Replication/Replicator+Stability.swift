@@ -8,16 +8,18 @@ extension Replicator {
     /// not agreed with any more; one newer than this node's own means that peers do not listen.
     mutating func noteIncarnations(_ actors: [ActorID]) {
         var isAnyClosed = false
-        for actor in actors where incarnations.note(actor) { isAnyClosed = true }
+        for actor in actors where closed.incarnations.note(actor) { isAnyClosed = true }
         guard isAnyClosed else { return }
         for index in peers.indices {
             guard peers[index].isAgreed, let actor = peers[index].actor,
-                incarnations.isClosed(actor)
+                closed.incarnations.isClosed(actor)
             else { continue }
             peers[index].close()
             sayHello(index)
         }
-        guard let newest = incarnations[node], acceptance.note(newest: newest) else { return }
+        guard let newest = closed.incarnations[node], acceptance.note(newest: newest) else {
+            return
+        }
         tellRecovery()
         effects.append(.reopen(after: newest.incarnation))
     }
@@ -25,7 +27,7 @@ extension Replicator {
     /// Whether heads come from an incarnation that is not the newest known: then they count for
     /// nothing, and if it lives, our heads tell it so.
     mutating func refuseOutdated(_ actor: ActorID) -> Bool {
-        guard let newest = incarnations[actor.node], newest > actor else { return false }
+        guard let newest = closed.incarnations[actor.node], newest > actor else { return false }
         raiseOnce(
             .incarnationOutdated(
                 actor.node, incarnation: actor.incarnation, newest: newest.incarnation))
@@ -33,57 +35,28 @@ extension Replicator {
     }
 
     /// Lets heads say that a new incarnation was met, once the store remembers it and once that is
-    /// true of all that is on its way into the store: of closed actors nothing may be applied later
-    /// that no member's log has.
-    ///
-    /// It is remembered first because of two live stores of one node. Whoever has told the later
-    /// one what it needs to save must not, after a restart, meet the earlier one and report to it
-    /// what the later one has not seen: that would be stable there too early.
-    ///
-    /// What waits or is ready of closed actors is dropped, pulled or not: it may be from a log
-    /// that its owner has lost since. It is pulled again from whoever has it. What the store is
-    /// applying at this moment cannot be called back, so the meeting waits for it.
+    /// true of all that is on its way into the store; see ``ClosedActors``.
     mutating func settleMeetings() {
         guard isAnyMeetingOpen else { return }
-        for index in peers.indices {
-            if let actor = peers[index].beginRemembering(beside: remembered, now: now) {
-                effects.append(.remember(actor))
-            }
+        for actor in closed.beginRemembering(&peers, now: now) {
+            effects.append(.remember(actor))
         }
-        let settled = peers.indices.filter {
-            peers[$0].isAgreed && peers[$0].isRemembered(remembered)
-        }
-        guard settled.contains(where: { peers[$0].isMeetingOpen }), !isApplyingOfClosed else {
-            return
-        }
-        for index in settled { peers[index].met = peers[index].actor }
-        dropWhatIsClosed()
+        if closed.meet(&peers, queue: queue) { dropWhatIsClosed() }
     }
 
-    /// Whether the store is applying something of a closed actor.
-    private var isApplyingOfClosed: Bool {
-        queue.applying.contains { incarnations.isClosed($0.dot.actor) }
-    }
-
-    /// Drops what waits of closed actors; see ``settleMeetings()``. What the store is applying of them
-    /// cannot be called back: what comes back of it, for it could not be applied, is dropped then.
     mutating func dropWhatIsClosed() {
-        isDropOwed = isApplyingOfClosed
-        let incarnations = incarnations
-        let transactions = queue.drop(to: state.vector) { incarnations.isClosed($0) }
-        guard !transactions.isEmpty else { return }
-        dropped.forget(coveredBy: state.vector)
-        // Most are pulled again from whoever has them; which, of those without a name nobody will know.
-        let nameless = transactions.filter { !dropped.add($0, limits) }.map(\.dot)
+        guard
+            let nameless = closed.drop(from: &queue, beyond: state.vector, limits: limits)
+        else { return }
         if !nameless.isEmpty { effects.append(.orphansNotKept(nameless)) }
         noteGap(isCertain: true)
     }
 
     /// Gives out to be kept what was dropped and is found to be lost to all.
     mutating func keepOrphans() {
-        guard !dropped.isEmpty else { return }
-        dropped.forget(coveredBy: state.vector)
-        let orphans = dropped.giveOut(where: isLost)
+        guard !closed.dropped.isEmpty else { return }
+        closed.dropped.forget(coveredBy: state.vector)
+        let orphans = closed.dropped.giveOut(where: isLost)
         if !orphans.transactions.isEmpty { effects.append(.keepOrphans(orphans.transactions)) }
         if !orphans.names.isEmpty { effects.append(.orphansNotKept(orphans.names)) }
     }
@@ -100,7 +73,7 @@ extension Replicator {
     private var isAnyMeetingOpen: Bool { peers.contains(where: \.isMeetingOpen) }
 
     mutating func finishRemembering(_ actor: ActorID, isDurable: Bool) {
-        if isDurable { remembered.note(actor) }
+        if isDurable { closed.remembered.note(actor) }
         guard let index = peerIndex(actor.node) else { return }
         peers[index].finishRemembering(actor, isDurable: isDurable, now: now, limits: limits)
     }
@@ -118,7 +91,7 @@ extension Replicator {
     /// Whether heads come from a later incarnation of a node of which an elder one is alive, or may be.
     mutating func refuseYounger(_ heads: Heads, from index: Int) -> Bool {
         if peers[index].actor == heads.actor { peers[index].actorHeardAt = now }
-        guard let elder = incarnations[heads.actor.node], elder < heads.actor,
+        guard let elder = closed.incarnations[heads.actor.node], elder < heads.actor,
             !heads.known.contains(elder),
             peers[index].mayBeAlive(elder, startedAt: startedAt, now: now, limits: limits)
         else { return false }
@@ -183,7 +156,7 @@ extension Replicator {
     /// By what reports are judged.
     var stabilityView: Stability.View {
         Stability.View(
-            own: configuration.actor, durable: state.durable, incarnations: incarnations,
+            own: configuration.actor, durable: state.durable, incarnations: closed.incarnations,
             departures: departures)
     }
 

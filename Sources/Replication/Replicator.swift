@@ -25,16 +25,8 @@ public struct Replicator: Sendable {
     var effects: [Effect] = []
     var counts = ReplicatorGauges()
 
-    /// The newest incarnation known of each node, this one included.
-    var incarnations = Incarnations()
-    /// Those of other nodes that the store remembers, so that they are known after a restart.
-    var remembered = Incarnations()
+    var closed = ClosedActors()
     var stability = Stability()
-    /// What was dropped from the queue since its actor was closed.
-    var dropped = DroppedTransactions()
-    /// Whether the store was applying something of a closed actor when such was dropped: what it
-    /// leaves of that is to go as well, before anything is reported.
-    var isDropOwed = false
     var recovery: RecoveryProgress
     /// What the shell was told of saves.
     var toldSaving = true
@@ -153,12 +145,12 @@ public struct Replicator: Sendable {
         taking.pause(until: now + configuration.transferPauseMilliseconds)
         self.state = state
         queue.join(state.vector)
-        incarnations.depart(state.membership.departed.map(\.node))
+        closed.incarnations.depart(state.membership.departed.map(\.node))
         for actor in configuration.incarnations where actor.node != node {
-            remembered.note(actor)
+            closed.remembered.note(actor)
         }
         noteIncarnations(
-            state.vector.entries.map(\.actor) + remembered.newest + [configuration.actor])
+            state.vector.entries.map(\.actor) + closed.remembered.newest + [configuration.actor])
         // Before anything else: what the store may do.
         members.configured = nodes
         if isAlone { recovery.finishAlone() }
@@ -200,8 +192,8 @@ public struct Replicator: Sendable {
         take(state)
         let isForward = queue.finishBatch(
             vector: self.state.vector.joined(state.vector), rejected: rejected, now: now)
-        dropped.forget(coveredBy: self.state.vector)
-        if isDropOwed { dropWhatIsClosed() }
+        closed.dropped.forget(coveredBy: self.state.vector)
+        if closed.isDropOwed { dropWhatIsClosed() }
         // A store that applies nothing and rejects nothing is in trouble (a full disk): it is
         // not asked again at once.
         if !isForward, rejected.isEmpty { applyAllowedAt = now + limits.headsMilliseconds }
@@ -305,7 +297,7 @@ public struct Replicator: Sendable {
         gauges.pullsOutstanding = peers.count { $0.pulling != nil }
         gauges.readsOutstanding = peers.count { $0.answering != nil }
         gauges.piecesBytes = outgoing.bytes + assembly.count
-        gauges.orphanBytes = dropped.bytes
+        gauges.orphanBytes = closed.dropped.bytes
         gauges.droppedCount += queue.droppedCount
         gauges.deliveredCount = queue.deliveredCount
         return ReplicatorStatus(
@@ -315,7 +307,7 @@ public struct Replicator: Sendable {
             held: queue.holds.map { HeldTransaction(dot: $0.dot, reason: $0.reason) },
             stable: stability.vector, members: stability.statuses(stabilityView),
             recovery: recovery.stage, isSaving: isSaving && !clock.isOff,
-            orphaned: dropped.dots(beyond: state.vector, where: isLost),
+            orphaned: closed.dropped.dots(beyond: state.vector, where: isLost),
             transfer: transfer.map {
                 TransferStatus(donor: $0.donor, offset: $0.offset, total: $0.copy?.total)
             }, gauges: gauges)
