@@ -16,9 +16,9 @@ import Merge
 /// incarnation later still.
 ///
 /// How often it may do so is for ``Reopenings`` to say.
-public struct DoubleWatch: Sendable {
+package struct DoubleWatch: Sendable {
     /// How a process is to go on.
-    public enum Verdict: Hashable, Sendable {
+    package enum Verdict: Hashable, Sendable {
         /// As before: there is no double, or it is too soon to tell.
         case goOn
         /// It ends, for it has met its double and is the newcomer.
@@ -32,13 +32,13 @@ public struct DoubleWatch: Sendable {
 
     /// A process that meets its double this early, in milliseconds since it first had its store open,
     /// is the newcomer of the two.
-    public static let newcomerMilliseconds: UInt64 = 10_000
+    package static let newcomerMilliseconds: UInt64 = 10_000
     /// How long, in milliseconds, a newcomer stays once it has met its double: for whose number is
     /// taken is to be told, too.
-    public static let farewellMilliseconds: UInt64 = 1_000
+    package static let farewellMilliseconds: UInt64 = 1_000
     /// How long, in milliseconds, a process that was told of a later incarnation waits for its
     /// double. It takes no saves meanwhile.
-    public static let patienceMilliseconds: UInt64 = 2_000
+    package static let patienceMilliseconds: UInt64 = 2_000
 
     private let beganAt: UInt64
     private let isStoreOwn: Bool
@@ -53,7 +53,7 @@ public struct DoubleWatch: Sendable {
     ///     What came before, which may take long, others cannot have met it in.
     ///   - isStoreOwn: whether the store was opened as the one that this node used last, so that it
     ///     knows all the node's incarnations.
-    public init(beganAt: UInt64, isStoreOwn: Bool) {
+    package init(beganAt: UInt64, isStoreOwn: Bool) {
         self.beganAt = beganAt
         self.isStoreOwn = isStoreOwn
     }
@@ -61,22 +61,22 @@ public struct DoubleWatch: Sendable {
     /// Takes note of a frame that bears the node's own number.
     ///
     /// - Parameter now: milliseconds, on the clock of ``verdict(now:)``.
-    public mutating func noteMeeting(now: UInt64) { metAt = metAt ?? now }
+    package mutating func noteMeeting(now: UInt64) { metAt = metAt ?? now }
 
     /// Takes note that members refuse it, for they hear an elder incarnation of the node.
-    public mutating func noteRefusal() { isRefused = true }
+    package mutating func noteRefusal() { isRefused = true }
 
     /// Takes note of an incarnation of the node that peers know and that is later than its own.
     ///
     /// - Parameter now: milliseconds, on the clock of ``verdict(now:)``.
-    public mutating func note(later incarnation: UInt64, now: UInt64) {
+    package mutating func note(later incarnation: UInt64, now: UInt64) {
         later = (max(incarnation, later?.incarnation ?? 0), later?.toldAt ?? now)
     }
 
     /// How to go on, asked at every tick.
     ///
     /// - Parameter now: milliseconds on any clock that is never set.
-    public func verdict(now: UInt64) -> Verdict {
+    package func verdict(now: UInt64) -> Verdict {
         if isRefused { return .end }
         if let metAt, metAt < beganAt + Self.newcomerMilliseconds {
             return now < metAt + Self.farewellMilliseconds ? .goOn : .end
@@ -94,24 +94,24 @@ public struct DoubleWatch: Sendable {
 /// Told once more of a later one than the one that it has just begun, it has a double that lives on,
 /// and ends. One that it has met may be a newcomer that somebody starts again and again: then it
 /// ends only after many, so that in no case two processes take turns for ever.
-public struct Reopenings: Sendable {
+package struct Reopenings: Sendable {
     /// For how long a store must have been open, in milliseconds, to have lasted.
-    public static let lastingMilliseconds: UInt64 = 60_000
+    package static let lastingMilliseconds: UInt64 = 60_000
     /// How often in a row a process may go on where it has met its double.
-    public static let maximumAfterMeetings = 10
+    package static let maximumAfterMeetings = 10
 
     private var afterMeetings = 0
     private var others = 0
 
     /// None so far.
-    public init() {}
+    package init() {}
 
     /// Whether a process may begin one more, which is counted.
     ///
     /// - Parameters:
     ///   - hasMet: whether it has met its double.
     ///   - milliseconds: how long its store has been open.
-    public mutating func mayReopen(hasMet: Bool, openFor milliseconds: UInt64) -> Bool {
+    package mutating func mayReopen(hasMet: Bool, openFor milliseconds: UInt64) -> Bool {
         if milliseconds >= Self.lastingMilliseconds { self = Reopenings() }
         if hasMet {
             afterMeetings += 1

@@ -1,7 +1,7 @@
-public import Merge
+package import Merge
 
 /// A command to the shell. Effects of one input are carried out in their order.
-public enum Effect: Hashable, Sendable {
+package enum Effect: Hashable, Sendable {
     /// Send a frame on PUB. What it tells is durable already; may be lost.
     case publish([UInt8])
 
@@ -120,7 +120,7 @@ public enum Effect: Hashable, Sendable {
 }
 
 /// What is wrong with a peer, or with what came from it.
-public enum Alarm: Hashable, Sendable {
+package enum Alarm: Hashable, Sendable {
     /// A peer at the same vector shows other data (DESIGN section 7).
     case digestMismatch(
         peer: NodeID, vector: VersionVector, ours: ProjectionDigest, theirs: ProjectionDigest)
@@ -164,9 +164,9 @@ public enum Alarm: Hashable, Sendable {
 }
 
 /// Why a peer is refused.
-public struct Refusal: Hashable, Sendable {
+package struct Refusal: Hashable, Sendable {
     /// Which part differs.
-    public enum Part: String, Hashable, Sendable {
+    package enum Part: String, Hashable, Sendable {
         /// The cluster's name.
         case cluster
         /// The revision of the protocol.
@@ -178,16 +178,16 @@ public struct Refusal: Hashable, Sendable {
     }
 
     /// Which part differs.
-    public var part: Part
+    package var part: Part
     /// Ours, for people.
-    public var ours: String
+    package var ours: String
     /// Theirs, for people.
-    public var theirs: String
+    package var theirs: String
     /// What of it differs, where that is known: entities, properties and what both say.
-    public var difference: String?
+    package var difference: String?
 
     /// Describes a refusal.
-    public init(part: Part, ours: String, theirs: String, difference: String? = nil) {
+    package init(part: Part, ours: String, theirs: String, difference: String? = nil) {
         self.difference = difference
         self.part = part
         self.ours = ours

@@ -1,7 +1,7 @@
-public import Merge
+package import Merge
 
 /// Over which sockets a message came.
-public enum Channel: Hashable, Sendable {
+package enum Channel: Hashable, Sendable {
     /// PUB to SUB: a hint that may be lost.
     case publish
     /// DEALER to ROUTER or back.
@@ -9,25 +9,25 @@ public enum Channel: Hashable, Sendable {
 }
 
 /// What the store holds: the shell takes it in one piece, after a commit, on the write path.
-public struct StoreState: Hashable, Sendable {
+package struct StoreState: Hashable, Sendable {
     /// All that is applied.
-    public var vector: VersionVector
+    package var vector: VersionVector
     /// What of it would survive a power loss; at most ``vector``.
-    public var durable: VersionVector
+    package var durable: VersionVector
     /// What of ``durable`` the shell could prove to have had, if the store were replaced by an
     /// older one; at most ``durable``. Only this is reported for stability: whoever collects by a
     /// report must be able to rely on its maker noticing that it has lost something.
-    public var recorded: VersionVector
+    package var recorded: VersionVector
     /// The digest of the projection at exactly ``vector``.
-    public var digest: ProjectionDigest
+    package var digest: ProjectionDigest
     /// Who is a member, as the transactions of exactly ``vector`` tell.
-    public var membership: Membership
+    package var membership: Membership
     /// What the actors of ``vector`` had seen at first; of those that are missing vectors name all.
-    public var beginnings: Beginnings
+    package var beginnings: Beginnings
 
     /// Describes a store; without a durable vector everything is durable, and without a recorded
     /// one all that is durable is recorded.
-    public init(
+    package init(
         vector: VersionVector, durable: VersionVector? = nil,
         recorded: VersionVector? = nil, digest: ProjectionDigest,
         membership: Membership = Membership(), beginnings: Beginnings = Beginnings()
@@ -63,14 +63,14 @@ extension StoreState {
 }
 
 /// A transaction of an apply effect that the store could not apply.
-public struct Rejection: Hashable, Sendable {
+package struct Rejection: Hashable, Sendable {
     /// Which one.
-    public var dot: Dot
+    package var dot: Dot
     /// Why, for people.
-    public var reason: String
+    package var reason: String
 
     /// Describes a rejection.
-    public init(dot: Dot, reason: String) {
+    package init(dot: Dot, reason: String) {
         self.dot = dot
         self.reason = reason
     }
@@ -80,7 +80,7 @@ public struct Rejection: Hashable, Sendable {
 ///
 /// `now` is monotonic milliseconds from any beginning, never falling from input to input.
 /// `wallMilliseconds` is wall time in milliseconds since 1970 and may jump.
-public enum Input: Hashable, Sendable {
+package enum Input: Hashable, Sendable {
     /// The store is open and the sockets are bound. The first input, given once.
     ///
     /// `peers` are the nodes the shell connects to; this node's own number among them is ignored.

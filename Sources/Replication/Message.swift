@@ -1,13 +1,13 @@
-public import Merge
+package import Merge
 
 /// What nodes say to each other. One message is one frame.
 ///
 /// Over PUB go ``heads(_:)``, ``notification(_:)`` and ``announcement(_:)``; over the exchange
 /// ``hello(_:)``, ``pull(_:)`` and ``transferPull(_:)`` ask; ``heads(_:)``, ``page(_:)``, ``piece(_:)``
 /// and ``transferPart(_:)`` answer.
-public enum Message: Hashable, Sendable {
+package enum Message: Hashable, Sendable {
     /// The protocol's revision. A node of any other is refused.
-    public static let revision: UInt64 = 1
+    package static let revision: UInt64 = 1
 
     /// Where the sender stands.
     case heads(Heads)
@@ -33,48 +33,48 @@ public enum Message: Hashable, Sendable {
 }
 
 /// Where a node stands.
-public struct Heads: Hashable, Sendable {
+package struct Heads: Hashable, Sendable {
     /// The sender's incarnation.
-    public var actor: ActorID
+    package var actor: ActorID
     /// All that it has applied.
-    public var vector: VersionVector
+    package var vector: VersionVector
     /// Whether that, and what is part of it, is all there. Heads that are published name a frontier, and
     /// whoever does not know the beginnings that belong to it has to ask.
-    public var isWhole = true
+    package var isWhole = true
     /// What of it would survive a power loss.
-    public var durable: VersionVector
+    package var durable: VersionVector
     /// What of that the sender could prove to have had; stability rests on it.
-    public var recorded: VersionVector
+    package var recorded: VersionVector
     /// The digest of its projection at ``vector``.
-    public var digest: ProjectionDigest
+    package var digest: ProjectionDigest
     /// Its hybrid clock.
-    public var clock: HybridTimestamp
+    package var clock: HybridTimestamp
     /// Its wall clock, milliseconds since 1970.
-    public var wallMilliseconds: UInt64
+    package var wallMilliseconds: UInt64
     /// Its model's version hash, 32 bytes.
-    public var modelHash: [UInt8]
+    package var modelHash: [UInt8]
     /// The incarnations of other nodes that it has met in this run, sorted by node, at most one a
     /// node: from then on it takes transactions of their former ones from members' logs only.
-    public var met: [ActorID]
+    package var met: [ActorID]
     /// Newest incarnations that it knows of, its own node's among them, but has not met in this
     /// run or not as such, in the same order: so that an older one learns that it is not heard. Where
     /// no newer one of its own node is known, the one whose process had its store's lock before, and so
     /// has ended: whoever has met that one meets this one at once.
-    public var known: [ActorID]
+    package var known: [ActorID]
     /// Nodes that are members no more, sorted, so that one of them learns it.
-    public var departed: [NodeID]
+    package var departed: [NodeID]
     /// Whether its store may lack what its node has reported before; unless it is
     /// ``Recovery/none``, its report counts for nobody's stability.
-    public var recovery: Recovery
+    package var recovery: Recovery
     /// Whose stores it was vouched for together with, when it was new, sorted by node; itself among
     /// them. Nothing that one of them has not reported since is stable anywhere.
-    public var founders: [ActorID]
+    package var founders: [ActorID]
     /// The other nodes that its configuration names, sorted: members, as long as no transaction
     /// tells of any, also to those whose own configuration does not name them.
-    public var configured: [NodeID]
+    package var configured: [NodeID]
 
     /// Describes where a node stands.
-    public init(
+    package init(
         actor: ActorID, vector: VersionVector, durable: VersionVector,
         recorded: VersionVector? = nil, digest: ProjectionDigest,
         clock: HybridTimestamp, wallMilliseconds: UInt64, modelHash: [UInt8],
@@ -99,46 +99,46 @@ public struct Heads: Hashable, Sendable {
 }
 
 /// The name and length of a transaction that can be pulled.
-public struct Announced: Hashable, Sendable {
+package struct Announced: Hashable, Sendable {
     /// Its name.
-    public var dot: Dot
+    package var dot: Dot
     /// The length of its canonical bytes.
-    public var size: UInt64
+    package var size: UInt64
 
     /// Names a transaction with its length.
-    public init(dot: Dot, size: UInt64) {
+    package init(dot: Dot, size: UInt64) {
         self.dot = dot
         self.size = size
     }
 }
 
 /// A wish for what a vector does not cover. One answer comes: a page or a piece.
-public struct Pull: Hashable, Sendable {
+package struct Pull: Hashable, Sendable {
     /// Repeated in the answer.
-    public var id: UInt64
+    package var id: UInt64
     /// What the sender has or has coming.
-    public var vector: VersionVector
+    package var vector: VersionVector
     /// How many bytes of transactions the answer may carry.
-    public var credit: UInt64
+    package var credit: UInt64
     /// A transaction of which the sender has the first part already.
-    public var resume: Resume?
+    package var resume: Resume?
 
     /// How far a long transaction has come.
-    public struct Resume: Hashable, Sendable {
+    package struct Resume: Hashable, Sendable {
         /// Which transaction.
-        public var dot: Dot
+        package var dot: Dot
         /// How many of its bytes are there.
-        public var offset: UInt64
+        package var offset: UInt64
 
         /// Describes how far a transaction has come.
-        public init(dot: Dot, offset: UInt64) {
+        package init(dot: Dot, offset: UInt64) {
             self.dot = dot
             self.offset = offset
         }
     }
 
     /// Composes a pull.
-    public init(id: UInt64, vector: VersionVector, credit: UInt64, resume: Resume? = nil) {
+    package init(id: UInt64, vector: VersionVector, credit: UInt64, resume: Resume? = nil) {
         self.id = id
         self.vector = vector
         self.credit = credit
@@ -147,21 +147,21 @@ public struct Pull: Hashable, Sendable {
 }
 
 /// Transactions, as a pull wished.
-public struct Page: Hashable, Sendable {
+package struct Page: Hashable, Sendable {
     /// The pull's number.
-    public var id: UInt64
+    package var id: UInt64
     /// Canonical bytes, in the order in which the sender applied them.
-    public var transactions: [[UInt8]]
+    package var transactions: [[UInt8]]
     /// Whether the sender's log holds nothing more that the pull's vector does not cover.
-    public var reachedEnd: Bool
+    package var reachedEnd: Bool
     /// All that the sender has applied.
-    public var vector: VersionVector
+    package var vector: VersionVector
     /// The sender's ``Heads/recovery``: what a new store takes in from an older one makes it older.
     /// A founder is to its fellow ones as new as they.
-    public var recovery: Recovery
+    package var recovery: Recovery
 
     /// Composes a page.
-    public init(
+    package init(
         id: UInt64, transactions: [[UInt8]], reachedEnd: Bool, vector: VersionVector,
         recovery: Recovery = .none
     ) {
@@ -174,22 +174,22 @@ public struct Page: Hashable, Sendable {
 }
 
 /// A part of a transaction that is longer than a page.
-public struct Piece: Hashable, Sendable {
+package struct Piece: Hashable, Sendable {
     /// The pull's number.
-    public var id: UInt64
+    package var id: UInt64
     /// Which transaction.
-    public var dot: Dot
+    package var dot: Dot
     /// Where the part begins.
-    public var offset: UInt64
+    package var offset: UInt64
     /// The length of the whole.
-    public var total: UInt64
+    package var total: UInt64
     /// The part.
-    public var bytes: [UInt8]
+    package var bytes: [UInt8]
     /// As ``Page/recovery``.
-    public var recovery: Recovery
+    package var recovery: Recovery
 
     /// Composes a piece.
-    public init(
+    package init(
         id: UInt64, dot: Dot, offset: UInt64, total: UInt64, bytes: [UInt8],
         recovery: Recovery = .none
     ) {

@@ -1,16 +1,16 @@
-public import Merge
+package import Merge
 
 /// A message with who says it, to which cluster.
-public struct Envelope: Hashable, Sendable {
+package struct Envelope: Hashable, Sendable {
     /// The cluster's name.
-    public var cluster: String
+    package var cluster: String
     /// Who says it, by its own account.
-    public var sender: NodeID
+    package var sender: NodeID
     /// What it says.
-    public var message: Message
+    package var message: Message
 
     /// Addresses a message.
-    public init(cluster: String, sender: NodeID, message: Message) {
+    package init(cluster: String, sender: NodeID, message: Message) {
         self.cluster = cluster
         self.sender = sender
         self.message = message
@@ -18,7 +18,7 @@ public struct Envelope: Hashable, Sendable {
 }
 
 /// Why a frame is no message for us.
-public enum MessageFailure: Error, Hashable, Sendable {
+package enum MessageFailure: Error, Hashable, Sendable {
     /// It is damaged, or no frame at all.
     case undecodable(DecodingFailure)
     /// It is whole, but of another revision of the protocol.
@@ -35,13 +35,13 @@ public enum MessageFailure: Error, Hashable, Sendable {
 /// bytes, big-endian, over all bytes before its own head. So damage is told from difference.
 extension Envelope {
     /// The longest cluster name accepted, in bytes of UTF-8.
-    public static let clusterNameBytes = 255
+    package static let clusterNameBytes = 255
     private static let checksumBytes = 9
 
     /// The frame.
     ///
     /// - Parameter beginnings: by which heads name of their vector its frontier alone; nil to name all.
-    public func encoded(telling beginnings: Beginnings? = nil) -> [UInt8] {
+    package func encoded(telling beginnings: Beginnings? = nil) -> [UInt8] {
         var writer = CBORWriter(capacity: 64 + cluster.utf8.count + message.sizeEstimate)
         writer.beginArray(6)
         writer.write(Message.revision)
@@ -60,7 +60,7 @@ extension Envelope {
     ///   - cluster: the only cluster whose messages are accepted.
     ///   - beginnings: those that are known here, which complete the vectors of heads.
     /// - Throws: ``MessageFailure``.
-    public static func decode(
+    package static func decode(
         _ bytes: [UInt8], cluster: String, limits: Limits = Limits(),
         beginnings: Beginnings = Beginnings()
     ) throws(MessageFailure) -> Envelope {

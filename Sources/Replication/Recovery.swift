@@ -4,7 +4,7 @@
 /// have collected by that report (MODEL.md, P15). It is *vouched for* once it has on its disk all
 /// that a member which has met it, and is itself vouched for, had then; or all that every
 /// configured peer had when it had met it.
-public enum Recovery: UInt64, Hashable, Sendable {
+package enum Recovery: UInt64, Hashable, Sendable {
     /// The store is vouched for.
     case none = 0
     /// The store was made anew and holds only what was written on stores that are new as well; or

@@ -1,4 +1,4 @@
-public import Merge
+package import Merge
 
 /// The replication protocol as a state machine without sockets, clocks or disks.
 ///
@@ -9,7 +9,7 @@ public import Merge
 /// each other their vectors, and what is missing is pulled, page by page, from a node that has
 /// it. What arrives early waits in a ``CausalQueue``, what may be applied goes to the store in
 /// batches, one at a time.
-public struct Replicator: Sendable {
+package struct Replicator: Sendable {
     let configuration: Configuration
     let limits: Limits
     var generator: SeededGenerator
@@ -50,7 +50,7 @@ public struct Replicator: Sendable {
     /// Prepares a replicator; nothing happens before ``Input/started(state:peers:now:wallMilliseconds:)``.
     ///
     /// - Parameter generator: the only source of chance, for jitter.
-    public init(
+    package init(
         configuration: Configuration, limits: Limits = Limits(), generator: SeededGenerator
     ) {
         self.configuration = configuration
@@ -67,10 +67,10 @@ public struct Replicator: Sendable {
     }
 
     /// This node.
-    public var node: NodeID { configuration.actor.node }
+    package var node: NodeID { configuration.actor.node }
 
     /// Takes in an event and answers with what is to be done, in order.
-    public mutating func handle(_ input: Input) -> [Effect] {
+    package mutating func handle(_ input: Input) -> [Effect] {
         setTime(input.now, wall: input.wallMilliseconds)
         switch input {
         case .started(let state, let peers, _, _):
@@ -277,7 +277,7 @@ public struct Replicator: Sendable {
     }
 
     /// What the incarnations that are known here had seen at first.
-    public var beginnings: Beginnings { state.beginnings }
+    package var beginnings: Beginnings { state.beginnings }
 
     func encoded(_ message: Message, telling beginnings: Beginnings? = nil) -> [UInt8] {
         Envelope(cluster: configuration.cluster, sender: node, message: message)
@@ -287,7 +287,7 @@ public struct Replicator: Sendable {
     // MARK: - Status
 
     /// What is known of the peers, and how full the queues are.
-    public var status: ReplicatorStatus {
+    package var status: ReplicatorStatus {
         var gauges = counts
         gauges.waitingCount = queue.waitingCount
         gauges.waitingBytes = queue.waitingBytes

@@ -1,54 +1,54 @@
-public import Merge
+package import Merge
 
 extension Replicator {
     /// Who this node is.
-    public struct Configuration: Hashable, Sendable {
+    package struct Configuration: Hashable, Sendable {
         /// The cluster's name, at most 255 bytes of UTF-8.
-        public var cluster: String
+        package var cluster: String
         /// This incarnation of this node.
-        public var actor: ActorID
+        package var actor: ActorID
         /// The version hash of the model, 32 bytes.
-        public var modelHash: [UInt8]
+        package var modelHash: [UInt8]
         /// Whether the store may lack what its node has reported before, as kept in the store.
-        public var recovery: Recovery
+        package var recovery: Recovery
         /// Whether it is new and one of the cluster's founders, as ``Effect/founder`` told.
-        public var isFounder: Bool
+        package var isFounder: Bool
         /// In which incarnations it was open before, from the one that made it on, as far as that is
         /// known; for a store that is new.
-        public var formerIncarnations: [ActorID]
+        package var formerIncarnations: [ActorID]
         /// Whom ``Effect/vouched(founders:)`` told last to be the cluster's founders.
-        public var founders: [ActorID]
+        package var founders: [ActorID]
         /// The incarnations of other nodes that the store remembers, at most one a node, in any
         /// order: the last that ``Input/remembered(_:isDurable:now:)`` told of.
-        public var incarnations: [ActorID]
+        package var incarnations: [ActorID]
         /// The models whose transactions the store can apply, oldest first, the last being its
         /// own. Empty means that nothing is held for want of its model.
-        public var models: [ModelText]
+        package var models: [ModelText]
 
         /// The incarnation of this node that had the store's lock before, and so has ended; nil where
         /// that is not certain.
-        public var predecessor: ActorID?
+        package var predecessor: ActorID?
         /// Whether no save is let through before a member has met this incarnation, or some seconds have
         /// passed: its store is new, or may be a copy beside one that is in use.
-        public var hearsFirst: Bool
+        package var hearsFirst: Bool
 
         /// A copy of a member's store of which an earlier run has taken in a part.
-        public var transfer: BegunTransfer?
+        package var transfer: BegunTransfer?
         /// For how long after the start no copy is asked for, in milliseconds: one that was whole
         /// could not take the store's place. At most an hour, for nobody can wait for longer.
-        public var transferPauseMilliseconds: UInt64
+        package var transferPauseMilliseconds: UInt64
 
         /// Where an earlier run has left a transfer.
-        public struct BegunTransfer: Hashable, Sendable {
+        package struct BegunTransfer: Hashable, Sendable {
             /// Whose copy.
-            public var donor: NodeID
+            package var donor: NodeID
             /// Which.
-            public var copy: TransferCopy
+            package var copy: TransferCopy
             /// How much of it is on disk.
-            public var offset: UInt64
+            package var offset: UInt64
 
             /// Describes a place.
-            public init(donor: NodeID, copy: TransferCopy, offset: UInt64) {
+            package init(donor: NodeID, copy: TransferCopy, offset: UInt64) {
                 self.donor = donor
                 self.copy = copy
                 self.offset = offset
@@ -56,7 +56,7 @@ extension Replicator {
         }
 
         /// Describes a node.
-        public init(
+        package init(
             cluster: String, actor: ActorID, modelHash: [UInt8], recovery: Recovery = .none,
             isFounder: Bool = false, formerIncarnations: [ActorID] = [],
             founders: [ActorID] = [], incarnations: [ActorID] = [], models: [ModelText] = [],

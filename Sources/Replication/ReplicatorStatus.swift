@@ -1,80 +1,80 @@
-public import Merge
+package import Merge
 
 /// What the replicator knows of its peers and queues, for status and metrics. A value: it is
 /// computed on demand and may be handed to any thread.
-public struct ReplicatorStatus: Hashable, Sendable {
+package struct ReplicatorStatus: Hashable, Sendable {
     /// The peers, by number.
-    public var peers: [PeerStatus]
+    package var peers: [PeerStatus]
     /// Transactions that are held, by dot.
-    public var held: [HeldTransaction]
+    package var held: [HeldTransaction]
     /// All that is stable here.
-    public var stable: VersionVector
+    package var stable: VersionVector
     /// The other members, by number, with what keeps stability from going on.
-    public var members: [MemberStatus]
+    package var members: [MemberStatus]
     /// Whether this store may lack what its node has reported before.
-    public var recovery: Recovery
+    package var recovery: Recovery
     /// Whether saves are let through, see ``Effect/setSaving(allowed:)``.
-    public var isSaving: Bool
+    package var isSaving: Bool
     /// Transactions that came here once and wait for one that no member has, sorted: until the next
     /// tick, when they are given out to be kept (``Effect/keepOrphans(_:)``) or told to be left out
     /// (``Effect/orphansNotKept(_:)``).
-    public var orphaned: [Dot]
+    package var orphaned: [Dot]
     /// The copy of a member's store that is being taken in, if one is.
-    public var transfer: TransferStatus?
+    package var transfer: TransferStatus?
     /// The queues.
-    public var gauges: ReplicatorGauges
+    package var gauges: ReplicatorGauges
 
     /// What at least one other member has for certain: beside what is ``stable`` it may be purged
     /// here where there is no room. Nil while this store is a restored one: nothing is to be
     /// purged, for others may need what it has.
-    public var recordedElsewhere: VersionVector? {
+    package var recordedElsewhere: VersionVector? {
         guard recovery != .restored else { return nil }
         return members.reduce(into: VersionVector()) { $0.join($1.recorded) }
     }
 }
 
 /// How far a store transfer has come.
-public struct TransferStatus: Hashable, Sendable {
+package struct TransferStatus: Hashable, Sendable {
     /// Whose store is taken over.
-    public var donor: NodeID
+    package var donor: NodeID
     /// How many bytes of the copy are on disk.
-    public var offset: UInt64
+    package var offset: UInt64
     /// How many it has; nil before the donor has told.
-    public var total: UInt64?
+    package var total: UInt64?
 }
 
 /// Where a peer stands, as far as is known here.
-public struct PeerStatus: Hashable, Sendable {
+package struct PeerStatus: Hashable, Sendable {
     /// The peer.
-    public var node: NodeID
+    package var node: NodeID
     /// Whether the shell connects to it; false for one that came by itself.
-    public var isConfigured: Bool
+    package var isConfigured: Bool
     /// Whether it was heard lately, see ``Limits/connectedMilliseconds``.
-    public var isConnected: Bool
+    package var isConnected: Bool
     /// Whether its heads have shown that it belongs to us.
-    public var isAgreed: Bool
+    package var isAgreed: Bool
     /// Its incarnation, once heard.
-    public var actor: ActorID?
+    package var actor: ActorID?
     /// When it was last heard, in monotonic milliseconds.
-    public var lastHeard: UInt64?
+    package var lastHeard: UInt64?
     /// The same, though the connection be lost since.
-    public var heardAt: UInt64?
+    package var heardAt: UInt64?
     /// All that it has applied, as last heard.
-    public var vector: VersionVector
+    package var vector: VersionVector
     /// What of it is on its disk, as last heard.
-    public var durable: VersionVector
+    package var durable: VersionVector
     /// How many transactions it has that are not applied here.
-    public var missingHere: UInt64
+    package var missingHere: UInt64
     /// How many transactions are applied here that it does not have.
-    public var missingThere: UInt64
+    package var missingThere: UInt64
     /// Its wall clock less ours in milliseconds; the way of the message is in it.
-    public var clockOffsetMilliseconds: Int64?
+    package var clockOffsetMilliseconds: Int64?
     /// Why it is refused, if it is.
-    public var refusal: Refusal?
+    package var refusal: Refusal?
     /// Until when its messages are ignored, in monotonic milliseconds.
-    public var quarantinedUntil: UInt64?
+    package var quarantinedUntil: UInt64?
     /// Whether a pull from it is outstanding.
-    public var isPulling: Bool
+    package var isPulling: Bool
 }
 
 extension PeerStatus {
@@ -94,26 +94,26 @@ extension PeerStatus {
 }
 
 /// Where a member stands as to stability.
-public struct MemberStatus: Hashable, Sendable {
+package struct MemberStatus: Hashable, Sendable {
     /// The member.
-    public var node: NodeID
+    package var node: NodeID
     /// Why its latest report is not in use; nil where it is.
-    public var hindrance: StabilityHindrance?
+    package var hindrance: StabilityHindrance?
     /// What it is known to have for certain; nothing before its newest incarnation has told, and
     /// while its store is not vouched for.
-    public var recorded = VersionVector()
+    package var recorded = VersionVector()
     /// How many transactions on this node's disk it is not known to have for certain.
-    public var unrecorded: UInt64 = 0
+    package var unrecorded: UInt64 = 0
 
     /// Describes a member that nothing is known of but what hinders it.
-    public init(node: NodeID, hindrance: StabilityHindrance? = nil) {
+    package init(node: NodeID, hindrance: StabilityHindrance? = nil) {
         self.node = node
         self.hindrance = hindrance
     }
 }
 
 /// Why a member's latest report is not in use.
-public enum StabilityHindrance: Hashable, Sendable {
+package enum StabilityHindrance: Hashable, Sendable {
     /// It has not been heard in this run.
     case nothingHeard
     /// It was heard as an incarnation that is not the newest known.
@@ -130,21 +130,21 @@ public enum StabilityHindrance: Hashable, Sendable {
 
 /// A transaction that waits although its predecessors are there, and keeps waiting all that
 /// depends on it.
-public struct HeldTransaction: Hashable, Sendable {
+package struct HeldTransaction: Hashable, Sendable {
     /// Which one.
-    public var dot: Dot
+    package var dot: Dot
     /// Why.
-    public var reason: HeldReason
+    package var reason: HeldReason
 
     /// Describes a held transaction.
-    public init(dot: Dot, reason: HeldReason) {
+    package init(dot: Dot, reason: HeldReason) {
         self.dot = dot
         self.reason = reason
     }
 }
 
 /// Why a transaction is held.
-public enum HeldReason: Hashable, Sendable {
+package enum HeldReason: Hashable, Sendable {
     /// Its timestamp is far ahead of our wall clock.
     case timestampInFuture(HybridTimestamp)
     /// The store could not apply it.
@@ -155,45 +155,45 @@ public enum HeldReason: Hashable, Sendable {
 }
 
 /// How full the queues are, and what has happened since the start.
-public struct ReplicatorGauges: Hashable, Sendable {
+package struct ReplicatorGauges: Hashable, Sendable {
     /// Transactions that wait for a predecessor.
-    public var waitingCount = 0
+    package var waitingCount = 0
     /// Their bytes.
-    public var waitingBytes = 0
+    package var waitingBytes = 0
     /// Transactions that peers have and that wait for their model to be known here; all but the
     /// first of each actor are left with the peers.
-    public var waitingForModelCount: UInt64 = 0
+    package var waitingForModelCount: UInt64 = 0
     /// Transactions that are about to be applied or being applied.
-    public var applyingCount = 0
+    package var applyingCount = 0
     /// Their bytes.
-    public var applyingBytes = 0
+    package var applyingBytes = 0
     /// Pulls that are outstanding.
-    public var pullsOutstanding = 0
+    package var pullsOutstanding = 0
     /// Log reads that are outstanding.
-    public var readsOutstanding = 0
+    package var readsOutstanding = 0
     /// Bytes kept of transactions that come or go in pieces.
-    public var piecesBytes = 0
+    package var piecesBytes = 0
     /// Bytes of transactions that were dropped as their actor was closed, until it is known whether
     /// somebody has what they wait for.
-    public var orphanBytes = 0
+    package var orphanBytes = 0
     /// Transactions that were dropped from memory because the queue was full, since the start.
-    public var droppedCount: UInt64 = 0
+    package var droppedCount: UInt64 = 0
     /// Transactions that came although they were here already, since the start.
-    public var duplicateCount: UInt64 = 0
+    package var duplicateCount: UInt64 = 0
     /// Published transactions ignored since their actor is not its sender's present one, since
     /// the start: they are pulled, if anybody has them.
-    public var closedCount: UInt64 = 0
+    package var closedCount: UInt64 = 0
     /// Transactions handed to the store to apply, since the start.
-    public var deliveredCount: UInt64 = 0
+    package var deliveredCount: UInt64 = 0
     /// Pulls sent, since the start.
-    public var pullCount: UInt64 = 0
+    package var pullCount: UInt64 = 0
     /// Pulls that ran out of time, since the start.
-    public var pullTimeoutCount: UInt64 = 0
+    package var pullTimeoutCount: UInt64 = 0
     /// Frames received, since the start.
-    public var receivedCount: UInt64 = 0
+    package var receivedCount: UInt64 = 0
     /// Published heads of a peer that is ahead by a whole incarnation, so that they could not be read
     /// here and all of them was asked for, since the start.
-    public var partialHeadsCount: UInt64 = 0
+    package var partialHeadsCount: UInt64 = 0
     /// Frames refused or ignored for any reason, since the start.
-    public var ignoredCount: UInt64 = 0
+    package var ignoredCount: UInt64 = 0
 }

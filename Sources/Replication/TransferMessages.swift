@@ -1,16 +1,16 @@
-public import Merge
+package import Merge
 
 /// A copy of a donor's store: which, and how it is told whole.
-public struct TransferCopy: Hashable, Sendable {
+package struct TransferCopy: Hashable, Sendable {
     /// Its number, drawn when it was made; never 0.
-    public var number: UInt64
+    package var number: UInt64
     /// Its length in bytes.
-    public var total: UInt64
+    package var total: UInt64
     /// The hash of its bytes, 16 bytes.
-    public var digest: [UInt8]
+    package var digest: [UInt8]
 
     /// Describes a copy.
-    public init(number: UInt64, total: UInt64, digest: [UInt8]) {
+    package init(number: UInt64, total: UInt64, digest: [UInt8]) {
         self.number = number
         self.total = total
         self.digest = digest
@@ -18,20 +18,20 @@ public struct TransferCopy: Hashable, Sendable {
 }
 
 /// A wish for a part of a copy of the receiver's store. One ``TransferPart`` comes.
-public struct TransferPull: Hashable, Sendable {
+package struct TransferPull: Hashable, Sendable {
     /// Repeated in the answer.
-    public var id: UInt64
+    package var id: UInt64
     /// The copy that the sender has the beginning of; 0 for whichever there is.
-    public var number: UInt64
+    package var number: UInt64
     /// How much of it the sender has.
-    public var offset: UInt64
+    package var offset: UInt64
     /// How many bytes the answer may carry.
-    public var credit: UInt64
+    package var credit: UInt64
     /// What sender and receiver both have: a copy without it is of no use.
-    public var vector: VersionVector
+    package var vector: VersionVector
 
     /// Composes a wish.
-    public init(
+    package init(
         id: UInt64, number: UInt64, offset: UInt64, credit: UInt64,
         vector: VersionVector = VersionVector()
     ) {
@@ -44,18 +44,18 @@ public struct TransferPull: Hashable, Sendable {
 }
 
 /// A part of a copy of the sender's store, or the word that it can give none now.
-public struct TransferPart: Hashable, Sendable {
+package struct TransferPart: Hashable, Sendable {
     /// The wish's number.
-    public var id: UInt64
+    package var id: UInt64
     /// Which copy; nil where none can be given.
-    public var copy: TransferCopy?
+    package var copy: TransferCopy?
     /// Where the part begins.
-    public var offset: UInt64
+    package var offset: UInt64
     /// The part; empty at the copy's end alone.
-    public var bytes: [UInt8]
+    package var bytes: [UInt8]
 
     /// Composes a part.
-    public init(id: UInt64, copy: TransferCopy?, offset: UInt64 = 0, bytes: [UInt8] = []) {
+    package init(id: UInt64, copy: TransferCopy?, offset: UInt64 = 0, bytes: [UInt8] = []) {
         self.id = id
         self.copy = copy
         self.offset = offset
