@@ -41,6 +41,27 @@ package struct StoreState: Hashable, Sendable {
     }
 }
 
+extension StoreState {
+    /// Takes over what the store has applied, unless it is older than what is known. Digest and vector
+    /// belong together, so an older state, told late, must not replace either.
+    ///
+    /// - Returns: whether other nodes are members since.
+    mutating func takeApplied(_ other: StoreState) -> Bool {
+        beginnings.join(other.beginnings)
+        guard other.vector.covers(vector) else { return false }
+        vector = other.vector
+        digest = other.digest
+        defer { membership = other.membership }
+        return membership != other.membership
+    }
+
+    /// Takes over what of it is on disk, and recorded.
+    mutating func takeDurable(_ other: StoreState) {
+        durable.join(other.durable)
+        recorded.join(other.recorded)
+    }
+}
+
 /// A transaction of an apply effect that the store could not apply.
 package struct Rejection: Hashable, Sendable {
     /// Which one.
@@ -120,4 +141,28 @@ package enum Input: Hashable, Sendable {
     case peerDisconnected(NodeID, now: UInt64)
     /// An operator ends a peer's quarantine.
     case quarantineLifted(NodeID, now: UInt64)
+}
+
+extension Input {
+    /// When it happened.
+    var now: UInt64 {
+        switch self {
+        case .started(_, _, let now, _), .tick(let now, _), .messageReceived(_, _, _, let now),
+            .committed(_, _, let now), .applied(_, _, let now), .logRead(_, _, _, let now),
+            .remembered(_, _, let now), .modelsLearnt(_, let now), .modelsNotLearnt(_, let now),
+            .modelCompared(_, _, _, let now), .transferRead(_, _, _, _, let now),
+            .transferTaken(_, let now), .transferRefused(_, let now), .peersChanged(_, let now),
+            .peerConnected(_, let now), .peerDisconnected(_, let now),
+            .quarantineLifted(_, let now):
+            now
+        }
+    }
+
+    /// What the wall clock shows, where the input tells it.
+    var wallMilliseconds: UInt64? {
+        switch self {
+        case .started(_, _, _, let wall), .tick(_, let wall): wall
+        default: nil
+        }
+    }
 }

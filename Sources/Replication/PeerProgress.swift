@@ -156,6 +156,15 @@ struct PeerProgress: Hashable, Sendable {
         return !quarantine.isOver && now < quarantine.until
     }
 
+    /// Ends a quarantine whose time is over.
+    ///
+    /// - Returns: whether it ended just now.
+    mutating func endQuarantine(now: UInt64) -> Bool {
+        guard let quarantine, !quarantine.isOver, now >= quarantine.until else { return false }
+        self.quarantine?.isOver = true
+        return true
+    }
+
     /// Ignores the link from now on: a minute, doubling while offences follow each other.
     mutating func beginQuarantine(now: UInt64, limits: Limits) -> UInt64 {
         var duration = limits.quarantineMilliseconds

@@ -7,7 +7,7 @@ extension Replicator {
     mutating func publishHeads() {
         advanceStability()
         // At the next tick then.
-        if isApplyingOfDeparted { return }
+        if closed.areDepartedApplied(by: queue) { return }
         effects.append(.publish(encoded(.heads(heads), telling: state.beginnings)))
         let fifth = limits.headsMilliseconds / 5
         nextHeadsAt =
@@ -26,7 +26,7 @@ extension Replicator {
     /// Asks a peer where it stands, at most twice a heads interval.
     mutating func sayHello(_ index: Int) {
         guard isStarted, peers[index].isConfigured, !peers[index].isQuarantined(now: now),
-            !isApplyingOfDeparted
+            !closed.areDepartedApplied(by: queue)
         else { return }
         if let last = peers[index].lastHello, now < last + limits.headsMilliseconds / 2 { return }
         peers[index].lastHello = now
@@ -36,7 +36,9 @@ extension Replicator {
     /// Where we stand.
     var heads: Heads {
         let met = Array(peers.lazy.filter(\.isConfigured).compactMap(\.met).prefix(limits.peers))
-        var known = incarnations.newest.filter { $0 != configuration.actor && !met.contains($0) }
+        var known = closed.incarnations.newest.filter {
+            $0 != configuration.actor && !met.contains($0)
+        }
         if let predecessor = configuration.predecessor, predecessor < configuration.actor,
             !known.contains(where: { $0.node == node })
         {
@@ -50,9 +52,11 @@ extension Replicator {
             clock: max(latestTimestamp, wall ?? .zero),
             wallMilliseconds: wallMilliseconds, modelHash: configuration.modelHash,
             met: met, known: Array(known.prefix(limits.peers)),
-            departed: Array(incarnations.departed.prefix(limits.peers)), recovery: recovery,
-            founders: recovery == .none ? Array(founders.newest.prefix(limits.peers)) : [],
-            configured: Array(configured.sorted().prefix(limits.peers)))
+            departed: Array(closed.incarnations.departed.prefix(limits.peers)),
+            recovery: recovery.stage,
+            founders: recovery.stage == .none
+                ? Array(recovery.founders.newest.prefix(limits.peers)) : [],
+            configured: Array(members.configured.sorted().prefix(limits.peers)))
     }
 
     // MARK: - Saves
@@ -60,31 +64,16 @@ extension Replicator {
     /// Publishes local saves that are durable: small ones together, long ones by name only.
     mutating func announce(_ transactions: [EncodedTransaction]) {
         guard isStarted else { return }
-        var group: [[UInt8]] = []
-        var groupBytes = 0
-        func flush(_ replicator: inout Replicator) {
-            guard !group.isEmpty else { return }
-            replicator.effects.append(.publish(replicator.encoded(.notification(group))))
-            group = []
-            groupBytes = 0
-        }
         for transaction in transactions {
             latestTimestamp = max(latestTimestamp, transaction.transaction.timestamp)
-            let size = transaction.bytes.count
-            if size > limits.notificationBytes {
-                flush(&self)
-                announceLong(transaction)
-                continue
-            }
-            if groupBytes + size > limits.groupedNotificationBytes
-                || group.count == limits.transactionsInFrame
-            {
-                flush(&self)
-            }
-            group.append(transaction.bytes)
-            groupBytes += size
         }
-        flush(&self)
+        for publication in Publication.plan(transactions, limits) {
+            switch publication {
+            case .together(let group):
+                effects.append(.publish(encoded(.notification(group))))
+            case .byName(let transaction): announceLong(transaction)
+            }
+        }
     }
 
     private mutating func announceLong(_ transaction: EncodedTransaction) {
@@ -96,10 +85,10 @@ extension Replicator {
         effects.append(.publish(encoded(.announcement([announced]))))
         // All peers will ask for it now, piece by piece.
         if size > limits.pageBytes {
-            keepOutgoing(
-                Outgoing(
+            outgoing.keep(
+                .init(
                     dot: transaction.dot, predecessors: transaction.transaction.seen,
-                    bytes: transaction.bytes, usedAt: now))
+                    bytes: transaction.bytes), now: now, limits: limits)
         }
     }
 

@@ -1,6 +1,6 @@
 import Merge
 
-/// Incarnations, reports and recovery: what may be collected here, and what may be written.
+/// Incarnations, doubles, reports and recovery: what may be collected here, and what may be written.
 extension Replicator {
     // MARK: - Incarnations
 
@@ -8,21 +8,18 @@ extension Replicator {
     /// not agreed with any more; one newer than this node's own means that peers do not listen.
     mutating func noteIncarnations(_ actors: [ActorID]) {
         var isAnyClosed = false
-        for actor in actors where incarnations.note(actor) { isAnyClosed = true }
+        for actor in actors where closed.incarnations.note(actor) { isAnyClosed = true }
         guard isAnyClosed else { return }
         for index in peers.indices {
             guard peers[index].isAgreed, let actor = peers[index].actor,
-                incarnations.isClosed(actor)
+                closed.incarnations.isClosed(actor)
             else { continue }
-            peers[index].forget()
-            peers[index].firstMet = nil
-            peers[index].firstVouched = nil
+            peers[index].close()
             sayHello(index)
         }
-        guard let newest = incarnations[node], newest > laterSelf ?? configuration.actor else {
+        guard let newest = closed.incarnations[node], acceptance.note(newest: newest) else {
             return
         }
-        laterSelf = newest
         tellRecovery()
         effects.append(.reopen(after: newest.incarnation))
     }
@@ -30,7 +27,7 @@ extension Replicator {
     /// Whether heads come from an incarnation that is not the newest known: then they count for
     /// nothing, and if it lives, our heads tell it so.
     mutating func refuseOutdated(_ actor: ActorID) -> Bool {
-        guard let newest = incarnations[actor.node], newest > actor else { return false }
+        guard let newest = closed.incarnations[actor.node], newest > actor else { return false }
         raiseOnce(
             .incarnationOutdated(
                 actor.node, incarnation: actor.incarnation, newest: newest.incarnation))
@@ -38,48 +35,28 @@ extension Replicator {
     }
 
     /// Lets heads say that a new incarnation was met, once the store remembers it and once that is
-    /// true of all that is on its way into the store: of closed actors nothing may be applied later
-    /// that no member's log has.
-    ///
-    /// It is remembered first because of two live stores of one node. Whoever has told the later
-    /// one what it needs to save must not, after a restart, meet the earlier one and report to it
-    /// what the later one has not seen: that would be stable there too early.
-    ///
-    /// What waits or is ready of closed actors is dropped, pulled or not: it may be from a log
-    /// that its owner has lost since. It is pulled again from whoever has it. What the store is
-    /// applying at this moment cannot be called back, so the meeting waits for it.
+    /// true of all that is on its way into the store; see ``ClosedActors``.
     mutating func settleMeetings() {
         guard isAnyMeetingOpen else { return }
-        for index in peers.indices where peers[index].isAgreed { remember(index) }
-        guard isAnyMeetingRemembered, !queue.applying.contains(where: { isClosed($0.dot.actor) })
-        else {
-            return
+        for actor in closed.beginRemembering(&peers, now: now) {
+            effects.append(.remember(actor))
         }
-        for index in peers.indices where peers[index].isAgreed && isRemembered(index) {
-            peers[index].met = peers[index].actor
-        }
-        dropWhatIsClosed()
+        if closed.meet(&peers, queue: queue) { dropWhatIsClosed() }
     }
 
-    /// Drops what waits of closed actors; see ``settleMeetings()``. What the store is applying of them
-    /// cannot be called back: what comes back of it, for it could not be applied, is dropped then.
     mutating func dropWhatIsClosed() {
-        let incarnations = incarnations
-        isDropOwed = queue.applying.contains { incarnations.isClosed($0.dot.actor) }
-        let transactions = queue.drop(to: state.vector) { incarnations.isClosed($0) }
-        guard !transactions.isEmpty else { return }
-        dropped.forget(coveredBy: state.vector)
-        // Most are pulled again from whoever has them; which, of those without a name nobody will know.
-        let nameless = transactions.filter { !dropped.add($0, limits) }.map(\.dot)
+        guard
+            let nameless = closed.drop(from: &queue, beyond: state.vector, limits: limits)
+        else { return }
         if !nameless.isEmpty { effects.append(.orphansNotKept(nameless)) }
         noteGap(isCertain: true)
     }
 
     /// Gives out to be kept what was dropped and is found to be lost to all.
     mutating func keepOrphans() {
-        guard !dropped.isEmpty else { return }
-        dropped.forget(coveredBy: state.vector)
-        let orphans = dropped.giveOut(where: isLost)
+        guard !closed.dropped.isEmpty else { return }
+        closed.dropped.forget(coveredBy: state.vector)
+        let orphans = closed.dropped.giveOut(where: isLost)
         if !orphans.transactions.isEmpty { effects.append(.keepOrphans(orphans.transactions)) }
         if !orphans.names.isEmpty { effects.append(.orphansNotKept(orphans.names)) }
     }
@@ -93,36 +70,85 @@ extension Replicator {
         }
     }
 
-    private var isAnyMeetingOpen: Bool {
-        peers.contains { $0.isAgreed && $0.actor != $0.met }
-    }
-
-    private var isAnyMeetingRemembered: Bool {
-        peers.indices.contains {
-            peers[$0].isAgreed && peers[$0].actor != peers[$0].met && isRemembered($0)
-        }
-    }
-
-    private func isClosed(_ actor: ActorID) -> Bool { incarnations.isClosed(actor) }
-
-    private func isRemembered(_ index: Int) -> Bool {
-        peers[index].actor.map { remembered[$0.node] == $0 } ?? false
-    }
-
-    /// Lets the store remember whom a peer was met as; again after a second where that failed.
-    private mutating func remember(_ index: Int) {
-        guard let actor = peers[index].actor, !isRemembered(index),
-            peers[index].remembering != actor, now >= peers[index].rememberAllowedAt
-        else { return }
-        peers[index].remembering = actor
-        effects.append(.remember(actor))
-    }
+    private var isAnyMeetingOpen: Bool { peers.contains(where: \.isMeetingOpen) }
 
     mutating func finishRemembering(_ actor: ActorID, isDurable: Bool) {
-        if isDurable { remembered.note(actor) }
-        guard let index = peerIndex(actor.node), peers[index].remembering == actor else { return }
-        peers[index].remembering = nil
-        if !isDurable { peers[index].rememberAllowedAt = now + limits.headsMilliseconds }
+        if isDurable { closed.remembered.note(actor) }
+        guard let index = peerIndex(actor.node) else { return }
+        peers[index].finishRemembering(actor, isDurable: isDurable, now: now, limits: limits)
+    }
+
+    // MARK: - Two live processes
+
+    // Of two live processes under one number members go on with the one that they met first (DESIGN
+    // section 13), also where the two never meet.
+    //
+    // Incarnations only rise, so a later one may be a restart as well as a copy of the store. A restart
+    // knows whose process had its store's lock before, and names it (``Heads/known``); whoever names nobody
+    // is met once the elder has been silent for ``Limits/elderMilliseconds``. Until then nothing of it is
+    // noted: not that it is there, so nobody hears of it from here, and what it wrote comes in no way.
+
+    /// Whether heads come from a later incarnation of a node of which an elder one is alive, or may be.
+    mutating func refuseYounger(_ heads: Heads, from index: Int) -> Bool {
+        if peers[index].actor == heads.actor { peers[index].actorHeardAt = now }
+        guard let elder = closed.incarnations[heads.actor.node], elder < heads.actor,
+            !heads.known.contains(elder),
+            peers[index].mayBeAlive(elder, startedAt: startedAt, now: now, limits: limits)
+        else { return false }
+        counts.ignoredCount += 1
+        if peers[index].noteYounger(besides: elder, now: now, limits: limits) {
+            introduce(heads.actor, to: elder, index)
+        }
+        return true
+    }
+
+    /// Tells people of two live processes under one number, and the two of each other. Which of them
+    /// is reached by which way nobody can know, so both ways carry both names.
+    private mutating func introduce(_ younger: ActorID, to elder: ActorID, _ index: Int) {
+        raiseOnce(.twoNodesWithOneID(younger.node, incarnation: younger.incarnation))
+        guard peers[index].mayIntroduce(now: now, limits: limits) else { return }
+        var introduction = self.heads
+        introduction.actor = elder
+        introduction.met = [younger]
+        let bytes = Envelope(
+            cluster: configuration.cluster, sender: elder.node, message: .heads(introduction)
+        ).encoded()
+        effects.append(.reply(to: elder.node, bytes: bytes))
+        effects.append(.send(to: elder.node, bytes: bytes))
+    }
+
+    /// Takes a member's word for another live process under this node's number. Heads that bear this
+    /// node's number, and name one of it as met, are such: the elder's, to whom the other was refused.
+    mutating func receiveIntroduction(_ heads: Heads, from socket: NodeID?) {
+        let own = configuration.actor
+        guard let younger = heads.met.first(where: { $0.node == node }), heads.actor < younger,
+            heads.actor == own || younger == own
+        else { return }
+        let other = heads.actor == own ? younger : heads.actor
+        if let socket {
+            guard let index = peerIndex(socket), peers[index].isConfigured else { return }
+        }
+        raiseOnce(.twoNodesWithOneID(node, incarnation: other.incarnation))
+        if younger == own { acceptance.refuse(now: now) }
+    }
+
+    /// Takes note that a member knows this incarnation: it counts for the newest.
+    mutating func noteAcceptance(_ heads: Heads, from index: Int) {
+        guard peers[index].isConfigured, !peers[index].hasMetUs,
+            heads.met.contains(configuration.actor) || heads.known.contains(configuration.actor)
+        else { return }
+        peers[index].hasMetUs = true
+        acceptance.meet()
+    }
+
+    /// Whether no member has met this incarnation yet, and may still do so.
+    var isWaitingToBeMet: Bool {
+        isStarted
+            && acceptance.isAwaited(
+                startedAt: startedAt,
+                isAnyHeard: peers.contains { $0.isConfigured && $0.heardAt != nil }, now: now,
+                limits: limits)
+            && !isAlone
     }
 
     // MARK: - Reports
@@ -130,7 +156,7 @@ extension Replicator {
     /// By what reports are judged.
     var stabilityView: Stability.View {
         Stability.View(
-            own: configuration.actor, durable: state.durable, incarnations: incarnations,
+            own: configuration.actor, durable: state.durable, incarnations: closed.incarnations,
             departures: departures)
     }
 
@@ -153,17 +179,13 @@ extension Replicator {
         peers[index].recovery = heads.recovery
         peers[index].modelHash = heads.modelHash
         peers[index].departed = heads.departed
-        let isFellow = heads.recovery == .none && heads.founders.contains(where: isOwnLife)
+        let isFellow = recovery.isFellow(heads)
         peers[index].isAsNew = heads.recovery == .new || isFellow
         // Who is restored publishes nothing; what else it has that is not here comes in answers.
         let isAsOld = heads.recovery == .restored && state.vector.covers(heads.vector)
-        if !peers[index].isAsNew, !isAsOld { outgrow() }
-        if isFellow, recovery == .new {
-            for actor in heads.founders { founders.note(actor) }
-            if !isFounder { effects.append(.founder) }
-            isFounder = true
-        }
-        guard recovery != .none, heads.met.contains(configuration.actor) else { return }
+        if !peers[index].isAsNew, !isAsOld { recovery.outgrow() }
+        if isFellow, recovery.join(heads.founders) { effects.append(.founder) }
+        guard recovery.stage != .none, heads.met.contains(configuration.actor) else { return }
         // The first, not the latest: of a peer that always writes the latest is never covered.
         if peers[index].firstMet == nil { peers[index].firstMet = heads.vector }
         if heads.recovery == .none, isBelieved(peers[index].node), peers[index].firstVouched == nil
@@ -172,15 +194,9 @@ extension Replicator {
         }
     }
 
-    /// Whether an actor is this node with the store that it has now: an earlier store of its has
-    /// told others what this one may lack.
-    private func isOwnLife(_ actor: ActorID) -> Bool {
-        actor == configuration.actor || configuration.formerIncarnations.contains(actor)
-    }
-
     /// Tells what has become stable.
     mutating func advanceStability() {
-        guard recovery == .none, !isOutdated, isMember, !isAnyMeetingOpen,
+        guard recovery.stage == .none, !acceptance.isOutdated, isMember, !isAnyMeetingOpen,
             departures.allSatisfy({ state.durable.contains($0.dot) }),
             stability.advance(stabilityView)
         else { return }
@@ -191,60 +207,24 @@ extension Replicator {
 
     /// Whether saves are let through.
     var isSaving: Bool {
-        recovery != .restored && !isOutdated && isMember && refusal == nil && !isWaitingToBeMet
-    }
-
-    /// A new store takes over from an older one: it must have all of it before it saves. One that
-    /// is a founder lacks nothing that an older one has collected.
-    mutating func outgrow() {
-        if recovery == .new, !isFounder { takeForRestored() }
-    }
-
-    /// A peer that has more of a former incarnation of this node than its store has, shows that
-    /// the store was replaced by an older one: what a node writes is on its disk before anybody
-    /// hears of it. Of a founder only what this very store has written tells that: its node may
-    /// have had another before.
-    mutating func noteLoss(against vector: VersionVector) {
-        guard recovery == .none || isFounder else { return }
-        let isLost = vector.entries.contains {
-            $0.actor.node == node && $0.actor != configuration.actor
-                && (recovery == .none || isOwnLife($0.actor))
-                && $0.sequence > state.vector[$0.actor]
-        }
-        if isLost { takeForRestored() }
-    }
-
-    private mutating func takeForRestored() {
-        recovery = .restored
-        isFounder = false
-        founders = Incarnations()
-    }
-
-    /// What a peer with a new store is told in what it takes in from here.
-    func recovery(toldTo index: Int) -> Recovery {
-        guard recovery == .none, let actor = peers[index].actor, founders[actor.node] == actor
-        else {
-            return recovery
-        }
-        return .new
+        recovery.stage != .restored && !acceptance.isOutdated && isMember
+            && !acceptance.isRefused && !isWaitingToBeMet
     }
 
     /// Tells the shell what has changed of recovery; before anything is applied.
     mutating func tellRecovery() {
-        if recovery != .none, isStarted, isVouchedFor {
-            if recovery == .new { completeFounders() }
-            recovery = .none
-            isFounder = false
+        if recovery.stage != .none, isStarted, isVouchedFor {
+            let met = peers.lazy.filter(\.isConfigured).compactMap(\.met)
+            recovery.finish(met: state.membership.isEmpty ? Array(met) : nil)
             for index in peers.indices {
                 peers[index].firstMet = nil
                 peers[index].firstVouched = nil
             }
             noteGap(isCertain: true)
         }
-        if recovery != toldRecovery {
-            effects.append(
-                recovery == .none ? .vouched(founders: founders.newest) : .outgrown)
-            toldRecovery = recovery
+        if let stage = recovery.news() {
+            let founders = recovery.founders.newest
+            effects.append(stage == .none ? .vouched(founders: founders) : .outgrown)
             // Who counts as a member depends on it.
             setPeers()
         }
@@ -254,31 +234,8 @@ extension Replicator {
         }
     }
 
-    private mutating func completeFounders() {
-        guard state.membership.isEmpty else { return founders = Incarnations() }
-        founders.note(configuration.actor)
-        for peer in peers where peer.isConfigured {
-            if let met = peer.met { founders.note(met) }
-        }
-    }
-
-    /// Judged by what is on this node's disk: what power takes away again would not be vouched for.
     private var isVouchedFor: Bool {
-        if recovery == .new {
-            if members.allSatisfy({ $0 == node }) { return true }
-            // Whom it is about to meet is to be among the founders.
-            if isAnyMeetingOpen { return false }
-        }
-        var areAllCovered = true
-        var isAny = false
-        for peer in peers where peer.isConfigured {
-            isAny = true
-            if let vector = peer.firstVouched, state.durable.covers(vector) { return true }
-            guard let vector = peer.firstMet, state.durable.covers(vector) else {
-                areAllCovered = false
-                continue
-            }
-        }
-        return isAny && areAllCovered
+        recovery.isVouchedFor(
+            by: peers, durable: state.durable, isAlone: isAlone, isMeeting: isAnyMeetingOpen)
     }
 }

@@ -15,122 +15,65 @@ extension Replicator {
     ///
     /// - Returns: whether one is under way, so that nothing is pulled.
     mutating func beginTransferIfNeeded() -> Bool {
-        if transfer != nil { return true }
+        if taking.progress != nil { return true }
         // One that has come a part of the way to its own join finds the rest purged as others do.
         // One that was told that it has departed goes on reading others' logs, for whoever told it may
         // have been none itself; so it takes their copy too, where they give one.
-        guard isStarted, state.membership[node]?.isCurrent ?? true, !isOutdated,
-            now >= transferAllowedAt
+        guard isStarted, state.membership[node]?.isCurrent ?? true, !acceptance.isOutdated,
+            taking.isAllowed(now: now)
         else { return false }
-        let ahead = peersAhead
-        // One that has saved as much itself reads the others' logs: its own saves would have to be
-        // applied to the copy.
-        let hasNothing =
-            state.vector.entries.allSatisfy { $0.actor.node == node }
-            && lag(of: VersionVector(), behind: state.vector) < limits.transferTransactions
-        let isNewcomer =
-            hasNothing
-            && ahead.contains {
-                lag(of: state.vector, behind: peers[$0].vector) >= limits.transferTransactions
-            }
-        let isAnyShort = ahead.contains { peers[$0].isHistoryShort }
-        guard isNewcomer || (isAnyShort && !ahead.contains { mayReach($0) }) else {
-            return false
-        }
-        // A copy must fit this node's model. Of a store that somebody has to vouch for it is as good
-        // as that store's log; but where there is another it may have more.
-        let fitting = ahead.filter { peers[$0].modelHash == configuration.modelHash }
-        let donors =
-            fitting.filter { peers[$0].recovery == .none }
-            + fitting.filter { peers[$0].recovery != .none }
-        let begun = configuration.transfer.flatMap { begun in
-            donors.first {
-                peers[$0].node == begun.donor && peers[$0].failures < Self.patience
-            }
-        }
-        // One that was begun with is given the time to be heard.
-        if begun == nil, configuration.transfer != nil,
-            now < startedAt + limits.connectedMilliseconds
-        {
+        let need = TransferNeed(
+            own: node, vector: state.vector, modelHash: models.own, limits: limits)
+        let choice = need.choice(
+            among: peersAhead, begun: taking.begun,
+            isSettling: now < startedAt + limits.connectedMilliseconds, now: now)
+        switch choice {
+        case .none: return false
+        case .wait: return true
+        case .begin(let progress):
+            taking.begin(progress)
+            tendTransfer()
             return true
         }
-        guard let index = begun ?? donors.first else { return false }
-        var progress = TransferProgress(
-            donor: peers[index].node, isNewcomer: isNewcomer,
-            wish: state.vector.meet(peers[index].vector), phase: .pausing(until: now),
-            progressedAt: now)
-        if begun != nil, let place = configuration.transfer {
-            progress.copy = place.copy
-            progress.offset = place.offset
-        }
-        configuration.transfer = nil
-        transfer = progress
-        tendTransfer()
-        return true
     }
 
     /// The peers that have what this node lacks and can be asked, in the order of asking.
-    private var peersAhead: [Int] {
-        pullOrder().filter {
-            peers[$0].isConfigured && isBelieved(peers[$0].node) && peers[$0].isAgreed
-                && !peers[$0].isQuarantined(now: now)
-                && peers[$0].isConnected(now: now, limits: limits)
-                && !queue.delivered.covers(peers[$0].vector)
+    private var peersAhead: [PeerProgress] {
+        PullPlan.order(peers, after: node).map { peers[$0] }.filter {
+            $0.isAvailable(now: now, limits: limits) && isBelieved($0.node)
+                && !queue.delivered.covers($0.vector)
         }
     }
 
-    /// Pulls in a row without a timely answer after which nobody waits for a peer's log.
-    private static let patience: UInt64 = 3
-
-    /// Whether a peer's log may give what is missing: it was not found too short, and it answers.
-    private func mayReach(_ index: Int) -> Bool {
-        !peers[index].isHistoryShort && peers[index].failures < Self.patience
-    }
+    /// The copy of a member's store that is being taken in.
+    var transfer: TransferProgress? { taking.progress }
 
     /// Asks for the next part, or for one again, where it is time.
     mutating func tendTransfer() {
-        guard var progress = transfer else { return discardTransferIfUnneeded() }
+        guard var progress = taking.progress else { return discardTransferIfUnneeded() }
         guard progress.isWaiting else { return }
         guard let index = donorIndex(progress) else {
             return giveUpTransfer(for: 0, isPlaceKept: false)
         }
-        if !progress.isNewcomer, peersAhead.contains(where: { mayReach($0) }) {
+        if !progress.isNewcomer, peersAhead.contains(where: TransferNeed.mayReach) {
             // Somebody came whose log may reach; if it does not, this is gone on with.
             return giveUpTransfer(for: 0)
         }
-        switch progress.phase {
-        // One that has started again does not know that it was asked.
-        case .asking(_, let deadline):
-            guard now >= deadline || progress.donorActor != peers[index].actor else { return }
-            if now >= deadline { peers[index].noteLate() }
-        case .pausing(let until): guard now >= until else { return }
-        case .taking, .checking: return
-        }
-        let isHeard = peers[index].isAgreed && peers[index].isConnected(now: now, limits: limits)
-        // Before the first part the copy has to be made. Whoever gives nothing is left, heard or
-        // not; what has come is gone on with, if it comes back.
-        let patience =
-            progress.copy == nil && isHeard
-            ? limits.transferTimeoutMilliseconds : limits.transferPatienceMilliseconds
-        if now >= progress.progressedAt + patience {
+        if progress.isLate(now: now) { peers[index].noteLate() }
+        switch progress.step(peers[index], now: now, limits: limits) {
+        case .wait: return
+        case .giveUp:
             peers[index].failures += 1
-            return giveUpTransfer(for: 0)
-        }
-        guard isHeard else {
+            giveUpTransfer(for: 0)
+        case .pause:
             progress.phase = .pausing(until: now + limits.headsMilliseconds)
-            return transfer = progress
+            taking.progress = progress
+        case .ask:
+            let pull = progress.ask(
+                peers[index], id: makeID(), vector: state.vector, now: now, limits: limits)
+            taking.progress = progress
+            effects.append(.send(to: progress.donor, bytes: encoded(.transferPull(pull))))
         }
-        if progress.donorActor != peers[index].actor {
-            progress.wish = state.vector.meet(peers[index].vector)
-        }
-        let id = makeID()
-        let pull = TransferPull(
-            id: id, number: progress.copy?.number ?? 0, offset: progress.offset,
-            credit: peers[index].credit(limits.transferPartBytes), vector: progress.wish)
-        progress.phase = .asking(id: id, deadline: now + limits.pullTimeoutMaximumMilliseconds)
-        progress.donorActor = peers[index].actor
-        transfer = progress
-        effects.append(.send(to: progress.donor, bytes: encoded(.transferPull(pull))))
     }
 
     /// The donor, while its copy may be taken: what it tells could make its word worth nothing.
@@ -141,33 +84,23 @@ extension Replicator {
         return index
     }
 
-    /// Gives the transfer up, and asks for none for some time.
-    ///
-    /// - Parameter isPlaceKept: whether what has come is on disk and may be gone on with.
     private mutating func giveUpTransfer(for milliseconds: UInt64, isPlaceKept: Bool = true) {
-        configuration.transfer = transfer.flatMap { progress in
-            progress.copy.map {
-                .init(donor: progress.donor, copy: $0, offset: progress.offset)
-            }
-        }
-        if !isPlaceKept { configuration.transfer = nil }
-        transfer = nil
-        transferAllowedAt = now + milliseconds
+        taking.giveUp(until: now + milliseconds, isPlaceKept: isPlaceKept)
         noteGap(isCertain: true)
     }
 
     /// A part of a copy is of no use any more once logs have given all that was missing.
     private mutating func discardTransferIfUnneeded() {
-        guard configuration.transfer != nil, recovery == .none,
+        guard taking.begun != nil, recovery.stage == .none,
             now >= startedAt + limits.transferPatienceMilliseconds, peersAhead.isEmpty,
             peers.contains(where: { $0.isAgreed && $0.isConnected(now: now, limits: limits) })
         else { return }
-        configuration.transfer = nil
+        taking.discard()
         effects.append(.discardTransfer)
     }
 
     mutating func receivePart(_ part: TransferPart, from index: Int) {
-        guard var progress = transfer, progress.donor == peers[index].node,
+        guard var progress = taking.progress, progress.donor == peers[index].node,
             case .asking(let id, let deadline) = progress.phase, id == part.id
         else { return counts.ignoredCount += 1 }
         guard donorIndex(progress) != nil else {
@@ -177,56 +110,44 @@ extension Replicator {
             peers[index].failures += 1
             return giveUpTransfer(for: limits.headsMilliseconds)
         }
-        if copy != progress.copy || part.offset != progress.offset {
-            // Another copy begins anew; anything else does not follow what is there.
-            guard part.offset == 0, copy.total > 0 else {
-                return quarantine(index, reason: "a part of a copy is out of place")
-            }
+        switch progress.take(part, of: copy, now: now) {
+        case .outOfPlace:
+            return quarantine(index, reason: "a part of a copy is out of place")
+        case .part(let copy):
+            effects.append(
+                .takeTransfer(copy, donor: progress.donor, offset: part.offset, bytes: part.bytes))
+        case .whole(let copy):
+            effects.append(.installTransfer(copy, donor: progress.donor))
         }
+        taking.progress = progress
         peers[index].failures = 0
         let isSoon =
             now + limits.pullTimeoutMaximumMilliseconds
             < deadline + limits.pullTimeoutMilliseconds / 2
         if isSoon { peers[index].noteSoon() }
-        progress.copy = copy
-        progress.offset = part.offset
-        progress.progressedAt = now
-        if part.bytes.isEmpty, part.offset == copy.total {
-            progress.phase = .checking
-            effects.append(.installTransfer(copy, donor: progress.donor))
-        } else {
-            progress.phase = .taking
-            effects.append(
-                .takeTransfer(copy, donor: progress.donor, offset: part.offset, bytes: part.bytes))
-        }
-        transfer = progress
-        if !peers[index].isAsNew { outgrow() }
+        if !peers[index].isAsNew { recovery.outgrow() }
     }
 
     mutating func finishTaking(_ offset: UInt64) {
-        guard var progress = transfer, progress.phase == .taking else { return }
-        progress.offset = offset
-        progress.phase = .pausing(until: now)
-        transfer = progress
+        guard taking.progress?.phase == .taking else { return }
+        taking.progress?.offset = offset
+        taking.progress?.phase = .pausing(until: now)
         tendTransfer()
     }
 
     mutating func refuseTransfer(_ reason: String) {
-        guard let progress = transfer else { return }
+        guard let progress = taking.progress else { return }
         raise(.transferFailed(donor: progress.donor, reason: reason))
         if let index = peerIndex(progress.donor) { peers[index].failures += 1 }
-        // A disk that is full, or a copy that will not do, costs as much the next time.
-        let pause = limits.transferRetryMilliseconds << min(transferRefusals, 16)
-        transferRefusals += 1
-        giveUpTransfer(
-            for: min(pause, limits.transferRetryMaximumMilliseconds), isPlaceKept: false)
+        taking.refuse(now: now, limits: limits)
+        noteGap(isCertain: true)
     }
 
     // MARK: - Giving one
 
     mutating func receiveTransferPull(_ pull: TransferPull, from index: Int) {
         // Also one that has left, like its log: what it saved before nobody else may have.
-        guard peers[index].isConfigured, !isOutdated else {
+        guard peers[index].isConfigured, !acceptance.isOutdated else {
             let none = TransferPart(id: pull.id, copy: nil)
             return effects.append(
                 .reply(to: peers[index].node, bytes: encoded(.transferPart(none))))

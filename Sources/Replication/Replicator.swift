@@ -10,92 +10,12 @@ package import Merge
 /// it. What arrives early waits in a ``CausalQueue``, what may be applied goes to the store in
 /// batches, one at a time.
 package struct Replicator: Sendable {
-    /// Who this node is.
-    package struct Configuration: Hashable, Sendable {
-        /// The cluster's name, at most 255 bytes of UTF-8.
-        package var cluster: String
-        /// This incarnation of this node.
-        package var actor: ActorID
-        /// The version hash of the model, 32 bytes.
-        package var modelHash: [UInt8]
-        /// Whether the store may lack what its node has reported before, as kept in the store.
-        package var recovery: Recovery
-        /// Whether it is new and one of the cluster's founders, as ``Effect/founder`` told.
-        package var isFounder: Bool
-        /// In which incarnations it was open before, from the one that made it on, as far as that is
-        /// known; for a store that is new.
-        package var formerIncarnations: [ActorID]
-        /// Whom ``Effect/vouched(founders:)`` told last to be the cluster's founders.
-        package var founders: [ActorID]
-        /// The incarnations of other nodes that the store remembers, at most one a node, in any
-        /// order: the last that ``Input/remembered(_:isDurable:now:)`` told of.
-        package var incarnations: [ActorID]
-        /// The models whose transactions the store can apply, oldest first, the last being its
-        /// own. Empty means that nothing is held for want of its model.
-        package var models: [ModelText]
-
-        /// The incarnation of this node that had the store's lock before, and so has ended; nil where
-        /// that is not certain.
-        package var predecessor: ActorID?
-        /// Whether no save is let through before a member has met this incarnation, or some seconds have
-        /// passed: its store is new, or may be a copy beside one that is in use.
-        package var hearsFirst: Bool
-
-        /// A copy of a member's store of which an earlier run has taken in a part.
-        package var transfer: BegunTransfer?
-        /// For how long after the start no copy is asked for, in milliseconds: one that was whole
-        /// could not take the store's place. At most an hour, for nobody can wait for longer.
-        package var transferPauseMilliseconds: UInt64
-
-        /// Where an earlier run has left a transfer.
-        package struct BegunTransfer: Hashable, Sendable {
-            /// Whose copy.
-            package var donor: NodeID
-            /// Which.
-            package var copy: TransferCopy
-            /// How much of it is on disk.
-            package var offset: UInt64
-
-            /// Describes a place.
-            package init(donor: NodeID, copy: TransferCopy, offset: UInt64) {
-                self.donor = donor
-                self.copy = copy
-                self.offset = offset
-            }
-        }
-
-        /// Describes a node.
-        package init(
-            cluster: String, actor: ActorID, modelHash: [UInt8], recovery: Recovery = .none,
-            isFounder: Bool = false, formerIncarnations: [ActorID] = [],
-            founders: [ActorID] = [], incarnations: [ActorID] = [], models: [ModelText] = [],
-            predecessor: ActorID? = nil, hearsFirst: Bool = false,
-            transfer: BegunTransfer? = nil, transferPauseMilliseconds: UInt64 = 0
-        ) {
-            self.predecessor = predecessor
-            self.hearsFirst = hearsFirst
-            self.transfer = transfer
-            self.transferPauseMilliseconds = min(transferPauseMilliseconds, 3_600_000)
-            self.models = models
-            self.cluster = cluster
-            self.actor = actor
-            self.modelHash = modelHash
-            self.recovery = recovery
-            self.isFounder = isFounder
-            self.formerIncarnations = formerIncarnations
-            self.founders = founders
-            self.incarnations = incarnations
-        }
-    }
-
-    var configuration: Configuration
+    let configuration: Configuration
     let limits: Limits
     var generator: SeededGenerator
 
     var now: UInt64 = 0
-    /// The wall time of the last input that told it, and when that was.
-    var wallBase: UInt64 = 0
-    var wallBaseAt: UInt64 = 0
+    var wallClock = WallClock()
     var state = StoreState(vector: VersionVector(), digest: ProjectionDigest())
     /// The latest timestamp of what is applied or about to be.
     var latestTimestamp = HybridTimestamp.zero
@@ -105,55 +25,14 @@ package struct Replicator: Sendable {
     var effects: [Effect] = []
     var counts = ReplicatorGauges()
 
-    /// The newest incarnation known of each node, this one included.
-    var incarnations = Incarnations()
-    /// Those of other nodes that the store remembers, so that they are known after a restart.
-    var remembered = Incarnations()
+    var closed = ClosedActors()
     var stability = Stability()
-    /// What was dropped from the queue since its actor was closed.
-    var dropped = DroppedTransactions()
-    /// Whether the store was applying something of a closed actor when such was dropped: what it
-    /// leaves of that is to go as well, before anything is reported.
-    var isDropOwed = false
-    var recovery: Recovery
-    /// The incarnations that this node, when its store was new and was vouched for, had met, and
-    /// those that others told to have been vouched for with; empty where a transaction had told of
-    /// members by then, for who joins may lack what the others had stable.
-    ///
-    /// Before the first of them was vouched for nothing was stable anywhere, for all are members and
-    /// it had made no report that counts. Each report that it makes since names of each other the
-    /// incarnation that is here, or a later one, as met; so what is stable since, these have
-    /// reported. So a new store that is among them lacks nothing that was collected, and does not
-    /// outgrow itself by taking over from this one: else, in a cluster that has just begun, who is
-    /// vouched for last would take no saves for a while, or, where a link breaks then, for long.
-    var founders = Incarnations()
-    /// Whether this store, new, was among them, in this incarnation or one of those it had before.
-    ///
-    /// As long as it is new nothing is stable at anybody, for its reports do not count; so it stays
-    /// a founder, also where whoever told it so has started anew, or is gone.
-    var isFounder: Bool
-    /// What the shell was told of ``recovery``, and of saves.
-    var toldRecovery: Recovery
+    var recovery: RecoveryProgress
+    /// What the shell was told of saves.
     var toldSaving = true
-    /// The newest incarnation of this node that is known, where it is newer than this one.
-    var laterSelf: ActorID?
-    var isOutdated: Bool { laterSelf != nil }
-    /// Whether a member has met this incarnation.
-    var isAccepted = false
-    /// Members say that an elder incarnation of this node is alive.
-    var refusal: SelfRefusal?
-    var isRefusalTold = false
-    /// The configured nodes: the members as long as no transaction has told of any.
-    var configured: [NodeID] = []
-    /// The members that have told that this node is one no more; asked whether one is in it only.
-    var departureTellers: Set<NodeID> = []
-
-    /// Whether this clock is far off from those of the members, and whether that of the only
-    /// other one is.
-    var isClockOff = false
-    var areClocksApart = false
-    /// Whether this node's stamps are far ahead of its clock.
-    var areStampsAhead = false
+    var acceptance: Acceptance
+    var members: Members
+    var clock: ClockJudge
 
     var isStarted = false
     var startedAt: UInt64 = 0
@@ -161,21 +40,12 @@ package struct Replicator: Sendable {
     var applyAllowedAt: UInt64 = 0
     /// When to look whether something has to be pulled; nil where nothing is known to be missing.
     var pullDue: UInt64?
-    /// Models that the shell was asked to learn of in this run, and did or could not ever.
-    var considered: [[UInt8]] = []
+    var models: ModelCatalog
     var lastID: UInt64 = 0
-    var assembly: Assembly?
-    /// Long transactions that are being sent, by when they were used last; see
-    /// ``Limits/outgoingBytes``.
-    var outgoing: [Outgoing] = []
-    /// A copy of a member's store that is being taken in.
-    var transfer: TransferProgress?
-    var transferAllowedAt: UInt64 = 0
-    /// Copies that would not do or could not be written, in this run.
-    var transferRefusals: UInt64 = 0
-    var isUndecodableRaised = false
-    /// Alarms that are raised once a run, by what they are about; bounded by the peers.
-    var raised: [Alarm] = []
+    var assembly = Assembly()
+    var outgoing = Outgoing()
+    var taking: TransferTaking
+    var raised = RaisedAlarms()
 
     /// Prepares a replicator; nothing happens before ``Input/started(state:peers:now:wallMilliseconds:)``.
     ///
@@ -187,12 +57,13 @@ package struct Replicator: Sendable {
         self.limits = limits
         self.generator = generator
         queue = CausalQueue(limits: limits)
-        queue.models = Set(configuration.models.map(\.hash))
-        recovery = configuration.recovery
-        toldRecovery = configuration.recovery
-        isFounder = configuration.recovery == .new && configuration.isFounder
-        guard recovery == .none else { return }
-        for actor in configuration.founders { founders.note(actor) }
+        models = ModelCatalog(configuration)
+        queue.models = models.hashes
+        recovery = RecoveryProgress(configuration)
+        acceptance = Acceptance(configuration)
+        members = Members(own: configuration.actor.node)
+        clock = ClockJudge(limits: limits)
+        taking = TransferTaking(begun: configuration.transfer)
     }
 
     /// This node.
@@ -200,62 +71,45 @@ package struct Replicator: Sendable {
 
     /// Takes in an event and answers with what is to be done, in order.
     package mutating func handle(_ input: Input) -> [Effect] {
+        setTime(input.now, wall: input.wallMilliseconds)
         switch input {
-        case .started(let state, let peers, let now, let wall):
-            setTime(now, wall: wall)
+        case .started(let state, let peers, _, _):
             start(state, peers: peers)
-        case .tick(let now, let wall):
-            setTime(now, wall: wall)
-            tick()
-        case .messageReceived(let bytes, let sender, let channel, let now):
-            setTime(now)
+        case .tick: tick()
+        case .messageReceived(let bytes, let sender, let channel, _):
             receive(bytes, from: sender, over: channel)
-        case .committed(let transactions, let state, let now):
-            setTime(now)
+        case .committed(let transactions, let state, _):
             adopt(state)
             announce(transactions)
-        case .applied(let state, let rejected, let now):
-            setTime(now)
+        case .applied(let state, let rejected, _):
             finishApplying(state, rejected: rejected)
-        case .logRead(let id, let transactions, let reachedEnd, let now):
-            setTime(now)
+        case .logRead(let id, let transactions, let reachedEnd, _):
             answer(id, with: transactions, reachedEnd: reachedEnd)
-        case .remembered(let actor, let isDurable, let now):
-            setTime(now)
+        case .remembered(let actor, let isDurable, _):
             finishRemembering(actor, isDurable: isDurable)
-        case .modelsLearnt(let models, let now):
-            setTime(now)
+        case .modelsLearnt(let models, _):
             takeUp(models)
-        case .modelsNotLearnt(let models, let now):
-            setTime(now)
-            considered.removeAll { hash in models.contains { $0.hash == hash } }
-        case .modelCompared(let node, let hash, let difference, let now):
-            setTime(now)
+        case .modelsNotLearnt(let models, _):
+            self.models.reconsider(models)
+        case .modelCompared(let node, let hash, let difference, _):
             takeUp(difference: difference, of: hash, node: node)
-        case .transferRead(let id, let copy, let offset, let bytes, let now):
-            setTime(now)
+        case .transferRead(let id, let copy, let offset, let bytes, _):
             giveTransfer(id, copy: copy, offset: offset, bytes: bytes)
-        case .transferTaken(let offset, let now):
-            setTime(now)
+        case .transferTaken(let offset, _):
             finishTaking(offset)
-        case .transferRefused(let reason, let now):
-            setTime(now)
+        case .transferRefused(let reason, _):
             refuseTransfer(reason)
-        case .peersChanged(let nodes, let now):
-            setTime(now)
-            configured = nodes
+        case .peersChanged(let nodes, _):
+            members.configured = nodes
             setPeers()
-        case .peerConnected(let node, let now):
-            setTime(now)
+        case .peerConnected(let node, _):
             if let index = peerIndex(node) {
                 peers[index].lastHello = nil
                 sayHello(index)
             }
-        case .peerDisconnected(let node, let now):
-            setTime(now)
+        case .peerDisconnected(let node, _):
             disconnect(node)
-        case .quarantineLifted(let node, let now):
-            setTime(now)
+        case .quarantineLifted(let node, _):
             if let index = peerIndex(node) {
                 peers[index].quarantine = nil
                 sayHello(index)
@@ -273,39 +127,33 @@ package struct Replicator: Sendable {
 
     // MARK: - Time
 
-    private mutating func setTime(_ now: UInt64, wall: UInt64? = nil) {
+    private mutating func setTime(_ now: UInt64, wall: UInt64?) {
         self.now = max(self.now, now)
-        if let wall {
-            wallBase = wall
-            wallBaseAt = self.now
-        }
+        if let wall { wallClock.set(wall, at: self.now) }
         let (horizon, overflow) = wallMilliseconds.addingReportingOverflow(
             limits.futureMilliseconds)
         queue.horizon = overflow ? .max : horizon
     }
 
-    /// Wall time now, in milliseconds since 1970, going on from when it was last told.
-    var wallMilliseconds: UInt64 {
-        let (wall, overflow) = wallBase.addingReportingOverflow(now - wallBaseAt)
-        return overflow ? .max : wall
-    }
+    /// Wall time now, in milliseconds since 1970.
+    var wallMilliseconds: UInt64 { wallClock.milliseconds(at: now) }
 
     private mutating func start(_ state: StoreState, peers nodes: [NodeID]) {
         guard !isStarted else { return }
         isStarted = true
         startedAt = now
-        transferAllowedAt = now + configuration.transferPauseMilliseconds
+        taking.pause(until: now + configuration.transferPauseMilliseconds)
         self.state = state
         queue.join(state.vector)
-        incarnations.depart(state.membership.departed.map(\.node))
+        closed.incarnations.depart(state.membership.departed.map(\.node))
         for actor in configuration.incarnations where actor.node != node {
-            remembered.note(actor)
+            closed.remembered.note(actor)
         }
         noteIncarnations(
-            state.vector.entries.map(\.actor) + remembered.newest + [configuration.actor])
+            state.vector.entries.map(\.actor) + closed.remembered.newest + [configuration.actor])
         // Before anything else: what the store may do.
-        configured = nodes
-        if members.allSatisfy({ $0 == node }) { recovery = .none }
+        members.configured = nodes
+        if isAlone { recovery.finishAlone() }
         tellRecovery()
         setPeers()
         publishHeads()
@@ -315,30 +163,19 @@ package struct Replicator: Sendable {
         guard isStarted else { return }
         if now >= nextHeadsAt { publishHeads() }
         queue.release(now: now)
-        outgoing.removeAll { now >= $0.usedAt + limits.outgoingMilliseconds }
-        if let assembly, queue.has(assembly.dot) { self.assembly = nil }
+        outgoing.expire(now: now, limits: limits)
+        if let dot = assembly.dot, queue.has(dot) { assembly = Assembly() }
         expirePulls()
-        for index in peers.indices {
-            if let quarantine = peers[index].quarantine, !quarantine.isOver,
-                now >= quarantine.until
-            {
-                peers[index].quarantine?.isOver = true
-                sayHello(index)
-            }
-        }
+        for index in peers.indices where peers[index].endQuarantine(now: now) { sayHello(index) }
         noteGap(isCertain: false)
         keepOrphans()
         tendTransfer()
         judgeClock()
-        judgeRefusal()
+        if acceptance.judge(now: now, limits: limits) { effects.append(.refused) }
         askForModels()
     }
 
     // MARK: - The store
-
-    /// Whether a state is not older than the one known. Digest and vector belong together, so an
-    /// older one, told late, must not replace either.
-    private func isNewer(_ state: StoreState) -> Bool { state.vector.covers(self.state.vector) }
 
     /// Takes over what the store holds after local saves.
     private mutating func adopt(_ state: StoreState) {
@@ -347,25 +184,16 @@ package struct Replicator: Sendable {
     }
 
     private mutating func take(_ state: StoreState) {
-        self.state.beginnings.join(state.beginnings)
-        if isNewer(state) {
-            self.state.vector = state.vector
-            self.state.digest = state.digest
-            if self.state.membership != state.membership {
-                self.state.membership = state.membership
-                takeUpMembership()
-            }
-        }
-        self.state.durable.join(state.durable)
-        self.state.recorded.join(state.recorded)
+        if self.state.takeApplied(state) { takeUpMembership() }
+        self.state.takeDurable(state)
     }
 
     private mutating func finishApplying(_ state: StoreState, rejected: [Rejection]) {
         take(state)
         let isForward = queue.finishBatch(
             vector: self.state.vector.joined(state.vector), rejected: rejected, now: now)
-        dropped.forget(coveredBy: self.state.vector)
-        if isDropOwed { dropWhatIsClosed() }
+        closed.dropped.forget(coveredBy: self.state.vector)
+        if closed.isDropOwed { dropWhatIsClosed() }
         // A store that applies nothing and rejects nothing is in trouble (a full disk): it is
         // not asked again at once.
         if !isForward, rejected.isEmpty { applyAllowedAt = now + limits.headsMilliseconds }
@@ -408,7 +236,7 @@ package struct Replicator: Sendable {
     }
 
     mutating func setPeers() {
-        let nodes = Set(members).subtracting([node]).sorted()
+        let nodes = Set(currentMembers).subtracting([node]).sorted()
         if !state.membership.isEmpty { effects.append(.connect(to: nodes)) }
         for index in peers.indices where !nodes.contains(peers[index].node) {
             peers[index].isConfigured = false
@@ -439,17 +267,8 @@ package struct Replicator: Sendable {
 
     mutating func raise(_ alarm: Alarm) { effects.append(.alarm(alarm)) }
 
-    /// Raises an alarm unless the very same was raised before in this run, or very many others were. The
-    /// two that this node ends by are always raised.
     mutating func raiseOnce(_ alarm: Alarm) {
-        let isOfOwnEnd: Bool
-        switch alarm {
-        case .twoNodesWithOneID(node, incarnation: nil), .departed: isOfOwnEnd = true
-        default: isOfOwnEnd = false
-        }
-        guard isOfOwnEnd || raised.count < limits.peers, !raised.contains(alarm) else { return }
-        raised.append(alarm)
-        raise(alarm)
+        if raised.note(alarm, own: node, limits: limits) { raise(alarm) }
     }
 
     mutating func makeID() -> UInt64 {
@@ -463,5 +282,34 @@ package struct Replicator: Sendable {
     func encoded(_ message: Message, telling beginnings: Beginnings? = nil) -> [UInt8] {
         Envelope(cluster: configuration.cluster, sender: node, message: message)
             .encoded(telling: beginnings)
+    }
+
+    // MARK: - Status
+
+    /// What is known of the peers, and how full the queues are.
+    package var status: ReplicatorStatus {
+        var gauges = counts
+        gauges.waitingCount = queue.waitingCount
+        gauges.waitingBytes = queue.waitingBytes
+        gauges.waitingForModelCount = state.vector.lag(behind: PullPlan.blocked(queue.holds, peers))
+        gauges.applyingCount = queue.applyingCount
+        gauges.applyingBytes = queue.applyingBytes
+        gauges.pullsOutstanding = peers.count { $0.pulling != nil }
+        gauges.readsOutstanding = peers.count { $0.answering != nil }
+        gauges.piecesBytes = outgoing.bytes + assembly.count
+        gauges.orphanBytes = closed.dropped.bytes
+        gauges.droppedCount += queue.droppedCount
+        gauges.deliveredCount = queue.deliveredCount
+        return ReplicatorStatus(
+            peers: peers.map {
+                PeerStatus(of: $0, beside: state.vector, now: now, limits: limits)
+            },
+            held: queue.holds.map { HeldTransaction(dot: $0.dot, reason: $0.reason) },
+            stable: stability.vector, members: stability.statuses(stabilityView),
+            recovery: recovery.stage, isSaving: isSaving && !clock.isOff,
+            orphaned: closed.dropped.dots(beyond: state.vector, where: isLost),
+            transfer: transfer.map {
+                TransferStatus(donor: $0.donor, offset: $0.offset, total: $0.copy?.total)
+            }, gauges: gauges)
     }
 }

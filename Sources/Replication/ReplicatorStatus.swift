@@ -94,6 +94,22 @@ package struct ToldDigest: Hashable, Sendable {
     }
 }
 
+extension PeerStatus {
+    /// Describes a peer beside what is applied here.
+    init(of peer: PeerProgress, beside vector: VersionVector, now: UInt64, limits: Limits) {
+        self.init(
+            node: peer.node, isConfigured: peer.isConfigured,
+            isConnected: peer.isConnected(now: now, limits: limits), isAgreed: peer.isAgreed,
+            actor: peer.actor, lastHeard: peer.lastHeard, heardAt: peer.heardAt,
+            vector: peer.vector, durable: peer.durable,
+            missingHere: vector.lag(behind: peer.vector),
+            missingThere: peer.vector.lag(behind: vector),
+            clockOffsetMilliseconds: peer.clockOffset, refusal: peer.refusal,
+            quarantinedUntil: peer.isQuarantined(now: now) ? peer.quarantine?.until : nil,
+            isPulling: peer.pulling != nil, told: peer.told)
+    }
+}
+
 /// Where a member stands as to stability.
 package struct MemberStatus: Hashable, Sendable {
     /// The member.

@@ -176,22 +176,9 @@ struct Stability: Sendable {
                 default: status.recorded = latest.recorded
                 }
             }
-            status.unrecorded = Self.lag(of: status.recorded, behind: view.durable)
+            status.unrecorded = status.recorded.lag(behind: view.durable)
             return status
         }
-    }
-
-    private static func lag(
-        of vector: VersionVector, behind other: VersionVector
-    ) -> UInt64 {
-        var sum: UInt64 = 0
-        for entry in other.entries {
-            let known = vector[entry.actor]
-            guard entry.sequence > known else { continue }
-            let (next, overflow) = sum.addingReportingOverflow(entry.sequence - known)
-            sum = overflow ? .max : next
-        }
-        return sum
     }
 
     /// Whether a dot is lost: every member's report counts, and none holds it.

@@ -1,6 +1,10 @@
 import Merge
 
-/// Who is listened to: the frame's way in, and the agreement that heads bring.
+/// Who is listened to: the frame's way in, the agreement that heads bring, members and models.
+///
+/// A departure closes all actors of its node. What this node reports after it has applied one must
+/// hold all that it will ever apply of them but what members' logs have (MODEL.md, P16): so what
+/// waits of them is dropped, and nothing is reported while the store is still applying some.
 extension Replicator {
     mutating func receive(_ bytes: [UInt8], from socket: NodeID?, over channel: Channel) {
         counts.receivedCount += 1
@@ -27,7 +31,7 @@ extension Replicator {
         case .hello(let heads):
             receiveHeads(heads, from: index, over: channel)
             // Refused or not: so the other side learns what differs as well.
-            if isApplyingOfDeparted { return }
+            if closed.areDepartedApplied(by: queue) { return }
             effects.append(.reply(to: envelope.sender, bytes: encoded(.heads(self.heads))))
         case .models(let list): receiveModels(list, from: index)
         case let message:
@@ -62,71 +66,39 @@ extension Replicator {
 
     /// The peer that a frame counts for; nil where it is from nobody we listen to.
     private mutating func admit(_ envelope: Envelope, from socket: NodeID?) -> Int? {
-        let sender = envelope.sender
-        if sender == node {
-            // An incarnation is one process's: at a peer's address this node has found itself. What names
-            // none tells nothing, and heads come from everybody.
-            switch envelope.message {
-            case .heads(let heads) where heads.met.contains { $0.node == node }:
-                receiveIntroduction(heads, from: socket)
-            case .heads(let heads) where heads.actor != configuration.actor,
-                .hello(let heads) where heads.actor != configuration.actor:
-                raiseOnce(.twoNodesWithOneID(sender, incarnation: nil))
-            case .heads, .hello:
-                if let socket, socket != node {
-                    raiseOnce(.unexpectedSender(expected: socket, claimed: sender))
-                }
-            default: break
-            }
-            return nil
+        switch Admission(envelope, from: socket, own: configuration.actor) {
+        case .introduction(let heads): receiveIntroduction(heads, from: socket)
+        case .alarm(let alarm): raiseOnce(alarm)
+        case .nobody: break
+        case .peer(let sender):
+            guard let index = peerIndex(adding: sender, isConfigured: false),
+                !peers[index].isQuarantined(now: now)
+            else { return nil }
+            return index
         }
-        if let socket, socket != sender {
-            raiseOnce(.unexpectedSender(expected: socket, claimed: sender))
-            return nil
-        }
-        guard let index = peerIndex(adding: sender, isConfigured: false),
-            !peers[index].isQuarantined(now: now)
-        else { return nil }
-        return index
+        return nil
     }
 
     private mutating func receiveFailure(
         _ failure: MessageFailure, from socket: NodeID?, over channel: Channel
     ) {
-        let refusal: Refusal
-        switch failure {
-        case .undecodable(let failure):
-            if let socket, socket != node,
-                let index = peerIndex(adding: socket, isConfigured: false)
-            {
-                quarantine(index, reason: failure.description)
-            } else {
-                if !isUndecodableRaised { raise(.undecodable(reason: failure.description)) }
-                isUndecodableRaised = true
-            }
-            return
-        case .otherRevision(let revision, _):
-            refusal = Refusal(
-                part: .revision, ours: String(Message.revision), theirs: String(revision))
-        case .otherCluster(let cluster, _):
-            refusal = Refusal(part: .cluster, ours: configuration.cluster, theirs: cluster)
-        }
         // The number that a foreign frame names may be that of a good peer, so only the socket's
         // word counts.
-        guard let socket, socket != node,
-            let index = peerIndex(adding: socket, isConfigured: false)
-        else {
-            let sender: NodeID
-            switch failure {
-            case .otherRevision(_, let claimed), .otherCluster(_, let claimed): sender = claimed
-            case .undecodable: return
-            }
-            return raiseOnce(.refused(peer: sender, refusal))
+        let link = socket.flatMap { $0 == node ? nil : peerIndex(adding: $0, isConfigured: false) }
+        if case .undecodable(let failure) = failure {
+            let reason = failure.description
+            if let link { return quarantine(link, reason: reason) }
+            return raiseOnce(.undecodable(reason: reason))
         }
-        let isNew = peers[index].refusal != refusal
-        refuse(index, refusal)
+        guard let foreign = failure.refusal(cluster: configuration.cluster) else { return }
+        guard let link else {
+            return raiseOnce(.refused(peer: foreign.claimed, foreign.refusal))
+        }
+        let isNew = peers[link].refusal != foreign.refusal
+        refuse(link, foreign.refusal)
         if isNew, channel == .exchange {
-            effects.append(.reply(to: socket, bytes: encoded(.heads(self.heads))))
+            effects.append(
+                .reply(to: peers[link].node, bytes: encoded(.heads(self.heads))))
         }
     }
 
@@ -149,11 +121,16 @@ extension Replicator {
         if channel == .publish { peers[index].lastPublished = now }
         peers[index].clockOffset =
             Int64(clamping: heads.wallMilliseconds) - Int64(clamping: wallMilliseconds)
-        guard agreesOnModel(heads, from: index) else {
+        let verdict = models.hear(
+            heads.modelHash, from: &peers[index], now: now, limits: limits)
+        if let verdict {
             peers[index].told = nil
-            return
+            return carryOut(verdict, index)
         }
-        if let refusal = membershipRefusal(of: peers[index].node) {
+        if let refusal = members.refusal(
+            of: peers[index].node, state.membership, recovery: recovery.stage,
+            departed: closed.incarnations.departed)
+        {
             return refuse(index, refusal)
         }
         peers[index].refusal = nil
@@ -199,30 +176,20 @@ extension Replicator {
             raiseReuse(Dot(actor: actor, sequence: vector[actor]), from: index)
         }
         guard vector.entries.count <= limits.actors else { return }
-        noteLoss(against: vector)
+        recovery.noteLoss(of: vector, beyond: state.vector)
         // One that names ever new actors would fill memory: then its last word alone counts.
         if peers[index].vector.entries.count > limits.actors {
             peers[index].vector = VersionVector()
             peers[index].durable = VersionVector()
         }
-        peers[index].vector.join(clamped(vector, actor, to: own))
-        peers[index].durable.join(clamped(durable, actor, to: own))
+        peers[index].vector.join(vector.clamped(actor, to: own))
+        peers[index].durable.join(durable.clamped(actor, to: own))
     }
 
     mutating func raiseReuse(_ dot: Dot, from index: Int) {
         guard !peers[index].isReuseRaised else { return }
         peers[index].isReuseRaised = true
         raise(.dotReused(dot, from: peers[index].node))
-    }
-
-    private func clamped(
-        _ vector: VersionVector, _ actor: ActorID, to sequence: UInt64
-    ) -> VersionVector {
-        guard vector[actor] > sequence else { return vector }
-        return VersionVector(
-            vector.entries.map {
-                $0.actor == actor ? .init(actor: actor, sequence: sequence) : $0
-            })
     }
 
     private mutating func compareDigest(_ heads: Heads, from index: Int) {
@@ -244,7 +211,106 @@ extension Replicator {
                 theirs: heads.digest))
     }
 
-    func hexadecimal(_ bytes: [UInt8]) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    // MARK: - Members
+
+    var currentMembers: [NodeID] { members.all(state.membership, recovery: recovery.stage) }
+
+    /// Whether nobody else is a member.
+    var isAlone: Bool { currentMembers.allSatisfy { $0 == node } }
+
+    /// Whether this node is a member, as far as it knows.
+    var isMember: Bool {
+        members.isOwnMember(state.membership, departed: closed.incarnations.departed)
+    }
+
+    func isBelieved(_ peer: NodeID) -> Bool {
+        members.isBelieved(peer, recovery: recovery.stage, peers: peers)
+    }
+
+    /// Lets stability wait for all members.
+    mutating func setStabilityMembers() {
+        stability.setMembers(
+            members.awaited(state.membership, recovery: recovery.stage, peers: peers))
+    }
+
+    /// Goes on with what the store has learnt of members.
+    mutating func takeUpMembership() {
+        closed.incarnations.depart(state.membership.departed.map(\.node))
+        for index in peers.indices where closed.incarnations.departed.contains(peers[index].node) {
+            peers[index].forget()
+        }
+        setPeers()
+        dropWhatIsClosed()
+    }
+
+    /// Hears from a member whether this node is one no more.
+    mutating func learnDeparture(_ heads: Heads, from index: Int) {
+        guard heads.departed.contains(node), peers[index].isConfigured else { return }
+        let isNews = !members.isToldDeparted(closed.incarnations.departed)
+        members.noteDeparture(toldBy: peers[index].node)
+        guard isNews else { return }
+        raiseOnce(.departed(told: peers[index].node))
+        tellRecovery()
+    }
+
+    /// Compares the clocks that members told lately.
+    mutating func judgeClock() {
+        let offsets = peers.filter {
+            $0.isConfigured && $0.isAgreed && $0.isConnected(now: now, limits: limits)
+        }.compactMap(\.clockOffset)
+        let verdict = clock.judge(
+            offsets: offsets, stamp: latestTimestamp, wall: wallMilliseconds, isAlone: isAlone)
+        for alarm in verdict.alarms { raise(alarm) }
+        if let isOff = verdict.isOff { effects.append(.setClockOff(isOff)) }
+    }
+
+    // MARK: - Models
+
+    mutating func receiveModels(_ list: ModelList, from index: Int) {
+        // Nobody who departed has anything to tell of models.
+        guard !list.models.isEmpty, state.membership[peers[index].node]?.departure == nil else {
+            return counts.ignoredCount += 1
+        }
+        carryOut(models.take(list, from: &peers[index], now: now, limits: limits), index)
+    }
+
+    mutating func carryOut(_ verdict: ModelCatalog.Verdict, _ index: Int) {
+        if let list = verdict.list { tell(list, index) }
+        if !verdict.learns.isEmpty { effects.append(.learnModels(verdict.learns)) }
+        if let refusal = verdict.refusal { refuse(index, refusal) }
+        if let model = verdict.compares {
+            effects.append(.compareModel(model, of: peers[index].node))
+        }
+    }
+
+    private mutating func tell(_ list: ModelList, _ index: Int) {
+        let (node, bytes) = (peers[index].node, encoded(.models(list)))
+        effects.append(
+            peers[index].isConfigured
+                ? .send(to: node, bytes: bytes) : .reply(to: node, bytes: bytes))
+    }
+
+    /// Takes up models whose transactions can be applied from now on.
+    mutating func takeUp(_ learnt: [ModelText]) {
+        guard models.takeUp(learnt) else { return }
+        queue.models = models.hashes
+        queue.release(now: now)
+        noteGap(isCertain: true)
+    }
+
+    mutating func takeUp(difference: String, of hash: [UInt8], node: NodeID) {
+        guard let index = peerIndex(node),
+            let refusal = models.take(difference: difference, of: hash, from: &peers[index])
+        else { return }
+        refuse(index, refusal)
+    }
+
+    /// Asks for the lists of peers while transactions are held for want of their model.
+    mutating func askForModels() {
+        guard queue.holdsForModel else { return }
+        for index in peers.indices
+        where peers[index].isAgreed && peers[index].isConnected(now: now, limits: limits) {
+            if let list = models.ask(&peers[index], now: now, limits: limits) { tell(list, index) }
+        }
     }
 }
