@@ -10,7 +10,10 @@ FIRST ?= 1
 SOAK_SEEDS ?= 50000
 SOAK_FIRST ?= 1000001
 
-.PHONY: all dependencies build release laboratory test simulate soak mutants misuse fuzz fuzz-soak \
+# Real clusters that `make test` runs; `make verify` runs all of them.
+SHORT_END_TO_END = Partition|Crash|Pin|Count|Relationship|Mistake
+
+.PHONY: all dependencies build release laboratory test slow simulate soak mutants misuse fuzz fuzz-soak \
 	thread-sanitizer demo benchmark deploy-check lint format verify clean
 
 all: build
@@ -31,14 +34,23 @@ laboratory: dependencies
 	@echo "Building the laboratory for release (the first time takes some minutes)..."
 	$(SWIFT) build -c release --product tributary-lab
 
+# All but what takes long: see `slow`.
 test: dependencies
 	@sh deploy/dependencies.sh tests
-	@echo "Building the program and its tests..."
+	@echo "1 of 4: building the program and its tests (some minutes the first time)..."
 	$(SWIFT) build --build-tests
 	@# One after the other: the laws keep both cores busy, and what waits for a node would starve.
+	@echo "2 of 4: rules, laws, the store and the program's commands (four minutes)..."
 	@SWIFT="$(SWIFT)" Tests/run \
-		'^(HouseRules|Merge|Replication|Coordinator|NodeCore|Simulation|Fuzz|Command)Tests\.'
+		'^(HouseRules|Merge|Replication|Coordinator|NodeCore|Fuzz|Command)Tests\.'
+	@echo "3 of 4: one node..."
 	@SWIFT="$(SWIFT)" Tests/run '^NodeTests\.'
+	@echo "4 of 4: real clusters, the short ones..."
+	@SWIFT="$(SWIFT)" Tests/run '^EndToEndTests\.EndToEnd/($(SHORT_END_TO_END))Tests/'
+
+# The judges of the simulator, all real clusters with their faults, and 1,000 seeds.
+slow:
+	@SWIFT="$(SWIFT)" Tests/run '^SimulationTests\.'
 	@SWIFT="$(SWIFT)" Tests/run '^EndToEndTests\.'
 	$(MAKE) simulate SEEDS=1000 FIRST=1
 
@@ -97,7 +109,8 @@ lint:
 format:
 	$(SWIFT) format --in-place --recursive --parallel $(FORMATTED)
 
-verify: lint test misuse
+# Before an issue is done.
+verify: lint test slow misuse deploy-check
 
 clean:
 	rm -rf .build

@@ -14,25 +14,19 @@ struct Assembly: Sendable {
         case whole([UInt8])
     }
 
-    private struct Begun: Sendable {
-        var dot: Dot
-        var total: UInt64
-        var bytes: [UInt8] = []
-        var usedAt: UInt64
-    }
-
-    private var begun: Begun?
-
     /// The transaction that is being put together.
-    var dot: Dot? { begun?.dot }
+    private(set) var dot: Dot?
+    private var total: UInt64 = 0
+    private var bytes: [UInt8] = []
+    private var usedAt: UInt64 = 0
 
     /// How many bytes of it are here.
-    var count: Int { begun?.bytes.count ?? 0 }
+    var count: Int { bytes.count }
 
     /// Where a pull goes on, from a peer that has what the vector covers.
     func resume(from vector: VersionVector) -> Pull.Resume? {
-        guard let begun, vector.contains(begun.dot) else { return nil }
-        return Pull.Resume(dot: begun.dot, offset: UInt64(begun.bytes.count))
+        guard let dot, vector.contains(dot) else { return nil }
+        return Pull.Resume(dot: dot, offset: UInt64(bytes.count))
     }
 
     /// Takes in a piece.
@@ -44,22 +38,19 @@ struct Assembly: Sendable {
     mutating func add(
         _ piece: Piece, isHere: Bool, now: UInt64, limits: Limits
     ) -> Outcome {
-        if let begun, begun.dot != piece.dot, !isHere,
-            now < begun.usedAt + limits.outgoingMilliseconds
-        {
+        if let dot, dot != piece.dot, !isHere, now < usedAt + limits.outgoingMilliseconds {
             return .busy
         }
-        if begun?.dot != piece.dot || begun?.total != piece.total {
-            begun = Begun(dot: piece.dot, total: piece.total, usedAt: now)
+        if dot != piece.dot || total != piece.total {
+            (dot, total, bytes, usedAt) = (piece.dot, piece.total, [], now)
         }
-        guard var current = begun, piece.offset <= current.bytes.count,
-            piece.offset + UInt64(piece.bytes.count) > current.bytes.count
+        guard piece.offset <= bytes.count,
+            piece.offset + UInt64(piece.bytes.count) > bytes.count
         else { return .useless }
-        begun = nil  // so that the bytes are appended in place
-        current.bytes += piece.bytes.dropFirst(current.bytes.count - Int(piece.offset))
-        current.usedAt = now
-        if UInt64(current.bytes.count) == current.total { return .whole(current.bytes) }
-        begun = current
-        return .appended
+        bytes += piece.bytes.dropFirst(bytes.count - Int(piece.offset))
+        usedAt = now
+        guard UInt64(bytes.count) == total else { return .appended }
+        defer { self = Assembly() }
+        return .whole(bytes)
     }
 }

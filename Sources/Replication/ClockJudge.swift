@@ -43,7 +43,7 @@ struct ClockJudge: Sendable {
             areApart = isApart
         }
         // A stamp is never earlier than those before it, so a clock that was ahead goes on in the
-        // stamps, and a node whose clock is right again would not know why nobody takes its saves.
+        // stamps, and a node with a clock that is right again would not know why nobody takes its saves.
         let (bound, overflow) = wall.addingReportingOverflow(limit)
         let isAhead = !overflow && stamp.milliseconds > bound && !isAlone
         if isAhead, !areStampsAhead {

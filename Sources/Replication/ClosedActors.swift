@@ -22,7 +22,7 @@ struct ClosedActors: Sendable {
         queue.applying.contains { incarnations.isClosed($0.dot.actor) }
     }
 
-    /// Whether the store is applying something of an actor whose node has departed, which only a
+    /// Whether the store is applying something of an actor of a departed node, which only a
     /// departure that was decided here can catch on its way.
     func areDepartedApplied(by queue: CausalQueue) -> Bool {
         !incarnations.departed.isEmpty

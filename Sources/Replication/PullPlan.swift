@@ -17,7 +17,7 @@ struct PullPlan: Hashable, Sendable {
 
     /// The pulls, in order.
     private(set) var steps: [Step] = []
-    /// Whether peers have more, of which nothing is coming: they are looked at again soon.
+    /// Whether peers have more that is not coming: they are looked at again soon.
     private(set) var isIncomplete: Bool
 
     /// - Parameters:

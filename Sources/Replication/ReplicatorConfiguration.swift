@@ -32,7 +32,7 @@ extension Replicator {
         /// passed: its store is new, or may be a copy beside one that is in use.
         package var hearsFirst: Bool
 
-        /// A copy of a member's store of which an earlier run has taken in a part.
+        /// A copy of a member's store that an earlier run has taken in in part.
         package var transfer: BegunTransfer?
         /// For how long after the start no copy is asked for, in milliseconds: one that was whole
         /// could not take the store's place. At most an hour, for nobody can wait for longer.

@@ -48,7 +48,7 @@ struct TransferNeed {
     /// that store's log; but where there is another it may have more.
     ///
     /// - Parameters:
-    ///   - begun: the copy of which an earlier run has taken in a part.
+    ///   - begun: the copy that an earlier run has taken in in part.
     ///   - isSettling: whether that run's donor may not have been heard yet.
     func choice(
         among ahead: [PeerProgress], begun: Replicator.Configuration.BegunTransfer?,

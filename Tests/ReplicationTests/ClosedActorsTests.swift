@@ -15,7 +15,9 @@ struct ClosedActorsTests {
     }
 
     private func transaction(_ actor: ActorID, _ sequence: UInt64) -> EncodedTransaction {
-        makeTransaction(dot(actor, sequence), seen: VersionVector())
+        var seen = VersionVector()
+        if sequence > 1 { seen.advance(actor, to: sequence - 1) }
+        return makeTransaction(dot(actor, sequence), seen: seen)
     }
 
     private func agreed(_ actor: ActorID) -> PeerProgress {
