@@ -38,7 +38,7 @@ struct RecoveryProgress: Sendable {
         actor = configuration.actor
         formerIncarnations = configuration.formerIncarnations
         isFounder = configuration.recovery == .new && configuration.isFounder
-        guard stage != .none else { return }
+        guard stage == .none else { return }
         for actor in configuration.founders { founders.note(actor) }
     }
 
