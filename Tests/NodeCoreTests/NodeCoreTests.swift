@@ -49,6 +49,12 @@ private final class CoreBench {
         core.handle(.answered(job, result), now: now)
     }
 
+    func receive(_ message: Message, _ now: UInt64) -> [NodeAction] {
+        let frame = Envelope(cluster: "test", sender: peer, message: message).encoded()
+        return core.handle(
+            .frame(frame, from: peer, over: .exchange, isQuestion: true), now: now)
+    }
+
     /// A vector of so many saves of this node.
     func vector(_ sequence: UInt64) -> VersionVector {
         var vector = VersionVector()
@@ -144,6 +150,29 @@ struct NodeCoreTests {
         #expect(asks(200))
         bench.core.noteSending(to: bench.peer, isSent: true)
         #expect(!asks(300))
+    }
+
+    @Test("A page of the log that has seen a save waits until that save was told")
+    func earlyPage() throws {
+        let bench = try CoreBench()
+        let told = Heads(
+            actor: ActorID(node: bench.peer, incarnation: 5), vector: VersionVector(),
+            durable: VersionVector(), digest: ProjectionDigest(), clock: .zero,
+            wallMilliseconds: 1_000_000, modelHash: bench.coordinator.model.modelHash)
+        _ = bench.receive(.hello(told), 10)
+        let actions = bench.receive(
+            .pull(Pull(id: 3, vector: VersionVector(), credit: 1_000)), 20)
+        let reads = actions.compactMap { action -> StoreJob? in
+            if case .perform(let job, _) = action, case .readLog = job { job } else { nil }
+        }
+        let read = try #require(reads.first)
+        func replies(_ actions: [NodeAction]) -> Int {
+            actions.count { if case .reply = $0 { true } else { false } }
+        }
+        let page = StoreOutcome.logPage([], reachedEnd: true, ownSequence: 1)
+        #expect(replies(bench.answer(read, .success(page), 30)) == 0)
+        let saved = StoreState(vector: bench.vector(1), digest: ProjectionDigest())
+        #expect(replies(bench.core.handle(.committed([], saved), now: 40)) == 1)
     }
 
     @Test("A damaged log ends the run, another failure of a read is answered")
