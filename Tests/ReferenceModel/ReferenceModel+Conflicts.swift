@@ -80,6 +80,15 @@ extension ReferenceModel {
             }
     }
 
+    /// The deletes of what a row's reference leads to in vain. A node that has collected them all cannot
+    /// tell whether they had seen it.
+    package func deaths(behind row: RowID, _ property: String) -> Set<Dot> {
+        guard let register = rows[row]?.registers[property], register.shown.isNull else {
+            return []
+        }
+        return deaths(ofTargetOf: register)
+    }
+
     /// The deletes of what a reference leads to.
     private func deaths(ofTargetOf register: ReferenceRegister) -> Set<Dot> {
         guard case .reference(let target) = register.raw, let found = rows[target], !found.isAlive

@@ -19,8 +19,9 @@ struct ListedReference: Hashable {
 ///    other is there, the one that has gone was applied first, and had not seen the other. Of two stores
 ///    that are being joined the logs have no such order; what each had tells then;
 /// 3. where both have gone, or the tombstone is collected, what the journal lists stays listed and
-///    nothing else is. So a settled conflict may be listed at one node, and not at another that has
-///    collected the tombstone. What a log lets go of is stable too, unless the log was at its limit.
+///    nothing else is, except a reference by an earlier write that comes to be shown only now, as of a
+///    row that was eclipsed. So a settled conflict may be listed at one node, and not at another that
+///    has collected the tombstone. What a log lets go of is stable too, unless the log was at its limit.
 ///
 /// A judgement stands until the reference is written again or its target is deleted again or is back:
 /// other writes to the row ask the journal, not the log.
@@ -33,10 +34,11 @@ extension ConflictJournal {
     ///
     /// - Parameters:
     ///   - judged: the positions of which the journal has the judgement.
+    ///   - shownAgain: the positions that were not shown before, or by another write.
     ///   - memory: nil for what the journal lists.
     func disputed(
         _ row: LoadedRow, _ dangling: [(position: Int, target: RowID)],
-        judged: Set<Int> = [], memory: ReferenceMemory? = nil
+        judged: Set<Int> = [], shownAgain: Set<Int>? = nil, memory: ReferenceMemory? = nil
     ) throws -> [(position: Int, target: RowID)] {
         try dangling.filter { position, target in
             guard let write = row.shown(position)?.dot,
@@ -50,7 +52,15 @@ extension ConflictJournal {
             }
             if answers.contains(true) { return false }
             if !answers.isEmpty, !answers.contains(nil) { return true }
-            return try memory?(reference, deaths) ?? isListed(reference)
+            if let memory { return try memory(reference, deaths) }
+            // An earlier write that comes to be shown only now was judged by nobody: it is not lost
+            // without a word.
+            if shownAgain?.contains(position) ?? false, let applying = scratch.applying,
+                applying.dot != write
+            {
+                return true
+            }
+            return try isListed(reference)
         }
     }
 

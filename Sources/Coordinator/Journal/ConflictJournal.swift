@@ -47,7 +47,11 @@ struct ConflictJournal: StorePart {
         if scratch.journalLater?.note(new) != nil { return }
         var before = try old.map { try conflicts(of: $0, listed: listed($0, oldDangling)) } ?? []
         let judged = isJudgedAnew ? [] : old.map { Self.unchanged(oldDangling, of: $0, new) } ?? []
-        var after = try conflicts(of: new, dangling: newDangling, judged: judged)
+        var after = try conflicts(
+            of: new,
+            listed: disputed(
+                new, newDangling, judged: judged,
+                shownAgain: old.map { Self.changed(newDangling, of: $0, new) }))
         scratch.heldClaims?.take(from: &before, to: &after, of: new)
         try update(from: before, to: after, by: stamp)
     }
@@ -117,6 +121,16 @@ struct ConflictJournal: StorePart {
         return Set(
             dangling.map(\.position).filter {
                 !exclusive.contains($0) && old.shown($0)?.dot == new.shown($0)?.dot
+            })
+    }
+
+    /// The references that were not shown before, or by another write.
+    private static func changed(
+        _ dangling: [(position: Int, target: RowID)], of old: LoadedRow, _ new: LoadedRow
+    ) -> Set<Int> {
+        Set(
+            dangling.map(\.position).filter {
+                !old.isVisible || old.shown($0)?.dot != new.shown($0)?.dot
             })
     }
 

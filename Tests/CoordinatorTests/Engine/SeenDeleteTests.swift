@@ -258,4 +258,38 @@ struct SeenDeleteTests {
             #expect(try dangling(node).isEmpty)
         }
     }
+
+    @Test(
+        "A reference that comes to be shown once the tombstone is collected is not lost without a word"
+    )
+    func shownLate() throws {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription("Owner", attributes: [AttributeDescription("name", .string)]),
+            EntityDescription(
+                "Card", attributes: [AttributeDescription("number", .integer64)],
+                relationships: [RelationshipDescription("owner", to: "Owner")],
+                uniquenessConstraints: [["number"]]),
+        ])
+        let here = try EngineNode(model, node: 1)
+        let there = try EngineNode(model, node: 2)
+        let owner = try here.insert("Owner")
+        try exchange(here, there)
+        let first = try here.insert("Card", ["number": .integer(1)])
+        let hidden = try there.insert(
+            "Card", ["number": .integer(1), "owner": .reference(owner.row)])
+        _ = try here.delete(owner)
+        try exchange(here, there)
+        for node in [here, there] {
+            #expect(try dangling(node).isEmpty)
+            let token = try node.coordinator.currentToken
+            _ = try node.coordinator.collect(stable: token.versionVector)
+            #expect(try node.look("SELECT count(*) FROM _tombstone") == 0)
+        }
+        _ = try here.delete(first)
+        try exchange(here, there)
+        for node in [here, there] {
+            #expect(try node.value(hidden, "owner") == .null)
+            #expect(try dangling(node) == ["Card.\(hidden.row).owner.target"])
+        }
+    }
 }
