@@ -1,16 +1,16 @@
 import GRDB
-package import Merge
+public import Merge
 import Synchronization
 
 /// Holds one generation of a store readable: a read transaction on a connection of its own.
 ///
 /// Released with its last reference. While it lives, the write-ahead log keeps what it shows.
 /// Usable from any thread; reads through one pin take turns.
-package final class GenerationPin: Sendable {
+public final class GenerationPin: Sendable {
     /// The generation that is held.
-    package let token: QueryGenerationToken
+    public let token: QueryGenerationToken
     /// The digest kept with it. It is known without a read, which would wait for the pin's turn.
-    package let digest: ProjectionDigest
+    public let digest: ProjectionDigest
     private let snapshot: Mutex<(any DatabaseReader)?>
     private let pinnedAt: Mutex<UInt64>
 
@@ -26,10 +26,10 @@ package final class GenerationPin: Sendable {
 
     /// When it was taken, in milliseconds of the coordinator's monotonic clock; by whoever took it
     /// last, where several share it.
-    package var pinnedAtMilliseconds: UInt64 { pinnedAt.withLock(\.self) }
+    public var pinnedAtMilliseconds: UInt64 { pinnedAt.withLock(\.self) }
 
     /// Whether the generation was given up.
-    package var isExpired: Bool { snapshot.withLock { $0 == nil } }
+    public var isExpired: Bool { snapshot.withLock { $0 == nil } }
 
     /// Whoever shares it has it for as long as one who takes it first.
     func renew(at milliseconds: UInt64) {

@@ -12,7 +12,7 @@ extension PersistentStoreCoordinator {
     ///   - body: the reader holds only within it.
     /// - Throws: what the closure throws, and ``CoordinatorError`` where the store cannot be
     ///   read, the pin has expired or it took too long (`readTimeout`).
-    package func read<Result>(
+    public func read<Result>(
         _ pin: GenerationPin? = nil, milliseconds: UInt64? = nil,
         _ body: (StoreReader) throws -> Result
     ) throws -> Result {
@@ -52,7 +52,7 @@ extension PersistentStoreCoordinator {
     /// Pins the newest generation; all who pin the same one share it.
     ///
     /// - Throws: ``CoordinatorError``: `limitExceeded` where too many generations are pinned.
-    package func pinCurrentGeneration() throws -> GenerationPin {
+    public func pinCurrentGeneration() throws -> GenerationPin {
         if let writer, let pin = pins.pin(generation: writer.current.token.generation) {
             pin.renew(at: options.monotonicMilliseconds())
             return pin
@@ -108,7 +108,7 @@ extension PersistentStoreCoordinator {
     ///
     /// - Throws: ``CoordinatorError``: `queryGenerationExpired` where that generation is neither
     ///   pinned nor the newest.
-    package func pin(_ token: QueryGenerationToken) throws -> GenerationPin {
+    public func pin(_ token: QueryGenerationToken) throws -> GenerationPin {
         let current = try currentToken
         // By the whole token: after a power loss or a restore a number names another state.
         if let pin = pins.pin(generation: token.generation), pin.token == token { return pin }

@@ -1,4 +1,4 @@
-package import Merge
+public import Merge
 
 /// A change of what is shown that a transaction brought about without writing it: a reference that was
 /// written before reads as nil since its target was deleted or claimed by another, or leads to it again, or
@@ -6,13 +6,13 @@ package import Merge
 ///
 /// It is told as this store saw it: where the delete came first, it is the reference's transaction that has
 /// such a change.
-package struct DerivedChange: Hashable, Sendable {
+public struct DerivedChange: Hashable, Sendable {
     /// The object that is shown otherwise.
-    package let object: ManagedObjectID
+    public let object: ManagedObjectID
     /// The to-one.
-    package let property: String
+    public let property: String
     /// Where it leads readers since; nil for nowhere.
-    package let target: RowID?
+    public let target: RowID?
 }
 
 extension TransactionLog {
@@ -67,7 +67,7 @@ extension StoreReader {
     /// the log has not got it.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    package func derivedChanges(of dot: Dot) throws -> [DerivedChange] {
+    public func derivedChanges(of dot: Dot) throws -> [DerivedChange] {
         guard let integer = try actors().knownInteger(dot) else { return [] }
         let statement = try database.prepared(
             """

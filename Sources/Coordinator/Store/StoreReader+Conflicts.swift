@@ -1,29 +1,29 @@
 import GRDB
-package import Merge
+public import Merge
 
 /// Which entries of the conflict journal are wanted.
-package struct ConflictQuery: Hashable, Sendable {
+public struct ConflictQuery: Hashable, Sendable {
     /// Only in this state.
-    package var state: ConflictState?
+    public var state: ConflictState?
     /// Only of this entity.
-    package var entity: String?
+    public var entity: String?
     /// Only of this row.
-    package var row: RowID?
+    public var row: RowID?
     /// Only of this object, whichever entity of its hierarchy names it.
-    package var object: ManagedObjectID?
+    public var object: ManagedObjectID?
     /// Only of this kind.
-    package var kind: ConflictKind?
+    public var kind: ConflictKind?
     /// Only where the object breaks this rule of the model as it is shown.
-    package var violation: ConflictViolation?
+    public var violation: ConflictViolation?
     /// Only open, or only closed.
-    package var isOpen: Bool?
+    public var isOpen: Bool?
     /// Only those that follow this place of the list; nil for its beginning.
-    package var after: ConflictPlace?
+    public var after: ConflictPlace?
     /// The most entries, 1...10,000.
-    package var limit: Int
+    public var limit: Int
 
     /// Describes what is wanted; without arguments the newest 100 of all.
-    package init(
+    public init(
         state: ConflictState? = nil, entity: String? = nil, row: RowID? = nil,
         kind: ConflictKind? = nil, violation: ConflictViolation? = nil, isOpen: Bool? = nil,
         after: ConflictPlace? = nil, limit: Int = 100
@@ -41,24 +41,24 @@ package struct ConflictQuery: Hashable, Sendable {
 
 /// Where an entry stands in the conflict journal: an open one by when it was opened, also when its sides
 /// change; one that closes goes to the top.
-package struct ConflictPlace: Hashable, Sendable, CustomStringConvertible {
+public struct ConflictPlace: Hashable, Sendable, CustomStringConvertible {
     fileprivate let position: Int64
 
     fileprivate init(_ position: Int64) { self.position = position }
 
     /// Reads a place as ``description`` writes it; nil for anything else.
-    package init?(_ text: String) {
+    public init?(_ text: String) {
         guard let position = Int64(text), String(position) == text else { return nil }
         self.position = position
     }
 
     /// The place as text, which is safe in a URL.
-    package var description: String { String(position) }
+    public var description: String { String(position) }
 }
 
 extension StoreReader {
     /// Entries of the conflict journal, newest first, with authors where the log has them.
-    package func conflicts(_ query: ConflictQuery) throws -> [Conflict] {
+    public func conflicts(_ query: ConflictQuery) throws -> [Conflict] {
         var result: [Conflict] = []
         try forEachConflict(query) { conflict, _ in
             result.append(conflict)
@@ -71,7 +71,7 @@ extension StoreReader {
     /// authors where the log has them.
     ///
     /// - Parameter body: is given an entry and its place; gives false to stop.
-    package func forEachConflict(
+    public func forEachConflict(
         _ query: ConflictQuery, _ body: (Conflict, ConflictPlace) throws -> Bool
     ) throws {
         var terms: [String] = []
@@ -126,7 +126,7 @@ extension StoreReader {
     }
 
     /// One entry; nil where there is none of that name.
-    package func conflict(_ id: ConflictID) throws -> Conflict? {
+    public func conflict(_ id: ConflictID) throws -> Conflict? {
         let statement = try database.prepared(
             "SELECT id, closed, opened, record FROM _conflict WHERE id = ?1 AND closed = ?2")
         statement.bind(
@@ -164,7 +164,7 @@ extension StoreReader {
     /// - Parameters:
     ///   - scanLimit: how many transactions are looked at, newest first.
     ///   - byteLimit: how many bytes of them.
-    package func base(
+    public func base(
         of conflict: Conflict, scanLimit: Int = 100_000, byteLimit: Int = .max
     ) throws -> (dot: Dot, value: PropertyValue)? {
         guard let property = conflict.property, conflict.kind == .update,
@@ -185,7 +185,7 @@ extension StoreReader {
     }
 
     /// How many conflicts there are, by state and kind; open ones only.
-    package func conflictCounts() throws -> [(state: String, kind: String, count: Int)] {
+    public func conflictCounts() throws -> [(state: String, kind: String, count: Int)] {
         let statement = try database.prepared(
             """
             SELECT state, kind, count(*) FROM _conflict WHERE closed = 0

@@ -1,12 +1,12 @@
 import GRDB
-package import Merge
+public import Merge
 
 /// A transaction of the log with its place in it.
-package struct PersistentHistoryTransaction: Hashable, Sendable {
+public struct PersistentHistoryTransaction: Hashable, Sendable {
     /// Its place in the order applied here, from 1.
-    package let position: UInt64
+    public let position: UInt64
     /// The generation that made it visible here.
-    package let generation: UInt64
+    public let generation: UInt64
     /// The transaction.
     package let encoded: EncodedTransaction
 }
@@ -20,7 +20,7 @@ extension StoreReader {
     ///   - byteLimit: no more are read once so many bytes have been; the first always is.
     /// - Throws: ``CoordinatorError``: `storeDamaged` where a checksum does not match,
     ///   `historyTokenExpired` where what comes after the position was purged.
-    package func history(
+    public func history(
         afterPosition position: UInt64, limit: Int, byteLimit: Int = .max
     ) throws -> [PersistentHistoryTransaction] {
         if position > 0 {
@@ -75,7 +75,7 @@ extension StoreReader {
     /// - Parameter byteLimit: no more are read once so many bytes have been; the first always is.
     /// - Returns: the transactions, and whether that is all there are. Where the log does not
     ///   reach back to what the vector covers, that is none and all.
-    package func transactions(
+    public func transactions(
         notCoveredBy vector: VersionVector, byteLimit: Int
     ) throws -> (transactions: [[UInt8]], reachedEnd: Bool) {
         let actors = try actors()
@@ -122,7 +122,7 @@ extension StoreReader {
     ///
     /// - Returns: nil where some of what the vector lacks was purged.
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    package func position(seen vector: VersionVector) throws -> UInt64? {
+    public func position(seen vector: VersionVector) throws -> UInt64? {
         let token = try token
         return try LogSearch(database: database, actors: try actors()).position(
             seen: vector, own: token.versionVector,
@@ -151,7 +151,7 @@ extension StoreReader {
     ///   - seen: the causal past that all the writes have in common.
     ///   - scanLimit: how many transactions are looked at, newest first.
     ///   - byteLimit: how many bytes of them.
-    package func lastWrite(
+    public func lastWrite(
         of property: String, of object: ManagedObjectID, within seen: VersionVector,
         scanLimit: Int = 100_000, byteLimit: Int = .max
     ) throws -> (dot: Dot, value: PropertyValue)? {

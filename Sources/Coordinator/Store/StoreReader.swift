@@ -1,11 +1,11 @@
 import GRDB
-package import Merge
+public import Merge
 
 /// A consistent view of one generation of a store, for reading.
 ///
 /// Valid only inside the closure it was handed to; everything read through it comes from the
 /// same generation. Not to be kept or passed to another thread.
-package struct StoreReader {
+public struct StoreReader {
     let database: Database
     let catalog: StoreCatalog
     /// Whether somebody still wants what is read; nil where it is read in any case.
@@ -15,14 +15,14 @@ package struct StoreReader {
     /// few rows is to ask here.
     ///
     /// - Throws: `CancellationError`.
-    package func checkGoingOn() throws {
+    public func checkGoingOn() throws {
         if mayGoOn?() == false { throw CancellationError() }
     }
 
     /// The state that is read.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
-    package var token: QueryGenerationToken {
+    public var token: QueryGenerationToken {
         get throws {
             let statement = try database.prepared(
                 """
@@ -42,12 +42,12 @@ package struct StoreReader {
     }
 
     /// Who is a member in the state that is read, as far as transactions tell.
-    package var membership: Membership {
+    public var membership: Membership {
         get throws { try StoreLayout.readMembership(in: database) }
     }
 
     /// The digest kept with the state that is read.
-    package var digest: ProjectionDigest {
+    public var digest: ProjectionDigest {
         get throws {
             let statement = try database.prepared("SELECT digestHigh, digestLow FROM _state")
             guard try statement.step() else {
@@ -204,7 +204,7 @@ package struct StoreReader {
     }
 
     /// The objects that a to-many, or the derived side of a one-to-one, leads to; sorted by row.
-    package func members(
+    public func members(
         of relationship: ManagedObjectModel.Relationship, entity: ManagedObjectModel.Entity,
         row: RowID
     ) throws -> [ManagedObjectID] {
