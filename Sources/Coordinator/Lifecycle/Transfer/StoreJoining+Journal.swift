@@ -45,9 +45,10 @@ extension StoreJoining {
     /// it. A store that has had both the reference and a delete of its target has judged them, and where it
     /// lists nothing a delete had seen the reference. Where none has had both, neither saw the other.
     private func wasConflict(_ reference: ListedReference, _ deaths: [Dot]) throws -> Bool {
-        if deaths.isEmpty { return false }
         let former = try formerEntry(reference.id)?.listedReferences.contains(reference) ?? false
         let judges = [(seen, try journal.isListed(reference)), (formerSeen, former)]
+        // Both have collected the tombstone: what either lists stays listed.
+        if deaths.isEmpty { return judges.contains(where: \.1) }
         return judges.allSatisfy { seen, isListed in
             isListed || !seen.contains(reference.write) || !deaths.contains(where: seen.contains)
         }
