@@ -131,6 +131,34 @@ import Testing
         #expect(try joiner.coordinator.verify().isOK)
     }
 
+    @Test(
+        "A reference that is a conflict stays one after a join of stores that have collected its target"
+    )
+    func listedReference() throws {
+        let other = try EngineNode(donor.model, node: 3)
+        let owner = try other.insert("Person")
+        try donor.take(from: other)
+        let folder = try other.insert("Folder", ["owner": .reference(owner.row)])
+        _ = try donor.delete(owner)
+        try donor.take(from: other)
+        try joiner.take(from: other)
+        try joiner.take(from: donor)
+        try joiner.coordinator.vouch()
+        for node in [donor, joiner] {
+            let token = try node.coordinator.currentToken
+            _ = try node.coordinator.collect(stable: token.versionVector)
+            #expect(try node.conflicts(kind: .dangling).map(\.id.row) == [folder.row])
+        }
+        _ = try donor.insert("Tag")
+        try joiner.update(folder, ["name": .string("x")])
+        let incoming = IncomingTransfer(for: joiner.coordinator)
+        try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
+        joiner.close()
+        #expect(try install(joinsAlways: true).isJoined)
+        try joiner.open()
+        #expect(try joiner.conflicts(kind: .dangling).map(\.id.row) == [folder.row])
+    }
+
     @Test("A copy is of no use to a store that has all of it, but to one that lacks something")
     func nothingNew() throws {
         _ = try donor.insert("Tag")
