@@ -4,7 +4,7 @@
 SWIFT ?= swift
 FORMATTED = Package.swift Sources Tests Fuzz/Package.swift Fuzz/Sources
 
-# Seeds that `make simulate` runs, and where `make soak` begins: far from those of `make test`.
+# Seeds that `make simulate` runs, and where `make soak` begins: far from those of `make verify`.
 SEEDS ?= 1000
 FIRST ?= 1
 SOAK_SEEDS ?= 50000
