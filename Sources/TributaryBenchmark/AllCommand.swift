@@ -1,17 +1,24 @@
 import ArgumentParser
+import Foundation
 
-/// Everything, one after the other, with the machine in front.
+/// All benchmarks, one after the other, and one table of all bounds.
 struct AllCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "all", abstract: "All benchmarks, one after the other.")
 
     @OptionGroup var common: CommonOptions
 
+    @Option(help: "The Markdown page that shows the last run: this run takes its place there.")
+    var page: String?
+
+    private static let beginning = "<!-- last run -->\n"
+    private static let end = "<!-- end of last run -->\n"
+
     func run() async throws {
-        var arguments = ["--directory", common.directory, "--rounds", "\(common.rounds)"]
-        if common.check { arguments.append("--check") }
-        print(Machine.description(storesIn: common.directory))
-        var commands: [any AsyncParsableCommand] = [
+        let arguments = ["--directory", common.directory, "--rounds", "\(common.rounds)"]
+        let machine = Machine.description(storesIn: common.directory)
+        print(machine)
+        let measurements: [any Measurement] = [
             try InsertCommand.parse(arguments), try SaversCommand.parse(arguments),
             try HTTPCommand.parse(arguments), try LatencyCommand.parse(arguments),
             try CatchUpCommand.parse(arguments), try HealCommand.parse(arguments),
@@ -19,22 +26,46 @@ struct AllCommand: AsyncParsableCommand {
             try IncarnationsCommand.parse(arguments), try BulkCommand.parse(arguments),
             try IdleCommand.parse(arguments),
         ]
+        var bounds = MarkdownTable("All bounds", columns: ["", "bound", "measured", ""])
+        var goals: [Goal] = []
         var failures: [String] = []
-        for index in commands.indices {
+        for measurement in measurements {
+            let name = type(of: measurement).configuration.commandName ?? "?"
             do {
-                try await commands[index].run()
+                let measured = try await measurement.report()
+                goals += measured
+                for goal in measured {
+                    bounds.add(
+                        "\(name): \(goal.name)", goal.limit, goal.figure,
+                        goal.isKept ? "kept" : "**missed**")
+                }
             } catch {
-                // One that cannot be made, or misses a goal, does not keep the others from being
-                // made; it is told of again at the end, where it is not overlooked.
-                let name = type(of: commands[index]).configuration.commandName ?? "?"
+                // The others are measured all the same. The end names this one again.
                 failures.append("\(name): \(error)")
                 print("Failed: \(failures[failures.count - 1])\n")
             }
         }
+        bounds.print()
         guard failures.isEmpty else {
             throw BenchmarkError(
-                "\(failures.count) of \(commands.count) benchmarks failed.\n"
+                "\(failures.count) of \(measurements.count) benchmarks failed.\n"
                     + failures.joined(separator: "\n"))
         }
+        if let page { try replaceLastRun(in: page, by: machine + bounds.rowsText + "\n") }
+        let missed = goals.count { !$0.isKept }
+        if common.check, missed > 0 { throw MissedGoals(missed: missed, all: goals.count) }
+    }
+
+    /// Replaces what lies between the two marks of a page.
+    ///
+    /// - Throws: ``BenchmarkError`` where a mark is missing, or an error of the file system.
+    private func replaceLastRun(in page: String, by text: String) throws {
+        let former = try String(contentsOfFile: page, encoding: .utf8)
+        guard let beginning = former.range(of: Self.beginning),
+            let end = former.range(of: Self.end), beginning.upperBound <= end.lowerBound
+        else { throw BenchmarkError("\(page) has no lines that mark its last run.") }
+        let body = former.replacingCharacters(
+            in: beginning.upperBound..<end.lowerBound, with: "\n" + text + "\n")
+        try body.write(toFile: page, atomically: true, encoding: .utf8)
     }
 }

@@ -5,7 +5,7 @@ import Merge
 import Synchronization
 
 /// How long others' saves wait for one bulk save.
-struct BulkCommand: AsyncParsableCommand {
+struct BulkCommand: Measurement {
     static let configuration = CommandConfiguration(
         commandName: "bulk",
         abstract: "How long other saves wait while a bulk save of 100,000 is saved or applied.")
@@ -32,14 +32,10 @@ struct BulkCommand: AsyncParsableCommand {
         fileprivate var bound: Double { self == .inserts ? 800 : 8_000 }
     }
 
-    func run() async throws {
-        var goals: [Goal] = []
-        for kind in kind.map({ [$0] }) ?? Kind.allCases {
-            let table = try await measure(kind)
-            table.print()
-            goals += table.goals
-        }
-        try common.judge(goals)
+    func tables() async throws -> [MarkdownTable] {
+        var tables: [MarkdownTable] = []
+        for kind in kind.map({ [$0] }) ?? Kind.allCases { tables.append(try await measure(kind)) }
+        return tables
     }
 
     private static let linesOfOrder = 9

@@ -3,7 +3,7 @@ import Coordinator
 import Node
 
 /// How fast an empty node gets what it missed.
-struct CatchUpCommand: AsyncParsableCommand {
+struct CatchUpCommand: Measurement {
     static let configuration = CommandConfiguration(
         commandName: "catchup",
         abstract: "Time from an empty node's start until it has 100,000 objects of its peer.")
@@ -16,9 +16,7 @@ struct CatchUpCommand: AsyncParsableCommand {
     @Option(help: "How many objects a save.")
     var batch = 100
 
-    func run() async throws {
-        try common.report(try await measure())
-    }
+    func tables() async throws -> [MarkdownTable] { [try await measure()] }
 
     func measure() async throws -> MarkdownTable {
         var ready: [Double] = []

@@ -47,12 +47,16 @@ struct MarkdownTable {
     mutating func add(_ cells: String...) { rows.append(cells) }
 
     func print() {
-        var lines = ["### \(title)", "", line(columns)]
-        lines.append(line(columns.indices.map { $0 == 0 ? "---" : "---:" }))
-        lines += rows.map(line)
-        if !notes.isEmpty { lines += [""] + notes }
-        Swift.print(lines.joined(separator: "\n") + "\n")
+        var text = "### \(title)\n\n" + rowsText
+        if !notes.isEmpty { text += "\n" + notes.joined(separator: "\n") + "\n" }
+        Swift.print(text)
         fflush(nil)
+    }
+
+    /// The rows below their columns, a line each.
+    var rowsText: String {
+        let rule = columns.indices.map { $0 == 0 ? "---" : "---:" }
+        return ([columns, rule] + rows).map { line($0) + "\n" }.joined()
     }
 
     private func line(_ cells: [String]) -> String {

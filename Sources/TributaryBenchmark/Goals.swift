@@ -8,12 +8,13 @@ struct Goal {
     }
 
     let name: String
-    let bound: Bound
+    /// Nil for a figure that is only shown.
+    let bound: Bound?
     let measured: Double
     /// What stands behind both numbers, such as " s".
     let unit: String
 
-    init(_ name: String, _ bound: Bound, _ measured: Double, unit: String) {
+    init(_ name: String, _ bound: Bound?, _ measured: Double, unit: String) {
         self.name = name
         self.bound = bound
         self.measured = measured
@@ -24,6 +25,7 @@ struct Goal {
     var isKept: Bool {
         guard measured.isFinite else { return false }
         return switch bound {
+        case nil: true
         case .atMost(let limit): measured <= limit
         case .atLeast(let limit): measured >= limit
         case .over(let limit): measured > limit
@@ -31,16 +33,23 @@ struct Goal {
     }
 
     /// One line for the terminal.
-    var line: String {
-        let (words, limit) =
-            switch bound {
-            case .atMost(let limit): ("at most", limit)
-            case .atLeast(let limit): ("at least", limit)
-            case .over(let limit): ("over", limit)
-            }
-        // More places than the tables have: what is missed by little must not read as kept.
-        return "\(isKept ? "kept  " : "MISSED") \(name): \(Figures.text(measured, 3))\(unit), "
-            + "\(words) \(Figures.text(limit, limit == limit.rounded() ? 0 : 1))\(unit)"
+    var line: String { "\(isKept ? "kept  " : "MISSED") \(name): \(figure), \(limit)" }
+
+    /// What was measured. It has more places than the tables: what is missed by little must not
+    /// read as kept.
+    var figure: String { Figures.text(measured, 3) + unit }
+
+    /// What the figure must be.
+    var limit: String {
+        func text(_ words: String, _ limit: Double) -> String {
+            "\(words) \(Figures.text(limit, limit == limit.rounded() ? 0 : 1))\(unit)"
+        }
+        return switch bound {
+        case nil: "no bound"
+        case .atMost(let limit): text("at most", limit)
+        case .atLeast(let limit): text("at least", limit)
+        case .over(let limit): text("over", limit)
+        }
     }
 }
 
@@ -52,22 +61,33 @@ struct MissedGoals: Error, CustomStringConvertible {
     var description: String { "\(missed) of \(all) goals were not kept." }
 }
 
-extension CommonOptions {
-    /// Prints tables as they are measured and, with `--check`, how each of their goals fared.
-    ///
-    /// - Throws: where a goal was not kept, after everything is printed.
-    func report(_ tables: MarkdownTable...) throws {
-        for table in tables { table.print() }
-        try judge(tables.flatMap(\.goals))
-    }
+/// One of the benchmarks that `all` runs.
+protocol Measurement: AsyncParsableCommand {
+    var common: CommonOptions { get }
 
-    /// With `--check`, prints how each goal fared.
+    /// Measures.
     ///
-    /// - Throws: where one was not kept.
-    func judge(_ goals: [Goal]) throws {
-        guard check, !goals.isEmpty else { return }
+    /// - Returns: the figures, with the bounds they are held against.
+    func tables() async throws -> [MarkdownTable]
+}
+
+extension Measurement {
+    /// Measures, prints the tables and, with `--check`, whether each bound was kept.
+    ///
+    /// - Throws: ``MissedGoals`` where one was not, after everything is printed.
+    func run() async throws { _ = try await report() }
+
+    /// The same, for `all`.
+    ///
+    /// - Returns: the bounds, kept and missed, where `--check` does not ask to throw.
+    func report() async throws -> [Goal] {
+        let tables = try await tables()
+        for table in tables { table.print() }
+        let goals = tables.flatMap(\.goals)
+        guard common.check, !goals.isEmpty else { return goals }
         print(goals.map(\.line).joined(separator: "\n") + "\n")
         let missed = goals.count { !$0.isKept }
         guard missed == 0 else { throw MissedGoals(missed: missed, all: goals.count) }
+        return goals
     }
 }

@@ -3,7 +3,7 @@ import Coordinator
 import Merge
 
 /// Whether a save costs more in a large store.
-struct GrowthCommand: AsyncParsableCommand {
+struct GrowthCommand: Measurement {
     static let configuration = CommandConfiguration(
         commandName: "growth",
         abstract: "The rate of saves of one object with 10,000 and with 1,000,000 rows.")
@@ -16,10 +16,8 @@ struct GrowthCommand: AsyncParsableCommand {
     @Option(help: "How many saves each measurement takes.")
     var saves = 500
 
-    func run() async throws {
-        try await Workspace.with(common.directory, "growth") { workspace in
-            try common.report(try measure(workspace))
-        }
+    func tables() async throws -> [MarkdownTable] {
+        try await Workspace.with(common.directory, "growth") { [try measure($0)] }
     }
 
     /// A store of one size, with what was measured in it.

@@ -8,7 +8,7 @@ import Node
 /// They run throughout, as processes of their own, new ones for each partition. They are like those
 /// of a cluster that has run for a while: all stores are vouched for before the links fail. And
 /// they are left alone until they have done whatever they do about silent peers.
-struct HealCommand: AsyncParsableCommand {
+struct HealCommand: Measurement {
     static let configuration = CommandConfiguration(
         commandName: "heal",
         abstract: "Time from a partition's end until three nodes agree.",
@@ -46,9 +46,7 @@ struct HealCommand: AsyncParsableCommand {
         }
     }
 
-    func run() async throws {
-        try common.report(try await measure())
-    }
+    func tables() async throws -> [MarkdownTable] { [try await measure()] }
 
     /// What one partition gave.
     private struct Outcome {

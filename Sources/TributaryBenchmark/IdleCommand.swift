@@ -2,7 +2,7 @@ import ArgumentParser
 import Coordinator
 
 /// The memory of a node that has nothing to do.
-struct IdleCommand: AsyncParsableCommand {
+struct IdleCommand: Measurement {
     static let configuration = CommandConfiguration(
         commandName: "idle", abstract: "The resident memory of idle nodes.")
 
@@ -14,9 +14,7 @@ struct IdleCommand: AsyncParsableCommand {
     @Option(help: "How many rows the filled store has.")
     var rows = 100_000
 
-    func run() async throws {
-        try common.report(try await measure())
-    }
+    func tables() async throws -> [MarkdownTable] { [try await measure()] }
 
     func measure() async throws -> MarkdownTable {
         var table = MarkdownTable(
@@ -35,7 +33,7 @@ struct IdleCommand: AsyncParsableCommand {
                 }
             }
             table.add(name, Figures.text(resident, 1) + " MB")
-            table.goals.append(Goal("idle, \(name)", .atMost(45), resident, unit: " MB"))
+            table.goals.append(Goal(name, .atMost(45), resident, unit: " MB"))
         }
         return table
     }

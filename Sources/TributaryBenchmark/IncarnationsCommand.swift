@@ -4,7 +4,7 @@ import Foundation
 import Merge
 
 /// Whether a save costs more in a store that was opened very often.
-struct IncarnationsCommand: AsyncParsableCommand {
+struct IncarnationsCommand: Measurement {
     static let configuration = CommandConfiguration(
         commandName: "incarnations",
         abstract:
@@ -18,10 +18,8 @@ struct IncarnationsCommand: AsyncParsableCommand {
     @Option(help: "How many saves each measurement takes.")
     var saves = 500
 
-    func run() async throws {
-        try await Workspace.with(common.directory, "incarnations") { workspace in
-            try common.report(try measure(workspace))
-        }
+    func tables() async throws -> [MarkdownTable] {
+        try await Workspace.with(common.directory, "incarnations") { [try measure($0)] }
     }
 
     private struct Contender {

@@ -3,7 +3,7 @@ import Coordinator
 import Merge
 
 /// Bulk inserts beside a bare SQLite loop.
-struct InsertCommand: AsyncParsableCommand {
+struct InsertCommand: Measurement {
     static let configuration = CommandConfiguration(
         commandName: "insert",
         abstract: "Durable inserts in saves of 1,000, beside a bare SQLite loop on such a table.")
@@ -19,13 +19,13 @@ struct InsertCommand: AsyncParsableCommand {
     @Flag(help: "The product alone, for a profiler.")
     var alone = false
 
-    func run() async throws {
+    func tables() async throws -> [MarkdownTable] {
         try await Workspace.with(common.directory, "insert") { workspace in
-            if alone {
+            guard !alone else {
                 try runAlone(workspace)
-            } else {
-                try common.report(try measure(workspace))
+                return []
             }
+            return [try measure(workspace)]
         }
     }
 
@@ -106,12 +106,12 @@ struct InsertCommand: AsyncParsableCommand {
                 Figures.text(total.processor / tallies[0].total.processor))
         }
         table.notes.append(DiskProbe.note(probe))
-        let ratios = zip(tallies[1].parts, tallies[0].parts).map { $0.wall / $1.wall }
-        table.goals = [
-            Goal(
-                "coordinator.save beside the bare loop", .atMost(2), Figures.median(ratios),
-                unit: " times")
-        ]
+        table.goals = zip(names, tallies).dropFirst().map { name, tally in
+            let ratios = zip(tally.parts, tallies[0].parts).map { $0.wall / $1.wall }
+            return Goal(
+                "\(name) beside the bare loop", name == names[1] ? .atMost(2) : nil,
+                Figures.median(ratios), unit: " times")
+        }
         return table
     }
 

@@ -6,7 +6,7 @@ import Node
 import Synchronization
 
 /// From the acknowledgement at one node to the sight at another.
-struct LatencyCommand: AsyncParsableCommand {
+struct LatencyCommand: Measurement {
     static let configuration = CommandConfiguration(
         commandName: "latency",
         abstract: "Time from a save's acknowledgement at node 1 until node 2 shows it.")
@@ -22,9 +22,7 @@ struct LatencyCommand: AsyncParsableCommand {
     @Option(help: "Seconds of load.")
     var seconds = 6.0
 
-    func run() async throws {
-        try common.report(try await measure())
-    }
+    func tables() async throws -> [MarkdownTable] { [try await measure()] }
 
     func measure() async throws -> MarkdownTable {
         try await Workspace.with(common.directory, "latency") { workspace in

@@ -5,7 +5,7 @@ import Merge
 import Synchronization
 
 /// Small durable saves by savers at the same time, through the library.
-struct SaversCommand: AsyncParsableCommand {
+struct SaversCommand: Measurement {
     static let configuration = CommandConfiguration(
         commandName: "savers",
         abstract: "Durable saves of one object by 1, 8 and 32 savers, through the library.")
@@ -18,10 +18,8 @@ struct SaversCommand: AsyncParsableCommand {
     @Option(parsing: .upToNextOption, help: "How many savers.")
     var savers = [1, 8, 32]
 
-    func run() async throws {
-        try await Workspace.with(common.directory, "savers") { workspace in
-            try common.report(try await measure(workspace))
-        }
+    func tables() async throws -> [MarkdownTable] {
+        try await Workspace.with(common.directory, "savers") { [try await measure($0)] }
     }
 
     func measure(_ workspace: Workspace) async throws -> MarkdownTable {

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// Each round has stores and processes of its own: a node that has given or taken a copy before is
 /// not what is measured.
-struct TransferCommand: AsyncParsableCommand {
+struct TransferCommand: Measurement {
     static let configuration = CommandConfiguration(
         commandName: "transfer",
         abstract: "New nodes take over a million rows from a node that goes on saving.",
@@ -50,9 +50,7 @@ struct TransferCommand: AsyncParsableCommand {
         }
     }
 
-    func run() async throws {
-        try common.report(try await measure())
-    }
+    func tables() async throws -> [MarkdownTable] { [try await measure()] }
 
     /// What one round gave.
     private struct Outcome {

@@ -50,9 +50,6 @@ public struct HostAddress: Hashable, Sendable, CustomStringConvertible {
             && (host == other.host || isEverywhere || other.isEverywhere)
     }
 
-    /// Whether it stands for every address of this machine.
-    public var isWildcard: Bool { host == "*" || host == "0.0.0.0" || host == "::" }
-
     /// As it is written in a configuration.
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 

@@ -13,9 +13,8 @@ extension SimulatedDisk {
         return takeFault(isStruck)
     }
 
-    /// Counts a read.
+    /// The fault that strikes a read, if one does.
     func beginRead() -> DiskFault? {
-        counters.reads += 1
         guard counters.operations >= nextFault else { return nil }
         return takeFault { $0 == .readError }
     }
@@ -56,7 +55,6 @@ extension SimulatedDisk {
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, to file: DiskFile, at offset: Int) -> Int32 {
-        counters.writes += 1
         let fault = beginOperation { $0 != .syncError && $0 != .readError }
         guard offset >= 0, offset + bytes.count <= Self.largestFile,
             hasRoom(for: offset + bytes.count - file.size)
@@ -80,7 +78,6 @@ extension SimulatedDisk {
     }
 
     func resize(_ file: DiskFile, to length: Int) -> Int32 {
-        counters.writes += 1
         let fault = beginOperation { $0 != .syncError && $0 != .readError }
         guard length >= 0, length <= Self.largestFile, hasRoom(for: length - file.size) else {
             return SQLITE_FULL

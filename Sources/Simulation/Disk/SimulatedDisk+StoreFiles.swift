@@ -72,7 +72,6 @@ extension SimulatedDisk: StoreFiles {
         guard let name = name(path) else { throw Self.failure("replace", path) }
         try guarded {
             if isOut { throw Self.failure("replace", path) }
-            counters.writes += 1
             counters.syncs += 1
             let fault = beginOperation { $0 != .readError }
             // Both are there for a moment.
@@ -157,7 +156,6 @@ extension SimulatedDisk: StoreFiles {
     private func rename(_ verb: String, _ path: String, _ change: () -> Bool) throws {
         try guarded {
             if isOut { throw Self.failure(verb, path) }
-            counters.writes += 1
             counters.syncs += 1
             let fault = beginOperation { $0 != .readError }
             let isDone =

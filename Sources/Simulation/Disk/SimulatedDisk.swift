@@ -57,8 +57,6 @@ package final class SimulatedDisk: @unchecked Sendable {
     /// What a disk has done.
     struct Counters {
         var operations: UInt64 = 0
-        var reads: UInt64 = 0
-        var writes: UInt64 = 0
         var syncs: UInt64 = 0
         /// How often each kind of fault that was armed has struck.
         var faults: [DiskFault: UInt64] = [:]
@@ -188,12 +186,6 @@ package final class SimulatedDisk: @unchecked Sendable {
 
     /// Writes, truncations, syncs, removals and creations so far, failed ones too.
     package var operationCount: UInt64 { guarded { counters.operations } }
-
-    /// Reads so far.
-    package var readCount: UInt64 { guarded { counters.reads } }
-
-    /// Writes and truncations so far.
-    package var writeCount: UInt64 { guarded { counters.writes } }
 
     /// Syncs so far.
     package var syncCount: UInt64 { guarded { counters.syncs } }

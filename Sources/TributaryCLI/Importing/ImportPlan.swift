@@ -53,12 +53,6 @@ struct ImportPart: Hashable {
 
 /// How records become objects.
 struct ImportPlan {
-    /// A column and the attribute it fills.
-    struct Mapping {
-        let column: String
-        let attribute: AttributeDescription
-    }
-
     /// A reference with what the model says of it.
     struct Reference {
         let rule: ReferenceRule
