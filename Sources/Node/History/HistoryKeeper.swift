@@ -87,7 +87,7 @@ final class HistoryKeeper: Sendable {
         if isAlarm, let lagging {
             counters.raise(
                 AlarmLine(
-                    "history", .critical, "History was purged that a member is not known to have",
+                    .history, .critical, "History was purged that a member is not known to have",
                     [
                         LogKeys.peer: "\(lagging.map(\.description).joined(separator: ", "))",
                         LogKeys.count: "\(total)",

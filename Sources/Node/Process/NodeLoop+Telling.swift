@@ -16,12 +16,12 @@ extension NodeLoop {
         case .quarantined(let node, let reason):
             raise(
                 AlarmLine(
-                    "quarantined", .warning, "What this peer sends is ignored for a while",
+                    .quarantined, .warning, "What this peer sends is ignored for a while",
                     [LogKeys.peer: "\(node)", LogKeys.reason: "\(reason)"]))
         case .orphaned(let dots):
             raise(
                 AlarmLine(
-                    "orphaned", .error,
+                    .orphaned, .error,
                     "Saves that can be applied no more are kept: an earlier one of their node is lost",
                     [
                         LogKeys.transaction: "\(dots.first.map { "\($0)" } ?? "")",
@@ -31,7 +31,7 @@ extension NodeLoop {
             shared.counters.countOrphansLeftOut(dots.count)
             raise(
                 AlarmLine(
-                    "orphansNotKept", .error,
+                    .orphansNotKept, .error,
                     "There is no room to keep saves that can be applied no more",
                     [
                         LogKeys.transaction: "\(dots.first.map { "\($0)" } ?? "")",
@@ -95,7 +95,7 @@ extension NodeLoop {
         case .apply(let transactions):
             raise(
                 AlarmLine(
-                    "notApplied", .error, "Transactions of other nodes could not be applied",
+                    .notApplied, .error, "Transactions of other nodes could not be applied",
                     [LogKeys.count: "\(transactions.count)", LogKeys.error: "\(error)"]))
         case .makeDurable: tellOfDurability(error)
         case .remember(let actor):
@@ -142,7 +142,7 @@ extension NodeLoop {
         isDurabilityTold = true
         raise(
             AlarmLine(
-                "notDurable", .error,
+                .notDurable, .error,
                 "What other nodes have saved is applied, and could not be made durable",
                 [LogKeys.error: "\(error)"]))
     }
@@ -154,7 +154,7 @@ extension NodeLoop {
         guard isRemoved, !isRemovalTold else { return }
         raise(
             AlarmLine(
-                "storeRemoved", .critical,
+                .storeRemoved, .critical,
                 "The store's file is not where it was opened; saves are refused",
                 [LogKeys.path: "\(coordinator.storePath)"]))
     }

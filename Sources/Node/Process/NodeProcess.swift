@@ -195,7 +195,7 @@ public struct NodeProcess: Sendable {
             run.counters.countTransfer(isInstalled: false)
             run.counters.raise(
                 AlarmLine(
-                    "transferFailed", .error, "A copy of a member's store could not be taken over",
+                    .transferFailed, .error, "A copy of a member's store could not be taken over",
                     [LogKeys.reason: "\(error)"]), logger)
             // What cannot be gone on with the next run removes.
             if (error as? CoordinatorError)?.code == .storeBusy { return false }

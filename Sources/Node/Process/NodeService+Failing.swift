@@ -32,7 +32,7 @@ extension NodeService {
         case .noRoom(let maximum):
             counters.raise(
                 AlarmLine(
-                    "connectionsFull", .warning,
+                    .connectionsFull, .warning,
                     "All connections of the HTTP interface are taken: the longest idle ones are closed",
                     [LogKeys.count: "\(maximum)"]),
                 settings.logger)
@@ -53,7 +53,7 @@ extension NodeService {
     private func raiseDamage(_ particulars: Logger.Metadata) {
         counters.raise(
             AlarmLine(
-                "damageSuspected", .critical,
+                .damageSuspected, .critical,
                 "What was read of the store, or a copy of it, is damaged; run verify", particulars),
             settings.logger)
     }
