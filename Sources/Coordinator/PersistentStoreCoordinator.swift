@@ -26,14 +26,14 @@ public final class PersistentStoreCoordinator: Sendable {
         public var pinLimitMilliseconds: UInt64 = 3_600_000
         /// Pages of write-ahead log after which a commit writes them back into the file: 16 MB.
         package var checkpointPages = 4_000
-        /// How long readers that are under way are waited for before the log can begin anew, in
-        /// milliseconds from 1 on; saves wait as long.
+        /// How long the writer waits for running readers before the log can start over, in
+        /// milliseconds from 1 on. Saves wait as long.
         package var logRestartPatienceMilliseconds: Int32 = 20
         /// Whether a copy that takes a store's place is joined with it by rows also where the store's log
         /// tells of all that the copy lacks; for simulations.
         package var joinsAlways = false
-        /// Whether whoever hands the writer a job works off all there is before it returns, so that
-        /// nothing happens on another thread; for simulations.
+        /// Whether a caller that hands the writer a job works off all jobs before it returns, so
+        /// that nothing happens on another thread; for simulations.
         package var worksAlone = false
         /// The wall clock, in milliseconds since 1970.
         public var wallMilliseconds: @Sendable () -> UInt64 = {

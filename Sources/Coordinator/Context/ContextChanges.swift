@@ -48,7 +48,7 @@ public struct ContextDidSave: Hashable, Sendable {
         self.token = token
     }
 
-    /// What a commit changed, whoever made it.
+    /// What a commit changed, made here or elsewhere.
     public init(_ notice: CommitNotice) {
         self.init(
             inserted: Set(notice.inserted), updated: Set(notice.updated),

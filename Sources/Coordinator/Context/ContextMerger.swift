@@ -62,7 +62,7 @@ struct ContextMerger: ContextPart {
         }
         forgetGone(targets)
         if isObserved { noteMembers(affected) }
-        // Members are derived from rows of other objects, any of which may have changed.
+        // Members are derived from rows of other objects, and each of those may have changed.
         for object in graph.registry.values.compactMap(\.object) { object.memberBases = [:] }
         guard isObserved else { return }
         for objectID in inserted.sorted() where graph.registry[objectID]?.object == nil {

@@ -157,7 +157,7 @@ extension ManagedObjectContext {
 
     // MARK: Refreshing
 
-    /// Takes an object's values from the store anew. To be used on its queue.
+    /// Takes an object's values from the store again. To be used on its queue.
     ///
     /// - Parameters:
     ///   - object: An object of this context. One that is inserted stays as it is, and one that is

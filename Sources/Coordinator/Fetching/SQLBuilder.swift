@@ -243,7 +243,7 @@ struct SQLBuilder {
         }
     }
 
-    /// That something holds at an end of a path, of which a part has been followed.
+    /// A condition on the end of a path, after the first part of the path was followed.
     ///
     /// The second to-many is looked into for each object of the first, which there are few of where the
     /// fetch is about few. From the third on it is asked whether the object is in the set of those for

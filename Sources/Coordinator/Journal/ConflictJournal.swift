@@ -142,7 +142,7 @@ struct ConflictJournal: StorePart {
 
     /// - Parameters:
     ///   - dangling: the row's references that lead nowhere.
-    ///   - judged: the positions of those of which the journal has the judgement.
+    ///   - judged: the positions whose judgement the journal has.
     ///   - memory: what was listed where the journal does not tell it; nil where it does.
     func conflicts(
         of row: LoadedRow, dangling: [(position: Int, target: RowID)], judged: Set<Int> = [],

@@ -1,8 +1,8 @@
 import Merge
 
 extension ConflictReport {
-    /// The conflicts of a survivor with the rows it eclipses: one for each constraint of which it
-    /// shares a key with one of them at least.
+    /// The conflicts of a survivor with the rows it eclipses: one for each constraint in which it
+    /// shares a key with at least one of them.
     static func uniqueness(of row: LoadedRow, generation: UInt64) -> [Conflict] {
         if row.eclipsed.isEmpty { return [] }
         let entity = row.table.entity

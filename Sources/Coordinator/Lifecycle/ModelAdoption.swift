@@ -13,7 +13,7 @@ struct ModelAdoption: StorePart {
     /// to resolve, and never a store that does not open. To be called while opening.
     ///
     /// - Parameters:
-    ///   - remainder: of a migration, whose tables are done. Then groups are formed anew whatever
+    ///   - remainder: of a migration whose tables are done. Then groups are formed again whatever
     ///     indexes there are: it has dropped some, entities may have another policy by which groups
     ///     are combined, and rows are gone from their groups.
     func adoptConstraints(
@@ -159,8 +159,8 @@ struct ModelAdoption: StorePart {
         }
     }
 
-    /// A row as if all that it shows were in its columns, so that whatever it then refers to in
-    /// vain is listed anew.
+    /// A row as if all that it shows were in its columns, so that every reference in it that finds
+    /// no target is listed again.
     ///
     /// A survivor's columns are what the model before chose among its group, and it is loaded with
     /// what the present one chooses: what of its references reads as null cannot be told by

@@ -24,8 +24,8 @@ extension CoordinatorError {
     package static var recovering: CoordinatorError {
         CoordinatorError(
             .recovering,
-            "This node's store lacks what the node had before, for it is from a backup or a "
-                + "copy or was made anew; it takes no saves until it has all that another "
+            "This node's store lacks what the node had before, because it is from a backup or a "
+                + "copy, or is new; it takes no saves until it has all that another "
                 + "member has. Save at another node, or try again.")
     }
 }
@@ -73,8 +73,8 @@ extension PersistentStoreCoordinator {
 
     /// Vouches for the store: it has all that its node ever had, as far as anybody can know.
     /// Blocks until it is on disk.
-    ///
-    /// - Parameter founders: whose stores were vouched for together with this one when all were
+    ///- Parameter founders: the incarnations that were vouched for together with this one when all
+    ///  stores were new, at most one a node. Kept until the store is vouched for again.
     ///   new, at most one incarnation a node; kept until it is vouched for anew.
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
     package func vouch(founders: [ActorID] = []) throws {
@@ -217,7 +217,7 @@ extension PersistentStoreCoordinator {
     package func setSaving(allowed: Bool) {
         standing.withLock {
             $0.maySave = allowed
-            // Whoever told of a departure has turned out to be no member itself.
+            // The node that told of a departure has turned out to be no member itself.
             if allowed { $0.isDeparted = false }
         }
     }

@@ -41,8 +41,9 @@ final class StoreOwnership: StoreLock {
             return held
         }
         guard held, descriptor >= 0 else { return }
-        // The lock is the open file's, of which a process that is just being begun by another thread
-        // has a copy until it runs its program: closing this one alone would leave the store locked.
+        // The lock is the open file's. A process that another thread is just starting has a copy of
+        // that file until it runs its program, so closing this one alone would leave the store
+        // locked.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }

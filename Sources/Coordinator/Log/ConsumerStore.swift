@@ -60,7 +60,7 @@ struct ConsumerStore: StorePart {
         guard let position, isKept(after: position) else {
             throw CoordinatorError(
                 .historyTokenExpired,
-                "The history after that token has been purged here; fetch the objects anew, and "
+                "The history after that token has been purged here; fetch all objects again, and "
                     + "go on with the token of that.")
         }
         let places = try consumerPlaces()

@@ -1,8 +1,8 @@
 package import Merge
 
-/// A save of another node that can be applied no more, for an earlier one of that node is lost with it
-/// (DESIGN section 8, *orphaned*). It was acknowledged there, so it is kept as it came, for a person to
-/// see what it would have written, to save that anew, and to discard it.
+/// A save of another node that can never be applied, because an earlier one of that node is lost
+/// (DESIGN section 8, *orphaned*). That node acknowledged it, so it is kept as it came: a person
+/// can see what it would have written, save that again, and discard it.
 ///
 /// It is no entry of the conflict journal: it lost against nothing, it has no place in the log, and
 /// it is kept until somebody has seen to it, not for as long as history is.

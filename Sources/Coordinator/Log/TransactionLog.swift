@@ -113,8 +113,8 @@ struct TransactionLog: StorePart {
         return seen
     }
 
-    /// Transactions of which it is kept what they had seen, within one generation: as many as the sides of a
-    /// few rows, with vectors of up to a thousand actors some megabytes.
+    /// The number of transactions whose `seen` is kept within one generation: as many as the sides
+    /// of a few rows, with vectors of up to a thousand actors some megabytes.
     private static let pastsLimit = 256
 
     /// A transaction by the names of the store's own model, with what has no place in it.

@@ -248,8 +248,8 @@ struct SaveDiscards: PlanningPart {
         }
     }
 
-    /// The properties of which one side's values are discarded, what the save writes, and whether
-    /// it is the store's values that are; nil where nothing is.
+    /// The properties for which one side's values are discarded, what the save writes, and whether
+    /// it is the store's values that are; nil if nothing is.
     func discarded(
         _ operation: SaveOperation, _ settlement: Settlement, _ loaded: LoadedRow?,
         _ changed: Set<Int>, isOfLinks: Bool

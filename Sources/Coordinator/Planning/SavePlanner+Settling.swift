@@ -104,9 +104,9 @@ extension SavePlanner {
         _ operation: SaveOperation, _ request: SaveRequest, _ loaded: LoadedRow?,
         _ table: EntityTable, _ row: RowID, _ plan: inout SavePlan
     ) throws -> Settlement {
-        // Of a row of which nothing is kept the version must tell that it was here. It may not have come
-        // yet, then nothing is to be given up for it; and a store that is made anew in the place of
-        // another may not bring back what only that one knew.
+        // If nothing of a row is kept, the version must say that it was here. It may not have come
+        // yet: then nothing must be given up for it. And a new store in the place of another may
+        // not bring back what only that one knew.
         if loaded == nil, !request.mergePolicy.leavesUnresolved, !hasHad(operation.version) {
             throw CoordinatorError(
                 .objectNotFound, "There has never been a \(table.entity.name)/\(row) here.")
@@ -154,8 +154,8 @@ extension SavePlanner {
         return settlement
     }
 
-    /// The object as whoever names a version has seen it, where the log still tells; nil where it
-    /// does not.
+    /// The object as the client that names a version has seen it; nil if the log does not say any
+    /// more.
     ///
     /// - Parameters:
     ///   - loaded: the object as the store has it; nil where nothing is kept of it.

@@ -84,7 +84,7 @@ struct SavePlanner: PlanningPart {
                 .malformed, "An operation names an object that the save does not insert.")
         }
         if row != operation.row, operation.row.rawValue > 0 {
-            // Whoever has the eclipsed object learns that it is shown no more.
+            // A client that holds the eclipsed object learns that it is not shown any more.
             plan.drop(
                 ManagedObjectID(entityName: operation.entity.name, row: operation.row), nil)
         }
@@ -92,7 +92,7 @@ struct SavePlanner: PlanningPart {
         var operation = operation
         operation.values = try resolved(
             given, table, operation.row, &plan, isLiteral: operation.resolves)
-        // Whoever holds the object learns where the reference leads.
+        // A client that holds the object learns where the reference points.
         defer { if isLed(given, to: operation.values) { plan.rows[row]?.isSettled = true } }
         if let planned = plan.rows[row] {
             try planAgain(

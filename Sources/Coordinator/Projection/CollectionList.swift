@@ -60,8 +60,8 @@ extension RowState {
 }
 
 extension LinkCoding {
-    /// The same of a link: siblings that differ in nothing, or of which a policy has chosen; and
-    /// a link that is taken away.
+    /// The same of a link: equal siblings, or siblings that a policy has chosen from; and a link
+    /// that is taken away.
     static func uncollected(_ register: Register<Bool>, policy: MergePolicy) -> [Dot] {
         let isClean = register.siblings.count == 1 && isAlive(register, policy: policy)
         if isClean || (policy.leavesUnresolved && register.isInConflict) { return [] }

@@ -36,8 +36,8 @@ extension RowStore {
 
     /// Whether a row that is shown is of an entity, or of one that inherits from it.
     ///
-    /// Whoever refers to a row has seen to that, so that it is asked only of what may be shown in the place
-    /// of others.
+    /// A row that refers to another has made sure of that, so it is asked only of rows that may be
+    /// shown in the place of others.
     func isOf(_ row: RowID, _ table: EntityTable) throws -> Bool {
         let entity = table.entity
         guard entity.parent != nil, groupedRoots.contains(entity.root) || scratch.isAdopting else {

@@ -119,7 +119,7 @@ extension TransactionApplier {
     ///
     /// - Parameters:
     ///   - contested: claims that must be settled in any case.
-    ///   - stamp: that of whoever makes the change.
+    ///   - stamp: that of the writer of the change.
     func write(
         _ touched: [RowID: TouchedRow], _ order: [RowID], _ transitions: Transitions,
         _ regrouping: Regrouping, contested: Set<Claim> = [], by stamp: Stamp

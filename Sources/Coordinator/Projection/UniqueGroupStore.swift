@@ -26,7 +26,7 @@ struct Regrouping {
 struct UniqueGroupStore: StorePart {
     let session: StoreSession
 
-    /// Decides anew which rows are shown, after a transaction has changed some.
+    /// Decides again which rows are shown, after a transaction has changed some.
     ///
     /// Only rows connected with the changed ones through keys can change: see ``UniqueGroups``.
     /// Nothing is written; what will be shown is noted in `knownAlive` and `knownEclipsed`.

@@ -276,9 +276,9 @@ struct RowCoding {
         return given
     }
 
-    /// The register of a property that is not listed, as far as models give it; nil where it is the
-    /// first insertion's. Whoever writes must ask this before leaving out what is the first
-    /// insertion's own, or it comes back as the other's.
+    /// The register of a property that is not listed, as far as models give it; nil if it is the
+    /// first insertion's. A writer must ask this before it leaves out what is the first insertion's
+    /// own, or it comes back as the other's.
     private func stoodIn(
         _ given: [Sibling<PropertyValue>]?, in columns: [PropertyValue]?, at position: Int
     ) -> [Sibling<PropertyValue>]? {

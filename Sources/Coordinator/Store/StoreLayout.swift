@@ -20,9 +20,9 @@ enum StoreLayout {
                 + "later program made it, or a development version of Tributary before 0.1.0.")
     }
 
-    /// The position of the newest transaction; 0 where there was none yet. Where all that a store has had
-    /// came by rows its log is empty: then it is 1, so that whoever has read nothing is told that he
-    /// has missed something.
+    /// The position of the newest transaction; 0 if there was none yet. If all of a store's data
+    /// came as rows, its log is empty: then it is 1, so that a consumer that has read nothing
+    /// learns that it has missed something.
     static let lastPosition = """
         (SELECT coalesce(
             (SELECT max(position) FROM _transaction),

@@ -117,7 +117,7 @@ extension StoreReader {
         return (result, true)
     }
 
-    /// The position in the log up to which whoever has seen a vector has read, on this node or another:
+    /// The position in the log up to which a reader with a vector has read, on this node or another:
     /// everything at or before it is in the vector, and what comes after it may be.
     ///
     /// - Returns: nil where some of what the vector lacks was purged.

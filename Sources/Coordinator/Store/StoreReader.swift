@@ -11,8 +11,8 @@ public struct StoreReader {
     /// Whether somebody still wants what is read; nil where it is read in any case.
     var mayGoOn: (@Sendable () -> Bool)?
 
-    /// Ends a read that nobody wants any more. SQLite asks by itself while it works; whoever works long on
-    /// few rows is to ask here.
+    /// Ends a read that nobody wants any more. SQLite asks by itself while it works. A reader that
+    /// works long on few rows must ask here.
     ///
     /// - Throws: `CancellationError`.
     public func checkGoingOn() throws {
@@ -185,7 +185,7 @@ public struct StoreReader {
         return loaded
     }
 
-    /// The registers of a living row, for whoever wants to see all siblings.
+    /// The registers of a living row, with all siblings.
     package func registers(
         _ entity: ManagedObjectModel.Entity, _ row: RowID
     ) throws -> RowState? {

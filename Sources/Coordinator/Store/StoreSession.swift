@@ -60,7 +60,7 @@ final class StoreSession {
     /// The roots of the hierarchies that have uniqueness constraints.
     let groupedRoots: Set<String>
 
-    /// Many-to-manys of which a side has a least or greatest count, by their links' names.
+    /// Many-to-manys that have a least or greatest count at one side, by their links' names.
     let countedLinks: Set<String>
 
     /// What a group has changed so far.
@@ -197,8 +197,8 @@ final class StoreSession {
     /// SQLite lets it be changed between transactions only.
     private func setDurability(_ isDurable: Bool) throws {
         guard currentDurability != isDurable else { return }
-        // Prepared anew each time: SQLite carries this pragma out while it compiles it, so that
-        // running a kept statement once more changes nothing.
+        // Prepared each time: SQLite carries this pragma out while it compiles it, so that running
+        // a kept statement once more changes nothing.
         try database.execute(sql: "PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL")")
         currentDurability = isDurable
     }

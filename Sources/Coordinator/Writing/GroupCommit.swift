@@ -23,10 +23,9 @@ package struct ApplyResult: Sendable {
 
 /// Group commit: saves and foreign transactions that wait are committed together, one SQLite
 /// transaction and one wait for the disk for all of them.
-///
-/// The engine belongs to the writer connection's queue. Whoever enqueues a job while nobody works
-/// off the waiting ones becomes the leader and does so; the others wait for their completion. So
-/// there is no thread of our own, and while one group waits for the disk the next one gathers.
+///The engine belongs to the writer connection's queue. A caller that enqueues a job while nobody
+///works off the waiting ones becomes the leader and does so; the others wait for their completion.
+///So there is no thread of our own, and while one group waits for the disk the next one gathers.
 /// (Were every caller to take its turn on the queue, a caller whose job was done by another would
 /// still wait in line, and groups would stay at one job.)
 ///
@@ -98,9 +97,9 @@ final class GroupCommit: @unchecked Sendable {
         var stopped: CoordinatorError?
         /// With what the disk failed first, for whatever reason it was stopped before.
         var diskFailure: CoordinatorError?
-        /// Whether it stopped at a commit of which nobody knows whether it was made.
+        /// Whether it stopped at a commit whose outcome nobody knows.
         var isOutcomeUnknown = false
-        /// Whether somebody leads. Whoever sets it works off jobs until there are none, and
+        /// Whether somebody leads. The one that sets it works off jobs until there are none, and
         /// clears it in the same look at the list, so that no job is left behind.
         var isLed = false
     }
@@ -111,8 +110,8 @@ final class GroupCommit: @unchecked Sendable {
     private let worksAlone: Bool
     private let waiting = Mutex(Waiting())
     private let published: Mutex<Published>
-    /// How long readers are waited for where the log is asked to begin anew, in milliseconds; 0
-    /// where it is not.
+    /// How long readers are waited for when the log must start over, in milliseconds; 0 if it need
+    /// not.
     private let logRestartPatience = Atomic<Int32>(0)
     private let onCommit: @Sendable (CommitNotice) -> Void
     private let onStop: @Sendable (CoordinatorError) -> Void
@@ -139,7 +138,7 @@ final class GroupCommit: @unchecked Sendable {
     var actor: ActorID { engine.actor }
     /// What is to be recorded before anything of others is applied.
     var owedRecovery: OwedRecovery { engine.owedRecovery }
-    /// Whether it stopped at a commit of which nobody knows whether it was made.
+    /// Whether it stopped at a commit whose outcome nobody knows.
     var isOutcomeUnknown: Bool { waiting.withLock(\.isOutcomeUnknown) }
     /// With what the disk failed first; nil where it has not.
     var diskFailure: CoordinatorError? { waiting.withLock(\.diskFailure) }
@@ -228,7 +227,7 @@ final class GroupCommit: @unchecked Sendable {
         for job in left { job.fail(reason) }
     }
 
-    /// Has the log begin anew after the next commit, where readers have kept it from that.
+    /// Has the log start over after the next commit, if readers have kept it from that.
     ///
     /// - Parameter patience: how long readers are waited for, in milliseconds from 1 on.
     func askForLogRestart(patience: Int32) {

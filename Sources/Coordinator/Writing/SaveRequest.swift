@@ -105,8 +105,8 @@ package struct SaveOperation: Sendable {
     /// What the caller calls an inserted object, to find it in the answer; kept with the answer
     /// of a save that has an ID.
     package var name: String?
-    /// Whether an update has the values of all properties, as the journal kept them, so that it
-    /// can bring back a row of which the store knows nothing any more.
+    /// Whether an update has the values of all properties, as the journal kept them, so that it can
+    /// bring back a row that the store knows nothing of any more.
     var isWholeRow = false
     /// Whether it is for the row that it names alone: not for a row that is shown in its place,
     /// nor for others of its group.
@@ -187,10 +187,10 @@ public struct SaveResult: Hashable, Sendable {
     /// of all rows written: those of the operations first, each kind in order of row.
     public var rows: [SavedRow]
 
-    /// Whether the answer was made anew from its transaction, which came back from other nodes after
-    /// this node's store was put back or lost. Then ``conflicts`` is empty, the token is that of the
-    /// return, and ``insertedRows`` has rows only in answer to a repeated request, as far as they
-    /// can be told by it: not where an inserted object became one with another of its key.
+    /// Whether the answer was rebuilt from its transaction, which came back from other nodes after
+    /// this node's store was put back or lost. Then ``conflicts`` is empty, the token is that of
+    /// the return, and ``insertedRows`` has rows only in answer to a repeated request, as far as
+    /// the request shows them: not if an inserted object became one with another of its key.
     public var isRebuilt = false
 
     /// A temporary identity with the one it became.

@@ -237,7 +237,8 @@ struct SaveWriter: StorePart {
 
     /// Saves a change of membership: a transaction like any other, which carries no rows.
     ///
-    /// The first one carries all members there are, so that whoever applies it knows them all.
+    /// The first one carries all members there are, so that every node that applies it knows them
+    /// all.
     private func saveMembership(_ request: SaveRequest) throws -> SaveResult {
         guard request.operations.isEmpty else {
             throw CoordinatorError(

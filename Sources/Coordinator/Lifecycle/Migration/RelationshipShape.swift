@@ -50,7 +50,7 @@ struct RelationshipShape: Hashable, CustomStringConvertible {
         else { return "what a relationship leads to, or how often, cannot change" }
         guard isOwnInverse == other.isOwnInverse else {
             return
-                "a relationship cannot become its own inverse, nor cease to be it: what leads one "
+                "a relationship cannot become its own inverse, nor stop being it: what leads one "
                 + "way does not lead back"
         }
         if place == other.place { return nil }

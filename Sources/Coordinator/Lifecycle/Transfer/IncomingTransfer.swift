@@ -42,8 +42,9 @@ package final class IncomingTransfer: Sendable {
         return offer
     }
 
-    /// Removes what says which copy it is, durably, before it is written to: from then on it has other
-    /// bytes than were sent, and whoever starts after a crash shall not go on with it as the donor's.
+    /// Durably removes the file that names the copy, before the copy is written to. From then on
+    /// its bytes differ from those that were sent, so a start after a crash must not go on with it
+    /// as the donor's.
     func forgetOffer() throws { try guarding.withLock { _ in try files.remove(offerPath) } }
 
     private func read() throws -> (offer: TransferOffer, offset: UInt64)? {
@@ -82,8 +83,8 @@ package final class IncomingTransfer: Sendable {
         }
     }
 
-    /// Checks the copy as ``check(cluster:model:)`` does, and that it has something which the store
-    /// that it is for lacks: a donor gives one that it made some time ago, and whoever took it over
+    /// Checks the copy as ``check(cluster:model:)`` does, and that it has something which this
+    /// store lacks. A donor gives a copy that it made some time ago, and a taker that installed it
     /// for nothing would want the next at once.
     package func check(for coordinator: PersistentStoreCoordinator) throws {
         let vector = try check(cluster: coordinator.cluster, model: coordinator.model)

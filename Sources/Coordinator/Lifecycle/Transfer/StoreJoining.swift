@@ -88,7 +88,7 @@ struct StoreJoining: StorePart {
 
     // MARK: Models and members
 
-    /// Whoever wrote by another model is read by it from now on here too.
+    /// From now on this store too reads writers of another model by that model.
     private func joinModels() throws {
         let kept = try StoreModels.all(in: former.database, path: "the former store")
         for other in kept where try !transactionLog.learn(other.model()) {
