@@ -51,7 +51,7 @@ enum ClientFailure {
             return ClientError(
                 .connectionRefused, "No node listens at \(target)", cause: error)
         }
-        // Nothing was sent, so it is not a late answer (`timedOut`), of which nobody knows.
+        // Nothing was sent. So it is no late answer (`timedOut`), whose outcome nobody knows.
         if isLate {
             return ClientError(
                 .hostUnreachable, "Connecting to \(target) took too long", cause: error)

@@ -74,7 +74,7 @@ public struct NodeLineStream: AsyncSequence, Sendable {
             case .success(let channel):
                 NodeConnection.write(head, body, to: channel)
                 channel.read()
-                // Whoever gave up waiting for the head also gives up the connection.
+                // A caller that gave up waiting for the head also gives up the connection.
                 promise.futureResult.whenFailure { _ in channel.close(promise: nil) }
             case .failure(let error):
                 promise.fail(ClientFailure.connecting(to: target, error))

@@ -37,8 +37,8 @@ package struct CommandFailure: Error, Hashable, CustomStringConvertible {
     /// as one that had nothing more to say.
     package private(set) var isUnread = false
 
-    /// Prints what a command found, and gives its failure, if it failed, also where nobody reads so
-    /// far: whoever looks at the first lines only, as behind `head`, is still told by the exit code.
+    /// Prints what a command found. If the command failed, the exit code says so, also to a reader
+    /// that stops after the first lines, as `head` does.
     package static func found(_ failure: (any Error)?, _ print: () throws -> Void) throws {
         do {
             try print()
