@@ -75,7 +75,7 @@ package enum StoreOutcome: Sendable {
     case applied(StoreState, rejected: [Rejection])
     /// A page of the log, with how far this node's own transactions reached in the state that was read.
     case logPage([[UInt8]], reachedEnd: Bool, ownSequence: UInt64)
-    /// The store, of which all that was applied before is on disk.
+    /// The store, when all that was applied before is on disk.
     case durable(StoreState)
     /// All that is recorded beside the store.
     case recorded(VersionVector)

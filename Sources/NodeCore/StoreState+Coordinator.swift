@@ -16,7 +16,8 @@ extension StoreState {
             membership: last.membership, beginnings: last.token.beginnings)
     }
 
-    /// The store after a commit of local saves, all of which is on disk: such a commit waits for it.
+    /// The store after a commit of local saves. All of it is on disk, because such a commit waits
+    /// for it.
     package init(_ notice: CommitNotice) {
         self.init(
             vector: notice.token.versionVector, digest: notice.digest,

@@ -179,7 +179,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
 
     /// Ends the connection with an answer, once those that are due before it are given.
     ///
-    /// - Parameter cause: what whoever reads a body that will never be whole is told.
+    /// - Parameter cause: the error for the reader of a body that will never be whole.
     private func refuse(
         _ error: HTTPError, isHead: Bool, cause: HTTPParserError = .invalidEOFState
     ) {
@@ -322,7 +322,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     private func cutOff() {
         let isBody = isReceiving
         connections.noteEnding(isBody ? .body : .header)
-        // Whoever has said nothing is told nothing.
+        // A client that has sent nothing gets no answer.
         guard hasBytes else {
             context?.close(promise: nil)
             return

@@ -142,7 +142,7 @@ final class HTTPConnections: Sendable {
         }
     }
 
-    /// Takes out whoever has waited longest for a request, else for the rest of a body.
+    /// Takes out the connection that has waited longest for a request, else for the rest of a body.
     private static func takeIdle(ofReserve isReserve: Bool, _ state: inout State) -> (any Channel)?
     {
         var found: (key: ObjectIdentifier, entry: Entry)?

@@ -40,7 +40,7 @@ struct HTTPError: Error {
             details: ["limit": .integer(Int64(limit))])
     }
 
-    /// Something of which there is too much under way; it is to be asked for again.
+    /// Too much of something is under way; the client must ask again.
     static func busy(_ what: String, seconds: Int) -> HTTPError {
         var error = HTTPError(
             503, "busy", "This node has too many \(what) under way. Ask again in \(seconds) s.")

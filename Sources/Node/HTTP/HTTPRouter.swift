@@ -92,7 +92,7 @@ struct HTTPRouter: Sendable {
     /// What is possible at this node, at one address or another.
     static let everything = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
-    /// What is possible at an address, told to whoever has any token.
+    /// What is possible at an address. Any token may ask for it.
     ///
     /// - Throws: ``HTTPError``: 401 `unauthorized` and 404 `notFound`.
     func allowed(

@@ -98,7 +98,7 @@ struct LogPlace: Sendable {
     private static var expired: CoordinatorError {
         CoordinatorError(
             .queryGenerationExpired,
-            "The history after that token has been purged here; fetch the objects anew.")
+            "The history after that token has been purged here; fetch all objects again.")
     }
 
     /// Reads on; an empty page need not be the end, see ``reachedEnd``.

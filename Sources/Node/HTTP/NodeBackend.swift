@@ -54,8 +54,8 @@ package protocol NodeBackend: Sendable {
     /// - Returns: how many transactions were purged.
     /// - Throws: ``CoordinatorError``, or ``NotSupported`` where the node cannot do it.
     func purgeHistory(before token: QueryGenerationToken) async throws -> Int
-    /// Reads keys, tokens and certificates of the configuration anew, goes on with them, and listens
-    /// again to peers that are ignored for what they sent.
+    /// Reads keys, tokens and certificates of the configuration again, goes on with them, and
+    /// listens again to peers that are ignored for what they sent.
     ///
     /// - Throws: ``NodeError``, and nothing has changed, or ``NotSupported``.
     func reload() async throws -> ReloadReport

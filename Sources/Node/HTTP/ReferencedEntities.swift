@@ -1,4 +1,4 @@
-// Of which entities the objects are that references lead to.
+// The entities of the objects that references point to.
 
 internal import Coordinator
 internal import Merge

@@ -2,7 +2,7 @@
 
 internal import Merge
 
-/// Whom to connect to: the configured peers, and whoever transactions tell of.
+/// The nodes to connect to: the configured peers, and those that transactions name.
 ///
 /// What is configured here stands before what transactions tell, so that a node behind another
 /// network's translation of addresses can be reached.

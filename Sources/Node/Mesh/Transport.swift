@@ -170,8 +170,8 @@ public protocol Transport: AnyObject {
 
     /// Goes on with other keys and peers.
     ///
-    /// Connections under keys that are not listed any more are ended, whoever made them; others
-    /// may be ended and made again on the way.
+    /// Connections under keys that are not listed any more are ended, on whichever side they were
+    /// made; others may be ended and made again on the way.
     ///
     /// - Throws: ``NodeError`` with `configurationInvalid`, and nothing has changed, where a mesh
     ///   would begin or end to use keys or a peer has none; others where the transport is broken.
@@ -182,7 +182,7 @@ public protocol Transport: AnyObject {
 }
 
 extension Transport {
-    /// Connects to each peer anew; for transports that know no keys.
+    /// Connects to each peer again; for transports that know no keys.
     public func update(_ change: MeshChange) throws {
         for peer in change.peers { try connect(to: peer) }
     }

@@ -137,7 +137,7 @@ final class NodeLoop {
             case .stop: isStopping = true
             }
         }
-        // Once for all who wait, be it a thousand.
+        // Once for all who wait, even if they are a thousand.
         if isAnybodyAwaited { try feed(.awaited(shared.acknowledgements.awaitedPeers)) }
     }
 

@@ -15,7 +15,7 @@ internal import UnixSignals
 /// What the runs of a node in one process hand on to each other.
 ///
 /// Files are read once, at the start of the process: what is put there afterwards is for the next
-/// start or a reload, not for a run that begins since the store was to be opened anew.
+/// start or a reload, not for a run that begins because the store is opened again.
 struct NodeRun: Sendable {
     /// The configuration, and what it keeps secret, with what reloads took up.
     var configuration: NodeConfiguration
@@ -69,8 +69,8 @@ public struct NodeProcess: Sendable {
     public let configuration: NodeConfiguration
     /// Where log lines go; by default to the standard error.
     public var logger = Logger(label: "tributary") { StreamLogHandler.standardError(label: $0) }
-    /// Reads the configuration anew, at SIGHUP and where an administrator asks for it; nil where
-    /// there is no file to read.
+    /// Reads the configuration again, at SIGHUP and when an administrator asks for it; nil if there
+    /// is no file to read.
     public var reread: (@Sendable () throws -> NodeConfiguration)?
     /// Tells where the node listens, once it is ready; by default one line on standard output.
     public var announce: @Sendable (String) -> Void = { NodeProcess.print($0) }
@@ -152,7 +152,7 @@ public struct NodeProcess: Sendable {
                         openFor: MonotonicClock.milliseconds - run.openedAt)
                 else { throw NodeError.numberInUse(configuration.node, cause: error) }
                 run.minimumIncarnation = error.detail("incarnation").flatMap { UInt64($0) } ?? 0
-                logger.notice("A later incarnation is known; the store is opened anew")
+                logger.notice("A later incarnation is known; the store is opened again")
             } catch let error as NodeError where error.code == .transferReady {
                 run.transferPauseMilliseconds = Self.transferPause(
                     after: run.transferPauseMilliseconds,
@@ -249,7 +249,7 @@ public struct NodeProcess: Sendable {
             if let reloader { (run.configuration, run.secrets) = await reloader.end() }
             // What is to be done next is found out again at the next start.
             if Task.isCancelled || Task.isShuttingDownGracefully { return }
-            // What a failed sync has lost is seen by a process that begins anew only.
+            // Only a new process sees what a failed sync has lost.
             if let failure = service.coordinator.diskFailure { throw failure }
             throw error
         }
@@ -277,7 +277,7 @@ public struct NodeProcess: Sendable {
         return Task { for await _ in signals { await hangups.heed() } }
     }
 
-    /// Lets the service reload, be it for a request or for a SIGHUP.
+    /// Lets the service reload, for a request or for a SIGHUP.
     private func takeReloads(
         _ reloader: NodeReloader?, _ service: NodeService, _ hangups: Hangups
     ) async {
@@ -337,7 +337,7 @@ public struct NodeProcess: Sendable {
             node: configuration.node, options: options)
         if coordinator.isMadeAnew {
             logger.notice(
-                "The store was not there, though one had been, and was made anew",
+                "The store was not there, though one had been; a new one was made",
                 metadata: [LogKeys.path: "\(coordinator.storePath)"])
         }
         run.noteOpening()

@@ -60,7 +60,7 @@ extension NodeService: NodeBackend {
         }
     }
 
-    /// Reads keys, tokens and certificates anew, and lifts quarantines; see ``NodeProcess``.
+    /// Reads keys, tokens and certificates again, and lifts quarantines; see ``NodeProcess``.
     package func reload() async throws -> ReloadReport {
         guard let reloader = reloader.withLock({ $0 }) else {
             throw NotSupported("This node was not started from a configuration file.")
@@ -137,8 +137,9 @@ extension NodeService: NodeBackend {
 
     /// Tries again while it is refused for its store has to be vouched for: nothing was saved then.
     ///
-    /// Each waits no longer than two seconds by itself: others may go through meanwhile, in a store made
-    /// anew those without a save ID, and then they are no more the first two in which saves are refused.
+    /// Each waits no longer than two seconds by itself. Others may go through meanwhile (in a new
+    /// store those without a save ID), and then these are not the first two any more in which saves
+    /// are refused.
     func saveOnceVouched(
         _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
     ) async throws -> SaveResult {

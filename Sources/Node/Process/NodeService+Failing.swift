@@ -71,7 +71,7 @@ extension NodeService {
     }
 }
 
-/// Lets whoever asks again and again fill the log with his failures only so fast.
+/// Limits how fast a client that asks again and again can fill the log with its failures.
 struct FailureWatch {
     /// How many failures are logged in a second; a full disk fails every save, and the log may be
     /// on it.

@@ -8,9 +8,9 @@ internal import Synchronization
 extension NodeService {
     /// Makes a node a member, or tells of a member's new address.
     ///
-    /// The transaction travels like any other; whoever applies it connects to the node and waits
-    /// for its word before it collects anything. The node itself may be started before or after,
-    /// with this or another member among its configured peers.
+    /// The transaction travels like any other. A node that applies it connects to the new node and
+    /// waits for its word before it collects anything. The node itself may be started before or
+    /// after, with this or another member among its configured peers.
     ///
     /// - Throws: ``CoordinatorError``: `memberDeparted` where the number was a member's once,
     ///   `malformed` where this node does not know its own address to tell the others, where another
@@ -29,7 +29,8 @@ extension NodeService {
                     .malformed,
                     "Node \(node) cannot be at \(taken): node \(other) is. Give its own address.")
             }
-            // A key is good for one number: whoever has been let in with it first keeps the other out.
+            // A key is good for one number: the node that was let in with it first keeps the other
+            // out.
             if !Set(known.publicKeys).isDisjoint(with: address.publicKeys) {
                 throw CoordinatorError(
                     .malformed,

@@ -104,7 +104,7 @@ public final class NodeService: Sendable {
     let places: Mutex<MeshPlaces>
     let readQueue = DispatchQueue(label: "tributary.node.log", qos: .userInitiated)
     let maintenanceQueue = DispatchQueue(label: "tributary.node.maintenance", qos: .utility)
-    /// Reads the configuration anew; nil where there is none.
+    /// Reads the configuration again; nil if there is none.
     let reloader = Mutex<(@Sendable () async throws -> ReloadReport)?>(nil)
     private let configuredMembers: [NodeID]
     private let makeTransport: @Sendable () throws -> any Transport
@@ -227,8 +227,8 @@ public final class NodeService: Sendable {
                 beganAt: settings.beganAt, logger: settings.logger))
     }
 
-    /// Ends the waiting of whoever waits for other nodes: for acknowledgements, or for what a token
-    /// names. They are told that it did not come in time.
+    /// Ends all waiting for other nodes: for acknowledgements, or for what a token names. The
+    /// callers learn that it did not come in time.
     func endWaiting() {
         shared.acknowledgements.end()
         coordinator.endWaiting()

@@ -172,10 +172,11 @@ struct ConnectionWatch {
 
     /// Ends a connection.
     ///
-    /// It is cut and not closed, for it is the library's, which finds it ended and gives up what it
-    /// holds of it. What the system has of it is dropped: of two bytes the library could still make 64. A descriptor that the library has closed since may be another's by now; so its
-    /// other end is asked for once more, and in the moment that is left the worst is that a
-    /// connection ends that is made anew.
+    /// It is cut and not closed, because it is the library's. The library finds it ended and gives
+    /// up what it holds of it. What the system has of it is dropped: from two bytes the library
+    /// could still make 64. A descriptor that the library has closed since may belong to another
+    /// connection by now. So its other end is asked for once more. In the moment that is left, the
+    /// worst is that a connection ends that is then made again.
     ///
     /// - Returns: whether it was there, and was not ended before.
     mutating func end(_ number: UInt64) -> Bool {

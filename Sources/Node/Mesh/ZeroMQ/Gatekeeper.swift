@@ -4,9 +4,9 @@
 // that it is a member no more, which else it would never hear. The replicator answers it nothing else.
 //
 // libzmq asks over `inproc://zeromq.zap.01` for each handshake and waits for the answer; the
-// transport polls this socket with the others. It asks only once for a connection, so that whoever
-// takes a key off the list must also end the connections that it has opened
-// (ZeroMQTransport+Binding.swift). Threading: belongs to the transport's thread.
+// transport polls this socket with the others. It asks only once for a connection. So taking a key
+// off the list must also end the connections that it has opened (ZeroMQTransport+Binding.swift).
+// Threading: belongs to the transport's thread.
 
 internal import CZeroMQ
 internal import Merge
@@ -52,7 +52,7 @@ final class Gatekeeper {
         for key in withdrawn where nodes[key.text] == node { nodes[key.text] = nil }
         var isTaken = !withdrawn.isEmpty
         for key in admitted {
-            // One key is never two nodes': whoever is named last has it, and the other's ends.
+            // One key never belongs to two nodes: the node named last has it, and the other's ends.
             if let other = nodes[key.text], other != node {
                 keys[other]?.removeAll { $0 == key }
                 isTaken = true

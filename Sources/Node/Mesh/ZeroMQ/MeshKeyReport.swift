@@ -69,7 +69,8 @@ public struct MeshKeyReport: Hashable, Sendable {
     public init() {}
 }
 
-/// Who was refused lately, bounded: whoever knocks with ever new keys displaces the older ones.
+/// The latest refusals, bounded: a stranger that knocks with ever new keys displaces the older
+/// ones.
 struct RefusalBook {
     /// How many are remembered. It is for people to read.
     static let capacity = 32

@@ -51,9 +51,9 @@ public final class ZeroMQSocket {
     private let scratch: UnsafeMutablePointer<zmq_msg_t>
     /// Where this socket's events are read, if it is watched.
     ///
-    /// Kept for as long as the socket, whoever else lets go of it: the library's thread waits for
-    /// ever where it has an event to tell and nobody is there to take it, and with it stand all
-    /// sockets of the context.
+    /// Kept as long as the socket, even when all else is released: the library's thread waits for
+    /// ever if it has an event to report and nobody is there to take it, and all sockets of the
+    /// context stand still with it.
     private var monitor: ZeroMQSocket?
 
     /// Makes a socket.
