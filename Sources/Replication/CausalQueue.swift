@@ -358,7 +358,7 @@ struct CausalQueue: Sendable {
         actors.insert(actor, at: low)
     }
 
-    /// Begins anew with all lanes, where what is delivered may be less than before.
+    /// Starts over with all lanes, because what is delivered may be less than before.
     private mutating func settleAll() {
         waiters = []
         for index in lanes.indices { lanes[index].awaited = nil }

@@ -14,9 +14,9 @@ package struct StoreState: Hashable, Sendable {
     package var vector: VersionVector
     /// What of it would survive a power loss; at most ``vector``.
     package var durable: VersionVector
-    /// What of ``durable`` the shell could prove to have had, if the store were replaced by an
-    /// older one; at most ``durable``. Only this is reported for stability: whoever collects by a
-    /// report must be able to rely on its maker noticing that it has lost something.
+    /// The part of ``durable`` that the shell could prove to have had, if the store were replaced
+    /// by an older one; at most ``durable``. Only this is reported for stability: a node that
+    /// collects by a report must be able to rely on its maker noticing that it has lost something.
     package var recorded: VersionVector
     /// The digest of the projection at exactly ``vector``.
     package var digest: ProjectionDigest

@@ -1,6 +1,6 @@
 import Merge
 
-/// Heads have only the hash of the sender's own model; whoever hears one that is not known sends its
+/// Heads have only the hash of the sender's own model. A node that hears an unknown hash sends its
 /// list, and gets the other's.
 extension ModelCatalog {
     /// What is to be done about a peer's model, in the order of the fields.

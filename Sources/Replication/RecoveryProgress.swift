@@ -24,8 +24,8 @@ struct RecoveryProgress: Sendable {
     private(set) var founders = Incarnations()
     /// Whether this store, new, was among them, in this incarnation or one of those it had before.
     ///
-    /// As long as it is new nothing is stable at anybody, because its reports do not count; so it
-    /// stays a founder, also where whoever told it so has started again, or is gone.
+    /// As long as it is new nothing is stable at anybody, because its reports do not count. So it
+    /// stays a founder, also if the node that told it so has started again, or is gone.
     private(set) var isFounder: Bool
     private let actor: ActorID
     private let formerIncarnations: [ActorID]

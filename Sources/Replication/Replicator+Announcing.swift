@@ -13,7 +13,7 @@ extension Replicator {
         nextHeadsAt =
             now + limits.headsMilliseconds - fifth
             + UInt64.random(in: 0...(2 * fifth), using: &generator)
-        // PUB/SUB is a hint: whoever is not heard there is asked over the exchange.
+        // PUB/SUB is a hint: a peer that is not heard there is asked over the exchange.
         for index in peers.indices {
             let heard = peers[index].lastPublished
             let isSilent = heard.map { now >= $0 + limits.silenceMilliseconds } ?? true

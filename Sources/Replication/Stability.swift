@@ -142,8 +142,8 @@ struct Stability: Sendable {
         return open.map { .hasNotApplied(departureOf: $0.node) }
     }
 
-    /// How many transactions a report holds, of its reporter and of closed actors, that are not
-    /// on this node's disk. Whoever is no member now counts as closed.
+    /// How many transactions a report holds, of its reporter and of closed actors, that are not on
+    /// this node's disk. A node that is no member now counts as closed.
     private func missing(_ report: Report, _ view: View) -> UInt64 {
         var sum: UInt64 = 0
         for entry in report.vector.entries {
