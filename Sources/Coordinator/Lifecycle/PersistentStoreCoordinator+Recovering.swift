@@ -75,7 +75,7 @@ extension PersistentStoreCoordinator {
     /// Blocks until it is on disk.
     ///- Parameter founders: the incarnations that were vouched for together with this one when all
     ///  stores were new, at most one a node. Kept until the store is vouched for again.
-    ///   new, at most one incarnation a node; kept until it is vouched for anew.
+    ///   new, at most one incarnation a node; kept until it is vouched for again.
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
     package func vouch(founders: [ActorID] = []) throws {
         try setRecovery(.none, founders: founders)

@@ -129,7 +129,7 @@ extension StoreFiles {
         guard overflow || needed > room else { return }
         throw CoordinatorError(
             .diskFull,
-            "\(path) would have \(count) bytes, and there is room for \(room), of which "
+            "\(path) would have \(count) bytes, and there is room for \(room). Of these, "
                 + "\(Self.reservedBytes) are kept for saves.")
     }
 }
