@@ -11,7 +11,8 @@ internal import NIOPosix
 public struct NodeLineStream: AsyncSequence, Sendable {
     /// A line, without its end.
     public typealias Element = String
-    /// What reading may throw: ``ClientError`` with `connectionReset` where the stream was cut off.
+    /// The errors that reading may throw: ``ClientError`` with `connectionReset` if the stream was
+    /// cut off.
     public typealias Failure = any Error
 
     typealias Producer = NIOThrowingAsyncSequenceProducer<

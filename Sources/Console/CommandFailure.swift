@@ -25,7 +25,7 @@ package struct CommandFailure: Error, Hashable, CustomStringConvertible {
 
     package let code: Code
     package let message: String
-    /// What the node answered, where it did; `--json` prints it.
+    /// The node's answer, if it gave one; `--json` prints it.
     package var answer: [UInt8]?
     /// Whether the node may have done what was asked although there is no answer.
     package var mayHaveHappened = false
