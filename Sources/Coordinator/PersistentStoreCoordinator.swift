@@ -51,7 +51,7 @@ public final class PersistentStoreCoordinator: Sendable {
         /// The incarnation begun by opening is later than this one, which a node learns of from
         /// others when they know of a later life of it than its store does.
         public var minimumIncarnation: UInt64 = 0
-        /// What is done where the store was written with another model. A way that can be inferred
+        /// What to do if the store was written with another model. A way that can be inferred
         /// is one by ``ModelDifference``s without an obstacle.
         public var migration = ModelMigration.none
         /// The files beside SQLite's own; a simulation has others.
@@ -210,7 +210,7 @@ public final class PersistentStoreCoordinator: Sendable {
     /// The vector that is on disk for certain.
     public var durableVector: VersionVector { writer?.current.durable ?? VersionVector() }
 
-    /// What the last commit has made of the store, all of one moment; nil where it is open for
+    /// The state of the store after the last commit, all of one moment; nil if it is open for
     /// reading only.
     package var lastCommit: LastCommit? {
         writer.map(\.current).map {

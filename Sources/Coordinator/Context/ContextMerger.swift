@@ -231,7 +231,7 @@ struct ContextMerger: ContextPart {
         if graph.event.inserted.remove(object) == nil { graph.event.deleted.insert(object) }
     }
 
-    /// What commits have changed since the last automatic merge.
+    /// The changes of commits since the last automatic merge.
     struct PendingMerge {
         /// The most IDs kept: beyond it, asking for every object at hand is cheaper, and a
         /// context whose queue is blocked costs a bounded amount of memory.

@@ -1,7 +1,7 @@
 import Merge
 
-/// Names one to-many, or derived to-one, of one object. Rows are unique in a store and, where
-/// temporary, in a context, so the entity need not be told.
+/// Names one to-many, or derived to-one, of one object. Rows are unique in a store and, if
+/// temporary, in a context, so the name needs no entity.
 struct MemberKey: Hashable {
     let row: RowID
     let relationship: String

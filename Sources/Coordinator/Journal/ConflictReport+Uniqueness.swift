@@ -69,7 +69,7 @@ extension LoadedRow {
 
     /// A row's side: all its own visible values, under the write that gave it its key.
     ///
-    /// That write stays visible whatever stability lets go of, so all nodes name it alike.
+    /// That write stays visible whatever stability removes, so all nodes name it alike.
     fileprivate func uniquenessSide(
         of constraint: UniqueConstraint, isVisible: Bool
     ) -> ConflictSide {

@@ -11,7 +11,7 @@ public enum ConflictResolution: Hashable, Sendable {
     case sideNumber(Int)
     /// These values, by property, among them one for what is in dispute.
     case values([String: PropertyValue])
-    /// What this policy would have chosen.
+    /// The choice of this policy.
     case policy(MergePolicy)
     /// The object goes.
     case delete

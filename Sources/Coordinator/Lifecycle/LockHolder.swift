@@ -1,7 +1,7 @@
 import Glibc
 import Merge
 
-/// Who holds a store's lock, as its file tells.
+/// The holder of a store's lock, as its file names it.
 ///
 /// It is one line: the run of the system, the file system, the file's number there, the node and
 /// its incarnation. The first three are those of the lock file itself. So a copy of the file says

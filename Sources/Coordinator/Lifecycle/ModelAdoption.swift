@@ -72,7 +72,7 @@ struct ModelAdoption: StorePart {
 
     /// Groups all rows that share a key, and those that are eclipsed now.
     ///
-    /// - Parameter gone: eclipsed rows that there are no more.
+    /// - Parameter gone: eclipsed rows that do not exist any more.
     private func regroupEverything(_ gone: [StoreMigration.GoneEclipsed]) throws {
         let rows = try rowsToRegroup(gone)
         if rows.isEmpty { return }
@@ -149,7 +149,7 @@ struct ModelAdoption: StorePart {
         return rows
     }
 
-    /// What a row's columns claim alone, whatever its group would have it claim now.
+    /// The claims of a row's columns alone, whatever its group would have it claim now.
     private func shownClaims(_ loaded: LoadedRow) -> [Claim] {
         loaded.table.exclusive.compactMap { exclusive in
             guard case .reference(let target) = loaded.columns[exclusive.position] else {
@@ -163,8 +163,8 @@ struct ModelAdoption: StorePart {
     /// no target is listed again.
     ///
     /// A survivor's columns are what the model before chose among its group, and it is loaded with
-    /// what the present one chooses: what of its references reads as null cannot be told by
-    /// comparing the two.
+    /// what the present one chooses. So comparing the two does not show which of its references
+    /// read as null.
     private func unprojected(_ loaded: LoadedRow) -> LoadedRow {
         guard loaded.isVisible else { return loaded }
         return loaded.showing(

@@ -1,7 +1,7 @@
 package import Merge
 import Synchronization
 
-/// What a coordinator may do at the moment.
+/// The coordinator's permissions at the moment.
 struct Standing {
     /// Whether somebody must vouch for the store.
     var recovery: StoreRecovery
@@ -11,7 +11,7 @@ struct Standing {
     var maySave = true
     /// Whether the clock is too far off to stamp saves.
     var isClockOff = false
-    /// Whether the node is a member no more.
+    /// Whether the node is not a member any more.
     var isDeparted = false
     /// Whether its files are not where they were opened.
     var isRemoved = false
@@ -110,7 +110,7 @@ extension PersistentStoreCoordinator {
         }
     }
 
-    /// Whom ``vouch(founders:)`` named last, by node.
+    /// The incarnations that ``vouch(founders:)`` named last, by node.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     package var founders: [ActorID] {
@@ -180,9 +180,9 @@ extension PersistentStoreCoordinator {
         }
     }
 
-    /// Writes beside the store how far it has come on disk, so that an older backup put in its
-    /// place will be told from it, also where this process was killed. Blocks until that is on
-    /// disk: two waits, for a small file.
+    /// Writes beside the store how far it has come on disk, so that an older backup in its place
+    /// will be noticed, also if this process was killed. Blocks until that is on disk: two waits,
+    /// for a small file.
     ///
     /// Only what this has recorded may others rely on when they collect. To be called every few
     /// seconds while something changes, from any thread.

@@ -1,7 +1,7 @@
 import GRDB
 import Merge
 
-/// What opening a store needs to know of its file.
+/// Looks at a store's file for an opening, and connects to it.
 enum StoreConnection {
     /// Refuses another program's database, and a store of another layout, before SQLite opens it,
     /// because opening it for writing changes its journal mode.

@@ -1,8 +1,8 @@
 import Merge
 
-/// What an opening must not use again, and what it takes instead.
+/// The numbers that an opening must not use again, and those that it takes instead.
 extension StoreOpening {
-    /// What is known of the node's former lives.
+    /// The traces of the node's former lives.
     struct FormerLives {
         /// The store's number, drawn when it was made.
         var store: UInt64

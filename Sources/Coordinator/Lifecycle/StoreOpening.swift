@@ -158,7 +158,7 @@ enum StoreOpening {
         return remainder
     }
 
-    /// What an opening knows besides the store.
+    /// The inputs of an opening besides the store.
     private struct Beginning {
         let path: String
         let remainder: StoreMigration.Remainder?

@@ -34,7 +34,7 @@ final class StoreOwnership: StoreLock {
 
     func note(holder: ActorID) { LockHolder.write(holder, to: descriptor) }
 
-    /// Lets go of the lock; more than once is harmless.
+    /// Releases the lock; more than once is harmless.
     func release() {
         let held = isHeld.withLock { held in
             defer { held = false }

@@ -68,7 +68,7 @@ struct ConsumerStore: StorePart {
         guard old != nil || places.count < HistoryConsumer.Bounds.count else {
             throw CoordinatorError(
                 .limitExceeded,
-                "There are \(places.count) consumers already; remove one that is used no more.")
+                "There are \(places.count) consumers already; remove one that is not in use.")
         }
         let statement = try database.prepared(
             "INSERT OR REPLACE INTO _consumer (name, position, token, told) "

@@ -50,7 +50,7 @@ extension PersistentStoreCoordinator {
         }
     }
 
-    /// What the store holds of the past, and for whom.
+    /// The past that the store holds, and its readers.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     package func historyStatus() throws -> HistoryStatus {
@@ -107,7 +107,7 @@ extension PersistentStoreCoordinator {
 }
 
 extension StoreReader {
-    /// Who reads this store's history, by name.
+    /// The readers of this store's history, by name.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     package func consumers() throws -> [HistoryConsumer] {

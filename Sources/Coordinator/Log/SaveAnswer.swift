@@ -24,7 +24,7 @@ extension SaveResult {
 }
 
 extension StoreReader {
-    /// What became of the save of that ID; nil where none is known.
+    /// The outcome of the save of that ID; nil if none is known.
     package func savedAnswer(_ saveID: String) throws -> SaveResult? {
         try keptAnswer(saveID)?.result
     }
@@ -55,7 +55,7 @@ extension PersistentStoreCoordinator {
         else { throw failure }
         do {
             let kept: SaveAnswer.Kept? = try read { try $0.keptAnswer(saveID) }
-            // One that came back is told once it is on disk here, like any other.
+            // An answer that came back is given once it is on disk here, like any other.
             if let kept, !isAwaitingDisk(kept.result) { return try kept.answer(to: request) }
         } catch let unread as CoordinatorError where unread.code == .inputOutput {
             throw CoordinatorError(

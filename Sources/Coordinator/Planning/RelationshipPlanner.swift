@@ -1,6 +1,6 @@
 import Merge
 
-/// What a save's changes of relationships come to: columns of other rows, or links.
+/// Turns a save's changes of relationships into columns of other rows, or links.
 struct RelationshipPlanner: PlanningPart {
     let view: StoreView
 
@@ -294,7 +294,7 @@ struct RelationshipPlanner: PlanningPart {
         }
     }
 
-    /// Has rows let go of what they claim without readers' seeing it.
+    /// Has rows give up claims that readers do not see.
     private func releaseHidden(
         _ claim: Claim, besides others: Set<RowID>, _ plan: inout SavePlan
     ) throws {
@@ -305,8 +305,8 @@ struct RelationshipPlanner: PlanningPart {
         }
     }
 
-    /// Whether to bring a claim back would take from another object what it must not be without: who
-    /// has the target by now, or what is led to in its place.
+    /// Whether bringing a claim back would take a target that another object must not be without:
+    /// the object that has the target by now, or the one shown in its place.
     private func isNeeded(
         _ exclusive: ExclusiveReference, of planned: SavePlan.Row, by others: [RowID],
         _ plan: SavePlan

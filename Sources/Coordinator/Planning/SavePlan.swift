@@ -1,6 +1,6 @@
 import Merge
 
-/// What a save is going to write, row by row, while it is being worked out.
+/// The writes of a save, row by row, while they are being worked out.
 ///
 /// Nothing is written before the whole plan stands, so a save that fails leaves no trace.
 struct SavePlan {
@@ -111,7 +111,7 @@ struct SavePlan {
     /// What the writers of stale objects' versions knew, up to ``Limits/writers`` of them: an import
     /// wrote all its objects.
     var known: [Dot: VersionVector] = [:]
-    /// What stale objects were like.
+    /// Reads the former states of stale objects.
     var tail = LogTail()
     /// Rows that would have been inserted, by those that took their places.
     private(set) var merged: [RowID: RowID] = [:]

@@ -21,7 +21,7 @@ extension SavePlanner {
             let isKnown = loaded != nil || operation.isWholeRow
             guard isAlive || operation.kind == .check || (resolves && isKnown) else {
                 throw CoordinatorError(
-                    .objectNotFound, "There is no \(entity.name)/\(row), or no more.")
+                    .objectNotFound, "\(entity.name)/\(row) does not exist.")
             }
             if operation.kind == .check { return true }
             var kind: SavePlan.Row.Kind = operation.kind == .delete ? .delete : .update
@@ -54,7 +54,7 @@ extension SavePlanner {
         let written = operation.written
         switch try settle(written, request, loaded, table, row, &plan) {
         case .write(let values):
-            // What the policy brings back of the object comes last.
+            // The values of the object that the policy brings back come last.
             let assignedCount = min(values.count, written.values.count)
             plan.add(row, planned(.update, values, assignedCount: assignedCount))
         case .delete:
@@ -98,8 +98,8 @@ extension SavePlanner {
         return version.dots.allSatisfy { state.versionVector.contains($0) }
     }
 
-    /// What the context's policy makes of an operation whose object has moved on; the plan notes
-    /// what is discarded.
+    /// Applies the context's policy to an operation whose object has moved on; the plan notes what
+    /// is discarded.
     func settle(
         _ operation: SaveOperation, _ request: SaveRequest, _ loaded: LoadedRow?,
         _ table: EntityTable, _ row: RowID, _ plan: inout SavePlan
@@ -183,7 +183,7 @@ extension SavePlanner {
         return columns
     }
 
-    /// What a version's writer knew: its transaction's causal context and the transaction.
+    /// The knowledge of a version's writer: its transaction's causal context and the transaction.
     private func knownTo(
         _ version: RowVersion?, _ plan: inout SavePlan
     ) throws -> VersionVector {

@@ -40,8 +40,8 @@ struct SavePlanner: PlanningPart {
                 conflicts: plan.stale)
         }
         try validator.validate(&plan)
-        // An insert that becomes one with the row that has its key has that one's members as well; where
-        // none does, or the save fails, all that is wrong is told at once.
+        // An insert that becomes one with the row that has its key has that one's members as well.
+        // If none does, or the save fails, all mistakes are reported at once.
         let isAsPlanned = request.mergePolicy.leavesUnresolved || !plan.failures.isEmpty
         if isAsPlanned { try validator.validateCounts(&plan) }
         try refuseFailures(of: plan)

@@ -1,10 +1,10 @@
 import Merge
 
-/// What stability may let go of something of, in `_uncollected`.
+/// The rows and links of which stability may remove a part, in `_uncollected`.
 struct CollectionList: StorePart {
     let session: StoreSession
 
-    /// Lists a row that stability may let go of something of.
+    /// Lists a row of which stability may remove a part.
     func noteUncollected(_ row: LoadedRow) throws {
         if row.isAlive, !row.state.hasSiblings { return }
         guard let newest = row.state.uncollected(row.table.policies(for: row.state)).last else {

@@ -4,7 +4,7 @@ import Merge
 struct RowWriter: StorePart {
     let session: StoreSession
 
-    /// What the columns of a visible row show: visible values, its own or its group's, with
+    /// The values in the columns of a visible row: visible values, its own or its group's, with
     /// references to visible rows only.
     private func project(_ loaded: LoadedRow) throws -> [PropertyValue] {
         let table = loaded.table

@@ -169,7 +169,7 @@ extension TransactionApplier {
         return (died, revived)
     }
 
-    /// What a change does to a row; of rows under constraints also what is no assignment.
+    /// The effect of a change on a row; of rows under constraints also what is no assignment.
     private func rowWrite(
         _ kind: RowWrite.Kind, _ table: EntityTable, _ positions: [Int],
         _ values: [PropertyValue], assignedCount: Int

@@ -8,7 +8,7 @@ struct TouchedRow {
     var state: RowState
 }
 
-/// What a transaction makes of the groups it touches.
+/// The effect of a transaction on the groups it touches.
 struct Regrouping {
     /// The rows to be written, touched ones among them, with their places in their groups.
     var rows: [RowID: TouchedRow] = [:]

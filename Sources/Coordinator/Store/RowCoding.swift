@@ -264,7 +264,8 @@ struct RowCoding {
         }
     }
 
-    /// What insertions gave properties that their writers' models lack, earliest first, by position.
+    /// The values that insertions gave properties that their writers' models lack, earliest first,
+    /// by position.
     private func givenByModels(_ insertions: [Sibling<Bool>]) -> [Int: [Sibling<PropertyValue>]] {
         guard !table.history.isPlain, !table.entity.policies.isRowGrained else { return [:] }
         var given: [Int: [Sibling<PropertyValue>]] = [:]

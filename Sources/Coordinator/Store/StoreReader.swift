@@ -41,7 +41,7 @@ public struct StoreReader {
         }
     }
 
-    /// Who is a member in the state that is read, as far as transactions tell.
+    /// The members in the state that is read, as far as transactions name them.
     public var membership: Membership {
         get throws { try StoreLayout.readMembership(in: database) }
     }
@@ -60,7 +60,7 @@ public struct StoreReader {
         }
     }
 
-    /// One object; nil where there is none, or no more. In place of an eclipsed one it is the one
+    /// One object; nil if there is none, or not any more. In place of an eclipsed one it is the one
     /// that is shown for it, under its own identity.
     package func row(
         _ entity: ManagedObjectModel.Entity, _ row: RowID

@@ -1,4 +1,4 @@
-/// What a collection came to.
+/// The outcome of a collection.
 public struct CollectionResult: Hashable, Sendable {
     /// Values that lost and were kept until now; those in conflict are in the journal.
     public var siblingsCollapsed = 0

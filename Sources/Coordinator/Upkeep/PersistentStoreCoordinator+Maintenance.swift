@@ -1,4 +1,4 @@
-/// What a store takes on disk and what holds it, for status and metrics.
+/// A store's room on disk and what holds it, for status and metrics.
 package struct StoreSizes: Hashable, Sendable {
     /// The database file, in bytes.
     package var storeBytes: UInt64
@@ -70,7 +70,7 @@ extension PersistentStoreCoordinator {
             oldestAgeMilliseconds: now - min(now, eldest))
     }
 
-    /// What the store takes on disk. It looks at files only and takes no lock.
+    /// The store's room on disk. It looks at files only and takes no lock.
     package func storeSizes() -> StoreSizes {
         let file = options.files.size(of: storePath + "-wal") ?? 0
         return StoreSizes(

@@ -1,6 +1,6 @@
 public import Merge
 
-/// What a verification found.
+/// The findings of a verification.
 public struct VerificationReport: Hashable, Sendable {
     /// Whether the rows have the digest that was kept.
     public let isOK: Bool
@@ -12,7 +12,7 @@ public struct VerificationReport: Hashable, Sendable {
     public let digest: ProjectionDigest
     /// The digest computed from the rows.
     public let recomputed: ProjectionDigest
-    /// What is wrong, as far as it can be narrowed down: an entity, a row, a place in the log.
+    /// The damage, as far as it can be narrowed down: an entity, a row, a place in the log.
     public let differences: [String]
 }
 

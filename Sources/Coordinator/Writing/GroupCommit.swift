@@ -3,17 +3,17 @@ import GRDBSQLite
 package import Merge
 import Synchronization
 
-/// What a batch of foreign transactions came to.
+/// The outcome of a batch of foreign transactions.
 package struct ApplyResult: Sendable {
     /// The store's vector afterwards.
     package let versionVector: VersionVector
-    /// What the actors of that had seen at first.
+    /// The beginnings of the actors of that vector.
     package let beginnings: Beginnings
     /// Its digest.
     package let digest: ProjectionDigest
     /// Its generation.
     package let generation: UInt64
-    /// Who is a member of the cluster then.
+    /// The members of the cluster then.
     package let membership: Membership
     /// The part of the vector that is on disk for certain.
     package let durable: VersionVector
@@ -33,7 +33,7 @@ package struct ApplyResult: Sendable {
 /// ``finish()``, but for its constant `actor`; everything else is behind a mutex.
 final class GroupCommit: @unchecked Sendable {
     enum Limits {
-        /// Jobs that may wait. Past it callers are told, before memory is.
+        /// The most jobs that may wait. Past it callers get an error, before memory runs out.
         static let waitingJobs = 20_000
         /// Jobs in a group, and their operations: what bounds the time until the first of them is
         /// acknowledged. A longer save is alone in its group.
@@ -44,7 +44,7 @@ final class GroupCommit: @unchecked Sendable {
         static let groupsByCaller = 4
     }
 
-    /// What waits to be done.
+    /// A job that waits.
     enum Job: Sendable {
         case save(
             make: @Sendable (StoreEngine) throws -> SaveRequest, size: Int,
@@ -79,7 +79,7 @@ final class GroupCommit: @unchecked Sendable {
         }
     }
 
-    /// What others may know of the last commit.
+    /// The state of the last commit, for others to read.
     struct Published {
         var token: QueryGenerationToken
         var digest: ProjectionDigest
@@ -136,7 +136,7 @@ final class GroupCommit: @unchecked Sendable {
     }
 
     var actor: ActorID { engine.actor }
-    /// What is to be recorded before anything of others is applied.
+    /// The recovery state to write down before anything of others is applied.
     var owedRecovery: OwedRecovery { engine.owedRecovery }
     /// Whether it stopped at a commit whose outcome nobody knows.
     var isOutcomeUnknown: Bool { waiting.withLock(\.isOutcomeUnknown) }
@@ -197,14 +197,15 @@ final class GroupCommit: @unchecked Sendable {
     }
 
     /// Prepares the connection for its end: writes the log back into the store's file, which the
-    /// last connection to close cannot do where it is a reader, and lets go of statements that
-    /// would keep it open. Where the disk has failed all stays as it is, for the next process.
+    /// last connection to close cannot do if it is a reader, and releases statements that would
+    /// keep it open. If the disk has failed all stays as it is, for the next process.
     ///
     /// - Returns: what the side file may say then; nil where not all is on disk.
     func finish() -> IncarnationRecord? {
         pool.writeWithoutTransaction { database in
             engine.finish()
-            // Asked here, behind what was being done: who was told of a failure may close at once.
+            // Asked here, behind what was being done: a caller that got a failure may close at
+            // once.
             guard diskFailure == nil else { return nil }
             do {
                 try database.checkpoint(.truncate)
@@ -440,7 +441,7 @@ extension CoordinatorError {
             code, "\(path): \(message)", conflicts: conflicts, failures: failures)
     }
 
-    /// What a full disk means to a node that runs.
+    /// The meaning of a full disk for a running node.
     static let diskFullWhileRunning = "The disk is full; nothing was saved, and reads go on."
 
     /// Makes a typed error of whatever SQLite or GRDB threw.

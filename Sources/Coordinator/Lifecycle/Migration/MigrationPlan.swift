@@ -3,7 +3,7 @@ import Merge
 /// How a store gets from the model it has to another: worked out from the models alone, before
 /// anything is written.
 struct MigrationPlan {
-    /// What becomes of one table of a root entity, by names of columns.
+    /// The change of one table of a root entity, by names of columns.
     struct Table {
         let old: ManagedObjectModel.Entity
         let new: ManagedObjectModel.Entity
@@ -15,7 +15,7 @@ struct MigrationPlan {
         var added: [(column: String, value: PropertyValue)] = []
         /// Entities that are gone, with their rows.
         var removedEntities: [String] = []
-        /// Whether rows of several entities are told apart from now on, or not any more.
+        /// Whether the table holds several entities, before and after the migration.
         var sharing: (old: Bool, new: Bool) { (old.sharesTable, new.sharesTable) }
     }
 
@@ -65,8 +65,8 @@ struct MigrationPlan {
         }
     }
 
-    /// What keeps a model from being one that a store of another model may learn of: its
-    /// transactions could not be applied.
+    /// The reasons why a store of another model may not learn of a model: its transactions could
+    /// not be applied.
     static func obstacles(
         from other: ManagedObjectModel, to model: ManagedObjectModel
     ) -> [String] {

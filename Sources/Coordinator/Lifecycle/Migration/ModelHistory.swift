@@ -64,7 +64,8 @@ final class ModelHistory: Sendable {
 }
 
 extension EntityTable {
-    /// What rows that an actor inserted show of properties that its model lacks, by position.
+    /// The values that rows inserted by an actor show for properties that its model lacks, by
+    /// position.
     func absent(of actor: ActorID) -> [Int: PropertyValue] {
         history.mapping(of: actor)?.byTarget[entity.name]?.absent ?? [:]
     }

@@ -1,6 +1,6 @@
 import Merge
 
-/// What of a relationship decides where it is kept and how it merges, by identities.
+/// The traits of a relationship that decide where it is kept and how it merges, by identities.
 struct RelationshipShape: Hashable, CustomStringConvertible {
     /// Where the state is.
     enum Place: Hashable {

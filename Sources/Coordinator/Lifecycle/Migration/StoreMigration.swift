@@ -14,7 +14,7 @@ struct StoreMigration {
     /// The hash under which the store has kept the model that was.
     let formerHash: [UInt8]
 
-    /// What a migration of the tables leaves to be done with the rows' registers.
+    /// The work on the rows' registers that a migration of the tables leaves.
     struct Remainder {
         let plan: MigrationPlan
         /// The eclipsed rows that went with their entities.
@@ -304,7 +304,7 @@ struct StoreMigration {
         }
     }
 
-    /// What is to stand in the place of null in rows of an entity and its heirs, by property.
+    /// The values that replace null in rows of an entity and its heirs, by property.
     private func substitutes(in entity: ManagedObjectModel.Entity) -> [String: PropertyValue] {
         var result: [String: PropertyValue] = [:]
         for name in entity.familyNames {

@@ -1,8 +1,8 @@
 package import Merge
 import Synchronization
 
-/// What has come of another node's copy, beside the store as `STORE-transfer`, with a small file
-/// `STORE-transfer-offer` that says which copy it is: so it is gone on with after a restart.
+/// The part of another node's copy that has arrived, beside the store as `STORE-transfer`. A small
+/// file `STORE-transfer-offer` says which copy it is, so that a restart goes on with it.
 ///
 /// Every part is on disk before the next is asked for, so no more than one is in memory.
 /// Thread-safe; calls block on the disk.
@@ -26,8 +26,8 @@ package final class IncomingTransfer: Sendable {
     package var path: String { storePath + "-transfer" }
     private var offerPath: String { storePath + "-transfer-offer" }
 
-    /// What an earlier run has taken in, and how many bytes of it; nil where there is nothing to
-    /// go on with.
+    /// The copy that an earlier run has begun to take, and how many bytes of it there are; nil if
+    /// there is none.
     package func begun() -> (offer: TransferOffer, offset: UInt64)? {
         (try? guarding.withLock { _ in try read() }) ?? nil
     }

@@ -118,7 +118,7 @@ package final class OutgoingTransfer: Sendable {
     private func place(
         of number: UInt64, for node: NodeID, _ vector: VersionVector, _ state: inout State
     ) throws -> Int {
-        // Who has begun with one goes on with it.
+        // A taker that has begun with one goes on with it.
         if let begun = state.copies.firstIndex(where: { $0?.offer.number == number }) {
             return begun
         }
@@ -150,8 +150,8 @@ package final class OutgoingTransfer: Sendable {
         return free
     }
 
-    /// Whether a node can go on from a copy: it is a member there, and lacks nothing that it or
-    /// this node's log has no more.
+    /// Whether a node can go on from a copy: it is a member there, and lacks nothing that has left
+    /// the copy's log or this node's.
     private static func suffices(
         _ copy: Copy, for node: NodeID, _ needed: VersionVector
     ) -> Bool {
@@ -179,7 +179,7 @@ package final class OutgoingTransfer: Sendable {
 }
 
 extension StoreReader {
-    /// What the log does not reach back to: every transaction outside it that is applied is there.
+    /// The transactions before the log: each of them that is applied is in the copy.
     package var purgedVector: VersionVector {
         get throws {
             let actors = try actors()

@@ -1,7 +1,7 @@
 import GRDB
 package import Merge
 
-/// What putting a copy in a store's place came to.
+/// The outcome of putting a copy in a store's place.
 package struct TransferInstallation: Hashable, Sendable {
     /// The node whose store was copied.
     package var donor: NodeID
@@ -47,7 +47,7 @@ package enum TransferInstaller {
     ///   somebody reads its file for long; `storeDamaged` where there is no whole copy;
     ///   `limitExceeded` where the copy cannot take what it lacks of this store's; `modelMismatch`
     ///   where the model is not the copy's; `memberDeparted` where the store knows that the donor is
-    ///   a member no more; `storeOwner`, `diskFull` or `inputOutput`.
+    ///   not a member any more; `storeOwner`, `diskFull` or `inputOutput`.
     package static func install(
         at path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
         options: PersistentStoreCoordinator.Options = PersistentStoreCoordinator.Options()
