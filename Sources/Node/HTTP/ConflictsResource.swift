@@ -33,7 +33,7 @@ struct ConflictsResource: Sendable {
     func list(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
         var query = try query(request)
         let limit = query.limit
-        // Whether there is more is told by one more.
+        // One more than wanted shows whether there is more.
         query.limit += 1
         let asked = query
         let renderer = renderer

@@ -1,4 +1,4 @@
-// What the resources of the HTTP interface share.
+// The services that the resources of the HTTP interface share.
 
 internal import Coordinator
 internal import Merge
@@ -188,8 +188,8 @@ final class HTTPServices: Sendable {
 
     // MARK: Failures
 
-    /// Whatever was thrown, as an answer. What the references of its values lead to is looked up
-    /// where their entity has heirs; should that fail, they are named as the model has them.
+    /// Any thrown error, as an answer. The targets of its values' references are looked up if their
+    /// entity has heirs; should that fail, they are named as the model has them.
     func answer(to error: any Error) async -> HTTPError {
         let renderer = renderer
         if hasHeirs, let error = error as? CoordinatorError, !error.conflicts.isEmpty {
@@ -217,7 +217,7 @@ final class HTTPServices: Sendable {
         backend.noteFailure(failure)
     }
 
-    /// How many characters of an address are told of: more than those of this interface have.
+    /// How many characters of an address are logged: more than those of this interface have.
     private static let shownOfPath = 200
 
     /// Ends the feed and the threads; reads under way are finished.

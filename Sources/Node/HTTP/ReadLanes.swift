@@ -205,7 +205,7 @@ final class ReadLanes: Sendable {
         return goesOn
     }
 
-    /// - Returns: whether the read was told to give way.
+    /// - Returns: whether the read has given way.
     private func leave(_ id: Int) -> Bool {
         let (hasGivenWay, started) = state.withLock { state -> (Bool, [Waiting]) in
             let hasGivenWay = state.running.removeValue(forKey: id)?.hasGivenWay ?? false

@@ -118,7 +118,7 @@ extension StabilityReport.Member {
         }
     }
 
-    /// What is missing from it, for people.
+    /// The reason why a member holds collection back, for people.
     ///
     /// - Parameters:
     ///   - now: monotonic milliseconds.

@@ -162,7 +162,7 @@ extension Alarm {
         case .departed(let peer):
             AlarmLine(
                 .departed,
-                .critical, "This node is a member of its cluster no more, and takes no saves",
+                .critical, "This node is not a member of its cluster any more, and takes no saves",
                 [LogKeys.peer: "\(peer)"]
             )
         case .undecodable(let reason):

@@ -53,7 +53,7 @@ package final class NodeCounters: Sendable {
         var transfersInstalled: UInt64 = 0
         /// Copies that were whole and could not.
         var transfersFailed: UInt64 = 0
-        /// Saves that can be applied no more and that there was no room to keep.
+        /// Saves that can never be applied and that there was no room to keep.
         var orphansLeftOut: UInt64 = 0
         /// Saves that were not acknowledged by enough nodes in time.
         var unacknowledged: UInt64 = 0

@@ -1,4 +1,4 @@
-// What people are told of a node's core and of its store: in the log, as alarms, and in figures.
+// Reports on a node's core and on its store: log lines, alarms and figures.
 
 internal import Coordinator
 internal import Logging
@@ -22,7 +22,7 @@ extension NodeLoop {
             raise(
                 AlarmLine(
                     .orphaned, .error,
-                    "Saves that can be applied no more are kept: an earlier one of their node is lost",
+                    "Saves that can never be applied are kept: an earlier one of their node is lost",
                     [
                         LogKeys.transaction: "\(dots.first.map { "\($0)" } ?? "")",
                         LogKeys.count: "\(dots.count)",
@@ -32,7 +32,7 @@ extension NodeLoop {
             raise(
                 AlarmLine(
                     .orphansNotKept, .error,
-                    "There is no room to keep saves that can be applied no more",
+                    "There is no room to keep saves that can never be applied",
                     [
                         LogKeys.transaction: "\(dots.first.map { "\($0)" } ?? "")",
                         LogKeys.count: "\(dots.count)",

@@ -22,7 +22,7 @@ struct NodeRun: Sendable {
     var secrets: NodeSecrets
     let model: ManagedObjectModel
     let counters: NodeCounters
-    /// The replicators of earlier runs have let go of those that are not written yet.
+    /// Saves that earlier runs' replicators gave up and that are not written yet.
     let orphans: OrphanKeeper
     let hangups = Hangups()
     /// When the store was open first, and last, in monotonic milliseconds.
@@ -297,7 +297,7 @@ public struct NodeProcess: Sendable {
         let lost = run.orphans.notKept
         guard let first = lost.first else { return }
         logger.critical(
-            "Saves that can be applied no more could not be kept, and are lost here",
+            "Saves that can never be applied could not be kept, and are lost here",
             metadata: [LogKeys.transaction: "\(first)", LogKeys.count: "\(lost.count)"])
     }
 

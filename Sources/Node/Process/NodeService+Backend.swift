@@ -46,8 +46,9 @@ extension NodeService: NodeBackend {
         return status
     }
 
-    /// What can be applied no more, by dot: what the store keeps, also of earlier runs, and what it
-    /// does not, but for what was applied after all. What was kept and is no more was discarded.
+    /// The saves that can never be applied, by dot: those that the store keeps, also of earlier
+    /// runs, and those that it does not, unless they were applied after all. One that was kept and
+    /// is not any more was discarded.
     private func orphans(_ replicator: ReplicatorStatus?) -> [NodeStatus.Held] {
         let kept = Set((try? coordinator.orphanedDots) ?? [])
         let applied = (try? coordinator.currentToken)?.versionVector ?? VersionVector()

@@ -1,4 +1,4 @@
-// What a node makes of failures that are its own: they are in its log, and a damaged store ends it.
+// Failures that are the node's own: they are in its log, and a damaged store ends it.
 
 internal import Coordinator
 internal import Logging

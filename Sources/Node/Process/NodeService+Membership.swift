@@ -80,7 +80,7 @@ extension NodeService {
 
     /// Ends the membership of a node that will not return, so that nobody waits for it any more.
     ///
-    /// What it has saved and told nobody of is in its own store only, and stays there.
+    /// Saves that it has announced to nobody are in its own store only, and stay there.
     ///
     /// - Parameter isForced: whether also a node that was heard lately is retired.
     /// - Throws: ``CoordinatorError``: `memberUnknown`, `memberDeparted` or `memberConnected`.
@@ -122,7 +122,7 @@ extension NodeService {
 
     private func check(_ node: NodeID) throws {
         if try coordinator.membership[node]?.departure != nil {
-            throw CoordinatorError(.memberDeparted, "Node \(node) is a member no more.")
+            throw CoordinatorError(.memberDeparted, "Node \(node) is not a member any more.")
         }
         guard try members.contains(node) || unnamed().contains(node) else {
             throw CoordinatorError(.memberUnknown, "Node \(node) is no member of this cluster.")
@@ -147,7 +147,7 @@ extension NodeService {
                         + "where it is: set mesh.advertise in its configuration, and restart it.")
             }
             let changed = Set(changes.map(\.node))
-            // Whom it does not tell of ceases to be a member, and would never hear of it.
+            // A node that it does not name stops being a member, and would never hear of it.
             if let missing = try unnamed().first(where: { !changed.contains($0) }) {
                 throw CoordinatorError(
                     .malformed,

@@ -43,7 +43,7 @@ final class MeshSocket {
         try socket.watch(events, name: name)
     }
 
-    /// What a monitor's next message says, if one waits: the event, and what it names.
+    /// A monitor's next message, if one waits: the event, and what it names.
     static func nextEvent(
         of monitor: ZeroMQSocket
     ) throws(ZeroMQError) -> (kind: Int32, value: Int32)? {

@@ -9,7 +9,7 @@ internal import Synchronization
 ///
 /// Ringing it again before it was heard costs one atomic exchange and no system call.
 public final class Wakeup: Sendable {
-    /// What the poll waits on beside its sockets: the end of a pipe that is read.
+    /// The descriptor that the poll waits on beside its sockets: the end of a pipe that is read.
     let descriptor: Int32
     private let writing: Int32
     private let isRung = Atomic<Bool>(false)

@@ -24,7 +24,7 @@ public final class ZeroMQSocket {
         }
     }
 
-    /// What became of a message that was to be sent.
+    /// The fate of a message that was to be sent.
     public enum Sending: Sendable {
         /// The library took it; whether it arrives is not known.
         case sent
@@ -72,7 +72,7 @@ public final class ZeroMQSocket {
 
     deinit {
         if let monitor {
-            // Its thread must not wait for room while it is asked to tell no more.
+            // Its thread must not wait for room once it reports nothing any more.
             while (try? monitor.receive()) != nil {}
             zmq_socket_monitor(handle, nil, 0)
         }

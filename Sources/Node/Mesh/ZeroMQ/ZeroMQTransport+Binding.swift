@@ -150,8 +150,8 @@ extension ZeroMQTransport {
     /// Binds what was given up; the library closes sockets in a thread of its own, so that a port
     /// may be taken for some milliseconds more.
     ///
-    /// Whatever else is in the way, it is tried on: a node that others cannot reach still takes
-    /// saves and asks its peers, and the report says that it does not listen.
+    /// Any other obstacle is tried again: a node that others cannot reach still takes saves and
+    /// asks its peers, and the report says that it does not listen.
     ///
     /// - Returns: whether all is bound.
     func bindAgain() -> Bool {

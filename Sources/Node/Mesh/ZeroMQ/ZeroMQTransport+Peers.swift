@@ -162,7 +162,8 @@ extension ZeroMQTransport {
         try prepare(dealer, for: peer.exchange, key, isOnly: isOnly)
         try dealer.set(ZMQ_SNDHWM, limits.questionQueueFrames)
         try dealer.set(ZMQ_RCVHWM, limits.exchangedFrames)
-        // What cannot be sent now is dropped: a queue for a peer that is away would grow stale.
+        // A frame that cannot be sent now is dropped: a queue for a peer that is away would grow
+        // stale.
         try dealer.set(ZMQ_IMMEDIATE, 1)
         try dealer.set(ZMQ_ROUTING_ID, text: identity(for: peer.node))
         let link = MeshLink(
@@ -172,7 +173,7 @@ extension ZeroMQTransport {
         return link
     }
 
-    /// What this process calls itself at a peer: the same for each link to it, which takes the place of
+    /// This process's name at a peer: the same for each link to it. A new link takes the place of
     /// the one before at once.
     private func identity(for peer: NodeID) -> String {
         if let known = identities[peer] { return known }
