@@ -11,7 +11,7 @@ struct ClosedActors: Sendable {
     var incarnations = Incarnations()
     /// Those of other nodes that the store remembers, so that they are known after a restart.
     var remembered = Incarnations()
-    /// What was dropped from the queue since its actor was closed.
+    /// The transactions dropped from the queue since their actor was closed.
     var dropped = DroppedTransactions()
     /// Whether the store was applying something of a closed actor when such was dropped: what it
     /// leaves of that is to go as well, before anything is reported.

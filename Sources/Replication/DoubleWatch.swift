@@ -1,7 +1,7 @@
 import Merge
 
-/// What a process makes of another that lives under its node's number: a copied store that was
-/// started twice, or a machine that was given another's number by mistake.
+/// A process's view of another that lives under its node's number: a copied store that was started
+/// twice, or a machine that was given another's number by mistake.
 ///
 /// A process learns of its double in three ways: frames come that bear its own number (it has *met*
 /// its double), members say that they hear an elder incarnation and refuse this one, or peers tell of an
@@ -33,10 +33,10 @@ package struct DoubleWatch: Sendable {
     /// A process that meets its double this early, in milliseconds since it first had its store open,
     /// is the newcomer of the two.
     package static let newcomerMilliseconds: UInt64 = 10_000
-    /// How long, in milliseconds, a newcomer stays once it has met its double: for whose number is
-    /// taken is to be told, too.
+    /// How long, in milliseconds, a newcomer stays once it has met its double, so that the node
+    /// with that number hears of it, too.
     package static let farewellMilliseconds: UInt64 = 1_000
-    /// How long, in milliseconds, a process that was told of a later incarnation waits for its
+    /// How long, in milliseconds, a process that has heard of a later incarnation waits for its
     /// double. It takes no saves meanwhile.
     package static let patienceMilliseconds: UInt64 = 2_000
 

@@ -63,8 +63,8 @@ struct RecoveryProgress: Sendable {
         return !isFounder
     }
 
-    /// What a peer in that incarnation is told in what it takes in from here: to a fellow founder
-    /// this store counts as new.
+    /// The recovery state that a peer in that incarnation hears from here: to a fellow founder this
+    /// store counts as new.
     func told(to peer: ActorID?) -> Recovery {
         guard stage == .none, let peer, founders[peer.node] == peer else { return stage }
         return .new

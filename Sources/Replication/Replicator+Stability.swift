@@ -183,7 +183,7 @@ extension Replicator {
         peers[index].departed = heads.departed
         let isFellow = recovery.isFellow(heads)
         peers[index].isAsNew = heads.recovery == .new || isFellow
-        // Who is restored publishes nothing; what else it has that is not here comes in answers.
+        // A restored node publishes nothing; what else it has that is not here comes in answers.
         let isAsOld = heads.recovery == .restored && state.vector.covers(heads.vector)
         if !peers[index].isAsNew, !isAsOld { recovery.outgrow() }
         if isFellow, recovery.join(heads.founders) { effects.append(.founder) }
@@ -227,7 +227,7 @@ extension Replicator {
         if let stage = recovery.news() {
             let founders = recovery.founders.newest
             effects.append(stage == .none ? .vouched(founders: founders) : .outgrown)
-            // Who counts as a member depends on it.
+            // The members depend on it.
             setPeers()
         }
         if isSaving != toldSaving {
