@@ -156,7 +156,7 @@ let package = Package(
             name: "tributary-misuse", dependencies: ["Merge", "Coordinator"], path: "Tests/Misuse",
             exclude: ["check"], swiftSettings: settings),
 
-        // Deliberate defects of the product, each of which the simulator must catch.
+        // Deliberate defects of the product. The simulator must catch each.
         .executableTarget(
             name: "tributary-mutants", path: "Tests/Mutants/Runner", swiftSettings: settings),
 

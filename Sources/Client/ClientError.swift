@@ -2,10 +2,9 @@
 //
 // Values only; may be used from any thread.
 
-/// What went wrong on the way to a node and back. An answer that is an error is no such error.
+/// A failure on the way to a node and back. An answer that is an error is no such failure.
 public struct ClientError: Error, Sendable, CustomStringConvertible {
-    /// What kind of failure it is. There may be others in later releases, so a `switch` needs a
-    /// default.
+    /// The kind of failure. Later releases may add others, so a `switch` needs a default.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name as it is printed.
         public let description: String
@@ -24,7 +23,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         public static let hostUnreachable = Self("hostUnreachable")
         /// The other end has no certificate that is believed, or does not speak TLS.
         public static let notTrusted = Self("notTrusted")
-        /// What came back is not HTTP, or is over a bound.
+        /// The answer is not HTTP, or is over a bound.
         public static let responseMalformed = Self("responseMalformed")
         /// The client was closed, or too many requests wait in it.
         public static let clientUnavailable = Self("clientUnavailable")
@@ -32,7 +31,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         public static let cancelled = Self("cancelled")
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     public let code: Code
     /// A sentence that a person can act on.
     public let message: String

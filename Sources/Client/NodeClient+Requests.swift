@@ -1,4 +1,4 @@
-// What goes over the wire for a request, and what errors of the network mean.
+// The bytes of a request, and the meaning of network errors.
 
 internal import Glibc
 internal import NIOCore
@@ -36,7 +36,7 @@ extension NodeClient {
     }
 }
 
-/// What an error of the network is called here.
+/// The client's name for a network error.
 enum ClientFailure {
     static func connecting(to target: NodeAddress, _ error: any Error) -> ClientError {
         var numbers: [Int32] = []
@@ -51,7 +51,7 @@ enum ClientFailure {
             return ClientError(
                 .connectionRefused, "No node listens at \(target)", cause: error)
         }
-        // Nothing was sent, so it is not a late answer (`timedOut`), of which nobody knows.
+        // Nothing was sent. So it is no late answer (`timedOut`), whose outcome nobody knows.
         if isLate {
             return ClientError(
                 .hostUnreachable, "Connecting to \(target) took too long", cause: error)
@@ -78,7 +78,7 @@ enum ClientFailure {
             .responseMalformed, "The answer of \(target) \(what)", cause: error)
     }
 
-    /// What an error on an open connection means.
+    /// The meaning of an error on an open connection.
     static func open(_ target: NodeAddress, _ error: (any Error)?) -> ClientError {
         if let error = error as? ClientError { return error }
         if let error, ClientTLS.isFailure(error) {

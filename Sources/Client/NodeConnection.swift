@@ -219,7 +219,7 @@ final class NodeConnection {
 final class ResponseCollector: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
 
-    /// Whom to tell; nil once the connection has been given up.
+    /// The connection to report to; nil once it has been given up.
     var connection: NodeConnection?
     private let target: NodeAddress
     private let limit: Int

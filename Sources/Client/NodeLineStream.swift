@@ -11,7 +11,8 @@ internal import NIOPosix
 public struct NodeLineStream: AsyncSequence, Sendable {
     /// A line, without its end.
     public typealias Element = String
-    /// What reading may throw: ``ClientError`` with `connectionReset` where the stream was cut off.
+    /// The errors that reading may throw: ``ClientError`` with `connectionReset` if the stream was
+    /// cut off.
     public typealias Failure = any Error
 
     typealias Producer = NIOThrowingAsyncSequenceProducer<
@@ -74,7 +75,7 @@ public struct NodeLineStream: AsyncSequence, Sendable {
             case .success(let channel):
                 NodeConnection.write(head, body, to: channel)
                 channel.read()
-                // Whoever gave up waiting for the head also gives up the connection.
+                // A caller that gave up waiting for the head also gives up the connection.
                 promise.futureResult.whenFailure { _ in channel.close(promise: nil) }
             case .failure(let error):
                 promise.fail(ClientFailure.connecting(to: target, error))

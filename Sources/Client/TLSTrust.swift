@@ -14,7 +14,7 @@ public enum TLSTrust: Hashable, Sendable {
     case file(String)
 }
 
-/// What a client needs to speak TLS to one host.
+/// The settings that a client needs to speak TLS to one host.
 struct ClientTLS: Sendable {
     private let context: NIOSSLContext
     /// The name that the certificate must have; nil for an address, which it must have likewise.

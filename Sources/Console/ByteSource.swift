@@ -7,7 +7,7 @@ package final class ByteSource {
     /// A record longer than this is not data but a mistake, such as a quote that never ends.
     package static let maximumRecordBytes = 16 << 20
 
-    /// What the source is called in messages.
+    /// The source's name in messages.
     package let name: String
     /// How many bytes there are in all; nil for a pipe.
     package let totalBytes: Int?

@@ -25,7 +25,7 @@ package struct CommandFailure: Error, Hashable, CustomStringConvertible {
 
     package let code: Code
     package let message: String
-    /// What the node answered, where it did; `--json` prints it.
+    /// The node's answer, if it gave one; `--json` prints it.
     package var answer: [UInt8]?
     /// Whether the node may have done what was asked although there is no answer.
     package var mayHaveHappened = false
@@ -37,8 +37,8 @@ package struct CommandFailure: Error, Hashable, CustomStringConvertible {
     /// as one that had nothing more to say.
     package private(set) var isUnread = false
 
-    /// Prints what a command found, and gives its failure, if it failed, also where nobody reads so
-    /// far: whoever looks at the first lines only, as behind `head`, is still told by the exit code.
+    /// Prints what a command found. If the command failed, the exit code says so, also to a reader
+    /// that stops after the first lines, as `head` does.
     package static func found(_ failure: (any Error)?, _ print: () throws -> Void) throws {
         do {
             try print()

@@ -2,8 +2,8 @@
 
 /// Measures and cuts text.
 package enum DisplayText {
-    /// A single line that a terminal shows as it is: what would control it is made visible, so
-    /// that a stored value can neither move the cursor nor paint.
+    /// A single line that a terminal shows as it is: control characters are made visible, so that a
+    /// stored value can neither move the cursor nor paint.
     package static func line(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

@@ -1,4 +1,4 @@
-// What the program writes to: a terminal with a width, or something that wants plain text.
+// The program's output: a terminal with a width, or something that wants plain text.
 
 import Foundation
 

@@ -35,7 +35,7 @@ package struct UnknownCommand: Hashable {
         return nil
     }
 
-    /// What was meant, as far as that can be guessed: at most two letters away, or longer.
+    /// The command that was probably meant: at most two letters away, or longer.
     package var suggestion: String? {
         let near = known.map { (name: $0, distance: Self.distance(word.lowercased(), $0)) }
             .filter { $0.distance <= min(2, $0.name.count / 2) }
@@ -43,7 +43,7 @@ package struct UnknownCommand: Hashable {
         return near?.name ?? known.first { word.count >= 3 && $0.hasPrefix(word.lowercased()) }
     }
 
-    /// What to tell of it.
+    /// The failure that reports it.
     ///
     /// - Parameter elsewhere: the commands of other programs, with the name of each one's program.
     package func failure(elsewhere: [String: String] = [:]) -> CommandFailure {

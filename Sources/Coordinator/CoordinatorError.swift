@@ -1,4 +1,4 @@
-/// What went wrong in a coordinator, for callers to act on.
+/// A failure in a coordinator, for callers to act on.
 ///
 /// Codes can grow, so switch over them with a default. ``Code/number`` is Core Data's error
 /// number where it has one.
@@ -19,7 +19,8 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         /// A delete rule refuses (NSValidationRelationshipDeniedDeleteError); whatever else is not valid
         /// is listed with it.
         public static let deleteDenied = Code(rawValue: "deleteDenied")
-        /// There is no such object, or no more (NSManagedObjectReferentialIntegrityError).
+        /// There is no object of that ID, or not any more
+        /// (NSManagedObjectReferentialIntegrityError).
         public static let objectNotFound = Code(rawValue: "objectNotFound")
         /// The request names what the model does not have, or makes no sense.
         public static let malformed = Code(rawValue: "malformed")
@@ -72,7 +73,7 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
         public static let constraintMigration = Code(rawValue: "constraintMigration")
         /// The store is open for reading only, or was closed.
         public static let notWritable = Code(rawValue: "notWritable")
-        /// The node is a member of the cluster no more.
+        /// The node is not a member of the cluster any more.
         public static let memberDeparted = Code(rawValue: "memberDeparted")
         /// The node is no member of the cluster.
         public static let memberUnknown = Code(rawValue: "memberUnknown")
@@ -122,13 +123,13 @@ public struct CoordinatorError: Error, Sendable, CustomStringConvertible {
 
     /// Which kind.
     public let code: Code
-    /// What happened and what can be done, for people.
+    /// The failure and what can be done about it, for people.
     public let message: String
     /// The objects that moved on, each once (Core Data's conflictList).
     public var conflicts: [MergeConflict]
     /// Everything that is wrong with the values.
     public var failures: [ValidationFailure]
-    /// Who has resolved the conflict already, of `alreadyResolved`.
+    /// The decision that has resolved the conflict already, of `alreadyResolved`.
     public var decision: ConflictDecision?
     /// The unique keys that several objects would have.
     public var constraintConflicts: [ConstraintConflict] = []

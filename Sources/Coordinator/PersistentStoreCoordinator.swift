@@ -26,14 +26,14 @@ public final class PersistentStoreCoordinator: Sendable {
         public var pinLimitMilliseconds: UInt64 = 3_600_000
         /// Pages of write-ahead log after which a commit writes them back into the file: 16 MB.
         package var checkpointPages = 4_000
-        /// How long readers that are under way are waited for before the log can begin anew, in
-        /// milliseconds from 1 on; saves wait as long.
+        /// How long the writer waits for running readers before the log can start over, in
+        /// milliseconds from 1 on. Saves wait as long.
         package var logRestartPatienceMilliseconds: Int32 = 20
         /// Whether a copy that takes a store's place is joined with it by rows also where the store's log
         /// tells of all that the copy lacks; for simulations.
         package var joinsAlways = false
-        /// Whether whoever hands the writer a job works off all there is before it returns, so that
-        /// nothing happens on another thread; for simulations.
+        /// Whether a caller that hands the writer a job works off all jobs before it returns, so
+        /// that nothing happens on another thread; for simulations.
         package var worksAlone = false
         /// The wall clock, in milliseconds since 1970.
         public var wallMilliseconds: @Sendable () -> UInt64 = {
@@ -51,7 +51,7 @@ public final class PersistentStoreCoordinator: Sendable {
         /// The incarnation begun by opening is later than this one, which a node learns of from
         /// others when they know of a later life of it than its store does.
         public var minimumIncarnation: UInt64 = 0
-        /// What is done where the store was written with another model. A way that can be inferred
+        /// What to do if the store was written with another model. A way that can be inferred
         /// is one by ``ModelDifference``s without an obstacle.
         public var migration = ModelMigration.none
         /// The files beside SQLite's own; a simulation has others.
@@ -210,7 +210,7 @@ public final class PersistentStoreCoordinator: Sendable {
     /// The vector that is on disk for certain.
     public var durableVector: VersionVector { writer?.current.durable ?? VersionVector() }
 
-    /// What the last commit has made of the store, all of one moment; nil where it is open for
+    /// The state of the store after the last commit, all of one moment; nil if it is open for
     /// reading only.
     package var lastCommit: LastCommit? {
         writer.map(\.current).map {

@@ -20,9 +20,9 @@ final class StoreEngine: StorePart {
 
     init(_ session: StoreSession) { self.session = session }
 
-    /// What is to be recorded before anything of others is applied.
+    /// The recovery state to write down before anything of others is applied.
     var owedRecovery: OwedRecovery { session.owedRecovery }
-    /// What is on disk.
+    /// The committed state.
     var committed: StoreSession.State { session.committed }
     /// The token of the open group, or of the store where none is open.
     var token: QueryGenerationToken { session.token }
@@ -54,12 +54,12 @@ final class StoreEngine: StorePart {
     /// Resolves conflicts and undoes resolutions.
     var resolver: ConflictResolver { ConflictResolver(view: view) }
 
-    /// Lets go of what stability permits.
+    /// The part that collects what stability permits.
     var collector: Collector { Collector(session: session) }
 
-    /// Lets go of history.
+    /// The part that purges history.
     var purger: HistoryPurger { HistoryPurger(session: session) }
 
-    /// Prepares the connection for its end: lets go of statements that would keep it open.
+    /// Prepares the connection for its end: releases statements that would keep it open.
     func finish() { session.scratch = ApplyScratch() }
 }

@@ -4,9 +4,9 @@
 
 /// One of the two directions of a connection through a proxy.
 public enum LinkDirection: Hashable, Sendable, CaseIterable {
-    /// From whoever connected to the target.
+    /// From the side that connected to the target.
     case towardsTarget
-    /// From the target to whoever connected.
+    /// From the target to the side that connected.
     case fromTarget
 }
 

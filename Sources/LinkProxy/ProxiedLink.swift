@@ -5,7 +5,7 @@ internal import NIOCore
 final class ProxiedLink {
     /// The how manieth connection of its proxy it is.
     let number: UInt64
-    /// Reads from whoever connected.
+    /// Reads from the side that connected.
     let near: PumpHandler
     /// Reads from the target.
     let far: PumpHandler

@@ -10,11 +10,11 @@ package struct AcknowledgementBook: Sendable {
         package static let waiters = 10_000
     }
 
-    /// What somebody waits for.
+    /// The condition that a caller waits for.
     package struct Wish: Hashable, Sendable {
         /// The save.
         package var dot: Dot
-        /// Who may confirm.
+        /// The peers that may confirm.
         package var peers: [NodeID]
         /// How many of them must.
         package var needed: Int
@@ -38,7 +38,7 @@ package struct AcknowledgementBook: Sendable {
         case missing([NodeID])
     }
 
-    /// What became of a wish.
+    /// The outcome of adding a wish.
     package enum Beginning: Hashable, Sendable {
         /// It waits under this number.
         case waits(Int)
@@ -49,7 +49,7 @@ package struct AcknowledgementBook: Sendable {
     private var last = 0
     private var wishes: [Int: Wish] = [:]
     private var isEnded = false
-    /// What each peer is known to have on disk.
+    /// The vector that each peer is known to have on disk.
     private var durable: [NodeID: VersionVector] = [:]
 
     /// Begins with nobody who waits.

@@ -1,7 +1,7 @@
-/// What a node does again and again, and when each was begun last. A duty that is under way is not
-/// begun a second time.
+/// A node's repeated duties, and when each was last begun. A duty that is under way is not begun a
+/// second time.
 struct DutyTable: Hashable, Sendable {
-    /// What is done again and again.
+    /// A repeated duty.
     enum Duty: Hashable, Sendable {
         /// Trying peers again that could not be reached.
         case reaching

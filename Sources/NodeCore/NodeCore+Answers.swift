@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// What came of the jobs that the store was given.
+/// The store's answers to its jobs.
 extension NodeCore {
     /// Takes in the answer to a job.
     mutating func take(_ result: Result<StoreOutcome, any Error>, of job: StoreJob) {
@@ -67,7 +67,7 @@ extension NodeCore {
 
     private mutating func takeCollected(_ outcome: StoreOutcome?) {
         guard case .collected(let result)? = outcome else {
-            // What failed is tried again, though nothing more becomes stable.
+            // A job that failed is tried again, though nothing more becomes stable.
             isCollected = false
             return duties.end(.collection, notBefore: now + settings.intervals.retry)
         }

@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// What is done as time passes.
+/// The work that is due as time passes.
 extension NodeCore {
     /// Takes in that time has passed, and begins the duties that are due.
     mutating func tick(wall: UInt64, awaited: [NodeID]) {
@@ -57,7 +57,7 @@ extension NodeCore {
         perform(.record)
     }
 
-    /// Lets the store let go of what is stable, some rows at a time: saves wait for it.
+    /// Lets the store collect what is stable, some rows at a time: saves wait for it.
     private mutating func collectIfDue() {
         let intervals = settings.intervals
         guard !isCollected || stable != collectedAt,

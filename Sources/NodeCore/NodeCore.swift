@@ -55,7 +55,7 @@ package struct NodeCore {
     package let actor: ActorID
     let settings: Settings
     private(set) var replicator: Replicator
-    /// The store, as far as it was told.
+    /// The store, as of the latest report.
     package internal(set) var state: StoreState
     /// All that the replicator has declared stable.
     package private(set) var stable = VersionVector()
@@ -75,7 +75,7 @@ package struct NodeCore {
     /// The stable vector at the last collection, and whether that looked at all it could.
     var collectedAt = VersionVector()
     var isCollected = true
-    /// Pages of the log that are ahead of the commits that were told.
+    /// Pages of the log that are ahead of the reported commits.
     private var earlyPages: [EarlyPage] = []
     private var actions: [NodeAction] = []
 
@@ -107,10 +107,10 @@ package struct NodeCore {
             configuration: configuration, limits: settings.limits, generator: generator)
     }
 
-    /// What is known of the peers, and how full the queues are.
+    /// The state of the peers, and how full the queues are.
     package var status: ReplicatorStatus { replicator.status }
 
-    /// What each agreed peer has on its disk, as it last told: acknowledgements rest on it.
+    /// Each agreed peer's vector on disk, as it last said: acknowledgements rest on it.
     package var confirmations: [(node: NodeID, vector: VersionVector)] {
         replicator.status.peers.filter(\.isAgreed).map { ($0.node, $0.durable) }
     }
@@ -263,8 +263,8 @@ package struct NodeCore {
         answerPages()
     }
 
-    /// Answers a log read, once the commits that it has seen were told: else the peer could tell of
-    /// a save of this node before the replicator has heard of it.
+    /// Answers a log read, once the commits that it has seen were reported: else the peer could
+    /// hear of a save of this node before the replicator has.
     mutating func answer(
         _ id: UInt64, _ transactions: [[UInt8]], reachedEnd: Bool, ownSequence: UInt64
     ) {

@@ -18,7 +18,7 @@ package enum NodeInput: Sendable {
     case frame([UInt8], from: NodeID?, over: Channel, isQuestion: Bool)
     /// Local saves are durable, all of one group commit, in order of their sequences.
     case committed([EncodedTransaction], StoreState)
-    /// What came of a job.
+    /// The outcome of a job.
     case answered(StoreJob, Result<StoreOutcome, any Error>)
     /// Somebody waits for these peers' acknowledgements from now on.
     case awaited([NodeID])
@@ -26,7 +26,7 @@ package enum NodeInput: Sendable {
     case quarantinesLifted
 }
 
-/// What the shell does. Actions of one input are carried out in their order.
+/// An action of the shell. Actions of one input are carried out in their order.
 package enum NodeAction: Sendable {
     /// Send a frame to all who listen.
     case publish([UInt8])
@@ -54,21 +54,21 @@ package enum StoreSetting: Hashable, Sendable {
     case saving(isAllowed: Bool)
     /// It refuses them while its clock is far off.
     case clock(isOff: Bool)
-    /// It refuses them because its node is a member no more.
+    /// It refuses them because its node is not a member any more.
     case departed
 }
 
-/// What has happened in a node that people, or a simulation's checkers, want to know.
+/// An event in a node that people, or a simulation's checkers, want to know.
 package enum NodeNews: Hashable, Sendable {
     /// Something is wrong.
     case alarm(Alarm)
-    /// What a peer sends is ignored for a while.
+    /// Frames of a peer are ignored for a while.
     case quarantined(NodeID, reason: String)
     /// All that the vector covers is stable.
     case stable(VersionVector)
     /// Members refuse this incarnation, because an elder one of its node is alive.
     case refused
-    /// Saves that can be applied no more wait to be kept by the store.
+    /// Saves that can never be applied wait to be kept by the store.
     case orphaned([Dot])
     /// There was no room to keep these.
     case orphansLeftOut([Dot])

@@ -9,7 +9,7 @@ package struct NodeStore: Sendable {
     package let coordinator: PersistentStoreCoordinator
     /// The copies of it that others are given.
     package let outgoing: OutgoingTransfer
-    /// What has come of another's copy.
+    /// The part of another's copy that has arrived.
     package let incoming: IncomingTransfer
 
     /// Prepares; touches nothing.

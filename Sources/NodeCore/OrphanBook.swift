@@ -1,8 +1,8 @@
 package import Coordinator
 package import Merge
 
-/// Saves that can be applied no more and are not in the store yet. The replicator has let go of
-/// them, so they wait here until the store has taken them, within bounds.
+/// Saves that can never be applied and are not in the store yet. The replicator has given them up,
+/// so they wait here until the store has taken them, within bounds.
 package struct OrphanBook: Hashable, Sendable {
     /// How many bytes are written at once, unless a single one is longer.
     static let bytesAtOnce = 1 << 20
@@ -11,16 +11,17 @@ package struct OrphanBook: Hashable, Sendable {
     private let bounds: OrphanedTransaction.Bounds
     private var waiting: [EncodedTransaction] = []
     private var bytes = 0
-    /// What there was no room for, by name, sorted.
+    /// The saves without room, by name, sorted.
     private var leftOut: [Dot] = []
 
     /// Begins with none.
     package init(bounds: OrphanedTransaction.Bounds = .init()) { self.bounds = bounds }
 
-    /// What is not in the store, because it could not be written yet or has no room; by dot.
+    /// The saves that are not in the store, because they could not be written yet or have no room;
+    /// by dot.
     package var notKept: [Dot] { (waiting.map(\.dot) + leftOut).sorted() }
 
-    /// What is to be written next, so little that saves do not wait long for it.
+    /// The next to be written, so few that saves do not wait long for them.
     package var next: [EncodedTransaction] {
         var (count, bytes) = (0, 0)
         for orphan in waiting {
@@ -58,7 +59,7 @@ package struct OrphanBook: Hashable, Sendable {
         leftOut.sort()
     }
 
-    /// Lets go of the first ones, which the store has taken.
+    /// Removes the first ones, which the store has taken.
     package mutating func letGo(first count: Int) {
         bytes -= waiting.prefix(count).reduce(0) { $0 + $1.bytes.count }
         waiting.removeFirst(min(count, waiting.count))

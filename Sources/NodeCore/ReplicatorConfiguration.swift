@@ -3,7 +3,7 @@ internal import Merge
 internal import Replication
 
 extension Replicator.Configuration {
-    /// What a store knows of its node, before anything is applied in this run.
+    /// A store's knowledge of its node, before anything is applied in this run.
     ///
     /// - Throws: `CoordinatorError` where the store cannot be read, or not be written.
     init(of store: NodeStore, transferPauseMilliseconds: UInt64) throws {

@@ -13,13 +13,13 @@ package enum StoreJob: Sendable {
     case makeDurable
     /// Record beside the store how far it has come.
     case record
-    /// Let go of what is stable, and look at so many rows and links at the most.
+    /// Collect what is stable, and look at so many rows and links at the most.
     case collect(stable: VersionVector, limit: Int)
     /// Remember the newest incarnation of another node, on disk.
     case remember(ActorID)
     /// Record what is known of the store's recovery.
     case setRecovery(StoreRecovery, founders: [ActorID])
-    /// Keep saves that can be applied no more.
+    /// Keep saves that can never be applied.
     case keepOrphans([EncodedTransaction])
     /// Take a step towards the limits of history.
     case tendHistory(HistoryLimits, HistoryKnowledge)
@@ -42,21 +42,22 @@ package enum StoreJob: Sendable {
     /// Give up pins that are too old, and look for the store's files.
     case maintain
 
-    /// What does the job. A lane does one job at a time, in the order in which they were asked for.
+    /// The queue of a job. A lane does one job at a time, in the order in which they were asked
+    /// for.
     package enum Lane: Hashable, Sendable, CaseIterable {
         /// The store's writer. Handing a job to it takes no time.
         case writing
-        /// What reads the log. Jobs of this lane and of those below wait for the disk.
+        /// Reads the log. Jobs of this lane and of those below wait for the disk.
         case reading
-        /// What gives copies of this store.
+        /// Gives copies of this store.
         case giving
-        /// What takes in a copy.
+        /// Takes in a copy.
         case taking
-        /// What looks after the store's files.
+        /// Looks after the store's files.
         case upkeep
     }
 
-    /// What does this job.
+    /// The lane of this job.
     package var lane: Lane {
         switch self {
         case .apply, .makeDurable, .collect, .remember, .setRecovery, .keepOrphans, .tendHistory:
@@ -69,25 +70,25 @@ package enum StoreJob: Sendable {
     }
 }
 
-/// What came of a ``StoreJob``.
+/// The outcome of a ``StoreJob``.
 package enum StoreOutcome: Sendable {
     /// The store after an apply, and what of it could not be applied.
     case applied(StoreState, rejected: [Rejection])
     /// A page of the log, with how far this node's own transactions reached in the state that was read.
     case logPage([[UInt8]], reachedEnd: Bool, ownSequence: UInt64)
-    /// The store, of which all that was applied before is on disk.
+    /// The store, when all that was applied before is on disk.
     case durable(StoreState)
     /// All that is recorded beside the store.
     case recorded(VersionVector)
-    /// What was let go of.
+    /// The removed siblings, tombstones and links.
     case collected(CollectionResult)
     /// Which orphans are kept, and which had no room.
     case orphansKept(OrphanKeeping)
-    /// What went of history, and what holds the rest.
+    /// The purged history, and what holds the rest.
     case historyTended(HistoryTending)
     /// Models of transactions that can be applied from now on.
     case learnt([ModelText])
-    /// What a peer's model has otherwise, for people.
+    /// The differences of a peer's model, for people.
     case compared(String)
     /// A part of this store's copy.
     case transferPart(TransferCopy, offset: UInt64, bytes: [UInt8])

@@ -2,7 +2,7 @@ package import Coordinator
 internal import Merge
 package import Replication
 
-/// What the replicator is told of the store. It is put together here and nowhere else.
+/// The store's state as the replicator gets it. It is put together here and nowhere else.
 extension StoreState {
     /// The store after its last commit.
     ///
@@ -16,7 +16,8 @@ extension StoreState {
             membership: last.membership, beginnings: last.token.beginnings)
     }
 
-    /// The store after a commit of local saves, all of which is on disk: such a commit waits for it.
+    /// The store after a commit of local saves. All of it is on disk, because such a commit waits
+    /// for it.
     package init(_ notice: CommitNotice) {
         self.init(
             vector: notice.token.versionVector, digest: notice.digest,
@@ -30,9 +31,9 @@ extension StoreState {
             membership: applied.membership, beginnings: applied.beginnings)
     }
 
-    /// Takes over a state that was told later, by a commit or by the answer to a job. Digest and
-    /// vector belong together, so an older state replaces neither. What is recorded beside the
-    /// store such states do not know.
+    /// Takes over a later state, from a commit or from the answer to a job. Digest and vector
+    /// belong together, so an older state replaces neither. Such states do not know what is
+    /// recorded beside the store.
     mutating func adopt(_ newer: StoreState) {
         if newer.vector.covers(vector) {
             vector = newer.vector
@@ -43,7 +44,7 @@ extension StoreState {
         durable.join(newer.durable)
     }
 
-    /// A state that was told, with what is known to be recorded beside the store.
+    /// A reported state, with what is known to be recorded beside the store.
     func recording(_ recorded: VersionVector) -> StoreState {
         var state = self
         state.recorded = recorded

@@ -1,9 +1,9 @@
 import Merge
 
-/// What members make of this node's incarnation: whether one has met it, whether they refuse it
+/// The members' view of this node's incarnation: whether one has met it, whether they refuse it
 /// because an elder one is alive, and whether they know a later one.
 struct Acceptance: Sendable {
-    /// What members have said of an elder incarnation of this node.
+    /// The members' word on an elder incarnation of this node.
     private struct Refusal: Sendable {
         var since: UInt64
         var toldAt: UInt64

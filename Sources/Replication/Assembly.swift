@@ -2,7 +2,7 @@ import Merge
 
 /// A long transaction that comes in pieces, put together. There is one at a time.
 struct Assembly: Sendable {
-    /// What became of a piece.
+    /// The outcome of a piece.
     enum Outcome: Hashable, Sendable {
         /// Another long transaction is being put together; there is memory for one.
         case busy

@@ -18,7 +18,7 @@ import Merge
 /// sorted by actor, none is empty, and within a lane sequences rise strictly and lie above
 /// `delivered`; the first of no lane could be applied; the byte counts are those of the entries.
 struct CausalQueue: Sendable {
-    /// What became of a transaction that was inserted.
+    /// The fate of a transaction that was inserted.
     enum Outcome: Hashable, Sendable {
         /// It may be applied, and perhaps others after it.
         case deliverable
@@ -43,7 +43,7 @@ struct CausalQueue: Sendable {
     private struct Lane: Sendable {
         let actor: ActorID
         var entries = Fifo<ReceivedTransaction>()
-        /// What is delivered of the actor, and the last sequence here.
+        /// The last sequence of the actor that was delivered, and the last one here.
         var known: UInt64
         var last: UInt64
         /// The first that is missing of what its first has seen; it is among the waiters then.
@@ -226,7 +226,7 @@ struct CausalQueue: Sendable {
         return isForward
     }
 
-    /// Lets go of what is held and whose time has come.
+    /// Releases held transactions whose time has come.
     mutating func release(now: UInt64) {
         guard !holds.isEmpty else { return }
         var woken: [ActorID] = []
@@ -358,7 +358,7 @@ struct CausalQueue: Sendable {
         actors.insert(actor, at: low)
     }
 
-    /// Begins anew with all lanes, where what is delivered may be less than before.
+    /// Starts over with all lanes, because what is delivered may be less than before.
     private mutating func settleAll() {
         waiters = []
         for index in lanes.indices { lanes[index].awaited = nil }

@@ -6,9 +6,9 @@ import Merge
 /// node that is off from the median of three or more takes no saves. Of two nobody can tell which
 /// is off, so both warn.
 struct ClockJudge: Sendable {
-    /// What is new since the last judgement.
+    /// The news since the last judgement.
     struct Verdict: Hashable, Sendable {
-        /// What people are to know, in order.
+        /// The alarms for people, in order.
         var alarms: [Alarm] = []
         /// Whether the clock is far off now; nil where that is as before.
         var isOff: Bool?
@@ -24,7 +24,7 @@ struct ClockJudge: Sendable {
 
     init(limits: Limits) { limit = limits.futureMilliseconds }
 
-    /// Compares the clocks that were told lately.
+    /// Compares the clocks that peers sent lately.
     ///
     /// - Parameters:
     ///   - offsets: how far ahead of ours the clocks of the members are that are heard, by peer.

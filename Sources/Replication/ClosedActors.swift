@@ -3,15 +3,15 @@ import Merge
 /// Which actors are closed, because a later incarnation or a departure of their node is known; and what
 /// that does to what is on its way into the store.
 ///
-/// Of closed actors nothing may be applied, once heads say that the later incarnation was met, that no
-/// member's log has. What waits or is ready of them is dropped, pulled or not: it may be from a log
-/// that its owner has lost since. It is pulled again from whoever has it.
+/// Nothing of closed actors may be applied, once heads say that the later incarnation was met, that
+/// no member's log has. What waits or is ready of them is dropped, pulled or not: it may be from a
+/// log that its owner has lost since. It is pulled again from a node that has it.
 struct ClosedActors: Sendable {
     /// The newest incarnation known of each node, this one included.
     var incarnations = Incarnations()
     /// Those of other nodes that the store remembers, so that they are known after a restart.
     var remembered = Incarnations()
-    /// What was dropped from the queue since its actor was closed.
+    /// The transactions dropped from the queue since their actor was closed.
     var dropped = DroppedTransactions()
     /// Whether the store was applying something of a closed actor when such was dropped: what it
     /// leaves of that is to go as well, before anything is reported.
@@ -31,9 +31,9 @@ struct ClosedActors: Sendable {
 
     /// The incarnations that the store is to be asked now to remember, before they are met.
     ///
-    /// It is remembered first because of two live stores of one node. Whoever has told the later
-    /// one what it needs to save must not, after a restart, meet the earlier one and report to it
-    /// what the later one has not seen: that would be stable there too early.
+    /// It is remembered first because of two live stores of one node. A node that has told the
+    /// later one what it needs to save must not, after a restart, meet the earlier one and report
+    /// to it what the later one has not seen: that would be stable there too early.
     func beginRemembering(_ peers: inout [PeerProgress], now: UInt64) -> [ActorID] {
         peers.indices.compactMap { peers[$0].beginRemembering(beside: remembered, now: now) }
     }
@@ -57,8 +57,8 @@ struct ClosedActors: Sendable {
     /// because it could not be applied, is dropped then.
     ///
     /// - Parameter vector: what is applied.
-    /// - Returns: those that there was not even room for their names, of which nobody will know whether
-    ///   they are pulled again; nil where nothing was dropped.
+    /// - Returns: those whose names found no room either, so that nobody will know whether they are
+    ///   pulled again; nil if nothing was dropped.
     mutating func drop(
         from queue: inout CausalQueue, beyond vector: VersionVector, limits: Limits
     ) -> [Dot]? {

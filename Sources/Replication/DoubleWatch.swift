@@ -1,19 +1,19 @@
 import Merge
 
-/// What a process makes of another that lives under its node's number: a copied store that was
-/// started twice, or a machine that was given another's number by mistake.
+/// A process's view of another that lives under its node's number: a copied store that was started
+/// twice, or a machine that was given another's number by mistake.
 ///
 /// A process learns of its double in three ways: frames come that bear its own number (it has *met*
 /// its double), members say that they hear an elder incarnation and refuse this one, or peers tell of an
-/// incarnation of its node that is later than its own. Who is refused ends. The last
-/// alone is no proof of a double: a clock that was set back, a store that was put back or made anew
-/// are told the same, and go on in an incarnation that is later still.
+/// incarnation of its node that is later than its own. A process that is refused ends. The last
+/// alone is no proof of a double: a clock that was set back, or a store that was put back or is
+/// new, hears the same, and goes on in an incarnation that is later still.
 ///
-/// Who has met its double and has begun just now is the newcomer of the two, and goes, once the other
-/// has had ``farewellMilliseconds`` to hear of it as well. Peers that have met the newcomer tell the
-/// elder of its later incarnation. So that it does not go, too, whoever is told of one waits for its
-/// double for ``patienceMilliseconds`` before it acts, and an elder that has met it goes on in an
-/// incarnation later still.
+/// A process that has met its double and has only just begun is the newcomer of the two. It ends,
+/// once the other has had ``farewellMilliseconds`` to hear of it as well. Peers that have met the
+/// newcomer tell the elder of its later incarnation. So that the elder does not end, too, a process
+/// that hears of a later one waits for its double for ``patienceMilliseconds`` before it acts, and
+/// an elder that has met it goes on in an incarnation later still.
 ///
 /// How often it may do so is for ``Reopenings`` to say.
 package struct DoubleWatch: Sendable {
@@ -33,10 +33,10 @@ package struct DoubleWatch: Sendable {
     /// A process that meets its double this early, in milliseconds since it first had its store open,
     /// is the newcomer of the two.
     package static let newcomerMilliseconds: UInt64 = 10_000
-    /// How long, in milliseconds, a newcomer stays once it has met its double: for whose number is
-    /// taken is to be told, too.
+    /// How long, in milliseconds, a newcomer stays once it has met its double, so that the node
+    /// with that number hears of it, too.
     package static let farewellMilliseconds: UInt64 = 1_000
-    /// How long, in milliseconds, a process that was told of a later incarnation waits for its
+    /// How long, in milliseconds, a process that has heard of a later incarnation waits for its
     /// double. It takes no saves meanwhile.
     package static let patienceMilliseconds: UInt64 = 2_000
 
@@ -89,7 +89,7 @@ package struct DoubleWatch: Sendable {
     }
 }
 
-/// The later incarnations that a process began one after the other, none of which lasted.
+/// The later incarnations that a process began one after the other. None of them lasted.
 ///
 /// Told once more of a later one than the one that it has just begun, it has a double that lives on,
 /// and ends. One that it has met may be a newcomer that somebody starts again and again: then it

@@ -119,7 +119,7 @@ package enum Effect: Hashable, Sendable {
     case alarm(Alarm)
 }
 
-/// What is wrong with a peer, or with what came from it.
+/// A fault of a peer, or of its frames.
 package enum Alarm: Hashable, Sendable {
     /// A peer at the same vector shows other data (DESIGN section 7).
     case digestMismatch(
@@ -128,8 +128,8 @@ package enum Alarm: Hashable, Sendable {
     case refused(peer: NodeID, Refusal)
     /// A peer has transactions of our own incarnation that we never wrote. Refused.
     case dotReused(Dot, from: NodeID)
-    /// Another live process uses a node's number. What it sends is refused. Where it is this node's, and
-    /// no incarnation is told, a frame of the other has come here itself.
+    /// Another live process uses a node's number. Its frames are refused. If the number is this
+    /// node's, and no incarnation is named, a frame of the other has come here itself.
     case twoNodesWithOneID(NodeID, incarnation: UInt64?)
     /// A peer comes as an incarnation of its node that is older than one known: a store that was
     /// copied or restored behind our back, or a message that was long on its way. Not listened to.
@@ -156,8 +156,8 @@ package enum Alarm: Hashable, Sendable {
     /// A peer's vector has transactions that its log does not give: its history was purged. Where
     /// no other member's log has them, the node takes over a copy of a member's store.
     case historyTooShort(peer: NodeID, missing: UInt64)
-    /// This node's number is a member's no more: nobody takes its saves, and it takes none. It may
-    /// come back under another number.
+    /// This node's number is not a member's any more: nobody takes its saves, and it takes none. It
+    /// may come back under another number.
     case departed(told: NodeID)
     /// A frame could not be decoded and no socket says whose it is.
     case undecodable(reason: String)
@@ -183,7 +183,7 @@ package struct Refusal: Hashable, Sendable {
     package var ours: String
     /// Theirs, for people.
     package var theirs: String
-    /// What of it differs, where that is known: entities, properties and what both say.
+    /// The difference, if it is known: entities, properties and what both say.
     package var difference: String?
 
     /// Describes a refusal.

@@ -6,7 +6,7 @@ import Merge
 struct Incarnations: Hashable, Sendable {
     /// Sorted by node, one a node.
     private(set) var newest: [ActorID] = []
-    /// Nodes that are members no more, sorted: all their incarnations are closed.
+    /// Nodes that are not members any more, sorted: all their incarnations are closed.
     private(set) var departed: [NodeID] = []
 
     /// The newest incarnation known of a node.
@@ -21,7 +21,7 @@ struct Incarnations: Hashable, Sendable {
         departed.contains(actor.node) || self[actor.node].map { $0 > actor } ?? false
     }
 
-    /// Closes all incarnations of nodes that are members no more; they never open again.
+    /// Closes all incarnations of nodes that are not members any more; they never open again.
     mutating func depart(_ nodes: [NodeID]) {
         for node in nodes where !departed.contains(node) {
             departed.insert(node, at: departed.firstIndex { $0 > node } ?? departed.endIndex)

@@ -8,21 +8,21 @@ package enum Channel: Hashable, Sendable {
     case exchange
 }
 
-/// What the store holds: the shell takes it in one piece, after a commit, on the write path.
+/// The store's state: the shell takes it in one piece, after a commit, on the write path.
 package struct StoreState: Hashable, Sendable {
     /// All that is applied.
     package var vector: VersionVector
-    /// What of it would survive a power loss; at most ``vector``.
+    /// The part that would survive a power loss; at most ``vector``.
     package var durable: VersionVector
-    /// What of ``durable`` the shell could prove to have had, if the store were replaced by an
-    /// older one; at most ``durable``. Only this is reported for stability: whoever collects by a
-    /// report must be able to rely on its maker noticing that it has lost something.
+    /// The part of ``durable`` that the shell could prove to have had, if the store were replaced
+    /// by an older one; at most ``durable``. Only this is reported for stability: a node that
+    /// collects by a report must be able to rely on its maker noticing that it has lost something.
     package var recorded: VersionVector
     /// The digest of the projection at exactly ``vector``.
     package var digest: ProjectionDigest
-    /// Who is a member, as the transactions of exactly ``vector`` tell.
+    /// The members, as the transactions of exactly ``vector`` name them.
     package var membership: Membership
-    /// What the actors of ``vector`` had seen at first; of those that are missing vectors name all.
+    /// The beginnings of the actors of ``vector``; vectors name all others whole.
     package var beginnings: Beginnings
 
     /// Describes a store; without a durable vector everything is durable, and without a recorded
@@ -158,7 +158,7 @@ extension Input {
         }
     }
 
-    /// What the wall clock shows, where the input tells it.
+    /// The wall clock's time, if the input has it.
     var wallMilliseconds: UInt64? {
         switch self {
         case .started(_, _, _, let wall), .tick(_, let wall): wall

@@ -13,8 +13,8 @@ package struct Limits: Hashable, Sendable {
     /// The longest frame accepted. The socket's own limit (MAXMSGSIZE) must be at least this: a
     /// page with its overhead.
     package var frameBytes = 4 * 1024 * 1024 + 512 * 1024
-    /// The longest list of models, unless the newest one alone is longer. A node without keys takes less
-    /// of whoever asks it than a frame may be.
+    /// The longest list of models, unless the newest one alone is longer. A node without keys takes
+    /// less from a stranger than a frame may be.
     package var modelListBytes = 4 * 1024 * 1024 + 512 * 1024
     /// The longest transaction that can be carried at all, in pieces: what reassembly may take.
     /// A store must refuse a longer save.
@@ -46,8 +46,9 @@ package struct Limits: Hashable, Sendable {
     /// few bytes they have.
     package var applyValues = 500_000
 
-    /// The most actors of which something waits for its predecessors in memory: every node there may
-    /// be. Of another nothing is taken that could not be applied at once; it is pulled again.
+    /// The most actors for which transactions wait for their predecessors in memory: every node
+    /// there may be. From another actor only what can be applied at once is taken; the rest is
+    /// pulled again.
     package var lanes = 1_024
     /// The most actors in a vector that is remembered of a peer: restarts of all nodes that are
     /// not yet compacted.

@@ -1,12 +1,12 @@
 import Merge
 
-/// Who is a member and who is believed, as transactions, the configuration and peers tell (DESIGN
-/// section 8).
+/// The members, and who is believed, by transactions, the configuration and peers (DESIGN section
+/// 8).
 struct Members: Sendable {
     let own: NodeID
     /// The configured nodes: the members as long as no transaction has told of any.
     var configured: [NodeID] = []
-    /// The members that have told that this node is one no more; asked whether one is in it only.
+    /// The members that have said that this node has departed. The order does not matter.
     private var departureTellers: Set<NodeID> = []
 
     init(own: NodeID) { self.own = own }
@@ -42,13 +42,13 @@ struct Members: Sendable {
         !isToldDeparted(departed) && (told.isEmpty || told[own]?.isCurrent ?? false)
     }
 
-    /// Whether a member has told that this node is one no more. The word of one who is none itself
-    /// does not count: it may have decided that by itself, and nobody will ever hear of it.
+    /// Whether a member has said that this node has departed. The word of a node that is no member
+    /// itself does not count: it may have decided that by itself, and nobody will ever hear of it.
     func isToldDeparted(_ departed: [NodeID]) -> Bool {
         departureTellers.contains { !departed.contains($0) }
     }
 
-    /// Takes a member's word that this node is one no more.
+    /// Takes a member's word that this node has departed.
     mutating func noteDeparture(toldBy teller: NodeID) {
         departureTellers.insert(teller)
     }

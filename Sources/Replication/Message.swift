@@ -1,6 +1,6 @@
 package import Merge
 
-/// What nodes say to each other. One message is one frame.
+/// A message between nodes. One message is one frame.
 ///
 /// Over PUB go ``heads(_:)``, ``notification(_:)`` and ``announcement(_:)``; over the exchange
 /// ``hello(_:)``, ``pull(_:)`` and ``transferPull(_:)`` ask; ``heads(_:)``, ``page(_:)``, ``piece(_:)``
@@ -38,12 +38,12 @@ package struct Heads: Hashable, Sendable {
     package var actor: ActorID
     /// All that it has applied.
     package var vector: VersionVector
-    /// Whether that, and what is part of it, is all there. Heads that are published name a frontier, and
-    /// whoever does not know the beginnings that belong to it has to ask.
+    /// Whether that, and what is part of it, is all there. Heads that are published name a
+    /// frontier, and a receiver that does not know the beginnings that belong to it has to ask.
     package var isWhole = true
-    /// What of it would survive a power loss.
+    /// The part that would survive a power loss.
     package var durable: VersionVector
-    /// What of that the sender could prove to have had; stability rests on it.
+    /// The part that the sender could prove to have had; stability rests on it.
     package var recorded: VersionVector
     /// The digest of its projection at ``vector``.
     package var digest: ProjectionDigest
@@ -56,12 +56,12 @@ package struct Heads: Hashable, Sendable {
     /// The incarnations of other nodes that it has met in this run, sorted by node, at most one a
     /// node: from then on it takes transactions of their former ones from members' logs only.
     package var met: [ActorID]
-    /// Newest incarnations that it knows of, its own node's among them, but has not met in this
-    /// run or not as such, in the same order: so that an older one learns that it is not heard. Where
-    /// no newer one of its own node is known, the one whose process had its store's lock before, and so
-    /// has ended: whoever has met that one meets this one at once.
+    /// Newest incarnations that it knows of, its own node's among them, but has not met in this run
+    /// or not as such, in the same order: so that an older one learns that it is not heard. If no
+    /// newer one of its own node is known, the one whose process had its store's lock before, and
+    /// so has ended: a node that has met that one meets this one at once.
     package var known: [ActorID]
-    /// Nodes that are members no more, sorted, so that one of them learns it.
+    /// Nodes that are not members any more, sorted, so that one of them learns it.
     package var departed: [NodeID]
     /// Whether its store may lack what its node has reported before; unless it is
     /// ``Recovery/none``, its report counts for nobody's stability.
@@ -116,11 +116,11 @@ package struct Announced: Hashable, Sendable {
 package struct Pull: Hashable, Sendable {
     /// Repeated in the answer.
     package var id: UInt64
-    /// What the sender has or has coming.
+    /// The vector that the sender has or has coming.
     package var vector: VersionVector
     /// How many bytes of transactions the answer may carry.
     package var credit: UInt64
-    /// A transaction of which the sender has the first part already.
+    /// A transaction whose first part the sender has already.
     package var resume: Resume?
 
     /// How far a long transaction has come.

@@ -4,9 +4,9 @@ package import Merge
 package struct Envelope: Hashable, Sendable {
     /// The cluster's name.
     package var cluster: String
-    /// Who says it, by its own account.
+    /// The sender, by its own account.
     package var sender: NodeID
-    /// What it says.
+    /// The message.
     package var message: Message
 
     /// Addresses a message.

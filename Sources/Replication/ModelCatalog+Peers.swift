@@ -1,9 +1,9 @@
 import Merge
 
-/// Heads have only the hash of the sender's own model; whoever hears one that is not known sends its
+/// Heads have only the hash of the sender's own model. A node that hears an unknown hash sends its
 /// list, and gets the other's.
 extension ModelCatalog {
-    /// What is to be done about a peer's model, in the order of the fields.
+    /// The answers to a peer's model, in the order of the fields.
     struct Verdict: Hashable, Sendable {
         /// Our list is sent to it.
         var list: ModelList?
@@ -57,8 +57,8 @@ extension ModelCatalog {
         else { return verdict }
         verdict.refusal = refusal(of: theirs.hash, peer)
         guard peer.compared?.hash != theirs.hash, !theirs.text.isEmpty else { return verdict }
-        // To compare takes the shell's time: one with ever other models gets no more of it than one
-        // that is upgraded again and again.
+        // Comparing takes the shell's time: a peer with ever other models gets no more of it than
+        // one that is upgraded again and again.
         if let last = peer.comparedAt, now < last + limits.connectedMilliseconds {
             return verdict
         }

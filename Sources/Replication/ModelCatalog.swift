@@ -64,7 +64,7 @@ struct ModelCatalog: Sendable {
         return ModelList(isAnswer: isAnswer, models: listed.reversed())
     }
 
-    /// What the store may learn of a peer's list, given once in a run.
+    /// The models of a peer's list that the store may learn of, given once in a run.
     ///
     /// Only the list of a peer of the same model tells which came before that. Of a later model's list
     /// nothing is learnt, though ours be in it: one that its store has itself learnt of may stand

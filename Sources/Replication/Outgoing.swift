@@ -33,8 +33,8 @@ struct Outgoing: Sendable {
         longs.removeAll { now >= $0.usedAt + limits.outgoingMilliseconds }
     }
 
-    /// What a pull is answered with where that is kept: the long transaction that it goes on with, or
-    /// the one that comes first of what it lacks, as the log would tell.
+    /// The kept answer to a pull: the long transaction that it goes on with, or the one that comes
+    /// first of what it lacks, as the log would say.
     func next(for pull: Pull) -> (long: Long, offset: Int)? {
         let missing = longs.map(\.long).filter { !pull.vector.contains($0.dot) }
         if let resume = pull.resume, let begun = missing.first(where: { $0.dot == resume.dot }),

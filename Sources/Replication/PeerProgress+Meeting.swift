@@ -59,7 +59,7 @@ extension PeerProgress {
         return actorHeardAt >= younger.since + limits.elderMilliseconds
     }
 
-    /// Whether the two are to be told of each other now: not more often than heads come.
+    /// Whether the two must hear of each other now: not more often than heads come.
     mutating func mayIntroduce(now: UInt64, limits: Limits) -> Bool {
         if let last = younger?.introducedAt, now < last + limits.headsMilliseconds / 2 {
             return false

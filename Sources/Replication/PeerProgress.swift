@@ -1,6 +1,6 @@
 import Merge
 
-/// What is known of one peer, and what is under way with it.
+/// The state of one peer, and of the work under way with it.
 ///
 ///     unheard ──heads fit──► agreed ──pull──► pulling ──page──► agreed
 ///        │  ▲                  │
@@ -14,9 +14,9 @@ struct PeerProgress: Hashable, Sendable {
     struct Pulling: Hashable, Sendable {
         var id: UInt64
         var vector: VersionVector
-        /// What the peer had when it was asked: nobody else is asked for that meanwhile.
+        /// The peer's vector when it was asked: nobody else is asked for that meanwhile.
         var target: VersionVector
-        /// What of it was on the peer's disk, so that its log must have it.
+        /// The part of it on the peer's disk, so that its log must have it.
         var durable: VersionVector
         var askedAt: UInt64
         var deadline: UInt64
@@ -120,7 +120,7 @@ struct PeerProgress: Hashable, Sendable {
     /// A wish for a part of a copy that came before the peer was agreed with.
     var waitingTransferPull: TransferPull?
 
-    /// What it last told of its projection; nil where that is another model's.
+    /// Its latest digest; nil if that is of another model.
     var told: ToldDigest?
     /// The vector of the last digest mismatch raised.
     var mismatch: VersionVector?
@@ -128,7 +128,7 @@ struct PeerProgress: Hashable, Sendable {
     var isHistoryRaised = false
     /// Whether its log was found not to reach back to what this node has.
     var isHistoryShort = false
-    /// Whom its configuration names, at most ``Limits/peers``; kept while it is away.
+    /// The nodes that its configuration names, at most ``Limits/peers``; kept while it is away.
     var configured: [NodeID] = []
     /// Whether somebody must vouch for its store.
     var recovery = Recovery.none
@@ -136,9 +136,9 @@ struct PeerProgress: Hashable, Sendable {
     var isAsNew = false
     /// The model that its store is written with.
     var modelHash: [UInt8] = []
-    /// Whom it said to have departed, at most ``Limits/peers``; nil before it was heard.
+    /// The nodes that it said have departed, at most ``Limits/peers``; nil before it was heard.
     var departed: [NodeID]?
-    /// What it was promised of a copy of our store.
+    /// The copy of our store that it was promised.
     var giving: Giving?
 
     init(node: NodeID, isConfigured: Bool) {

@@ -4,7 +4,7 @@ import Merge
 enum Publication: Hashable, Sendable {
     /// Whole, in one frame.
     case together([[UInt8]])
-    /// By its name: whoever lacks it pulls it.
+    /// By its name: a node that lacks it pulls it.
     case byName(EncodedTransaction)
 
     /// The frames for some saves, in order.

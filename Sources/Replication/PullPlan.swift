@@ -1,7 +1,8 @@
 import Merge
 
-/// Whom to ask for what that is missing. Peers are asked for different things: what one was asked for
-/// counts as coming. Writers are preferred, because they have their own for certain.
+/// Decides which peer to ask for which missing transactions. Peers are asked for different things:
+/// what one was asked for counts as coming. Writers are preferred, because they have their own for
+/// certain.
 ///
 /// Of one whose log is too short nothing counts as coming: else another would never be asked for
 /// what that one lacks, and nobody would find that its log is too short as well.

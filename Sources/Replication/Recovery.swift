@@ -7,9 +7,9 @@
 package enum Recovery: UInt64, Hashable, Sendable {
     /// The store is vouched for.
     case none = 0
-    /// The store was made anew and holds only what was written on stores that are new as well; or
-    /// it is one of the founders of its cluster (``Heads/founders``). It may save: what it writes
-    /// touches no row that others have collected.
+    /// The store is new and holds only what was written on stores that are new as well; or it is
+    /// one of the founders of its cluster (``Heads/founders``). It may save: what it writes touches
+    /// no row that others have collected.
     case new = 1
     /// The store is from a backup or a copy, or was new and takes over from an older one. It
     /// may not save until it is vouched for.

@@ -24,8 +24,8 @@ struct RecoveryProgress: Sendable {
     private(set) var founders = Incarnations()
     /// Whether this store, new, was among them, in this incarnation or one of those it had before.
     ///
-    /// As long as it is new nothing is stable at anybody, because its reports do not count; so it
-    /// stays a founder, also where whoever told it so has started again, or is gone.
+    /// As long as it is new nothing is stable at anybody, because its reports do not count. So it
+    /// stays a founder, also if the node that told it so has started again, or is gone.
     private(set) var isFounder: Bool
     private let actor: ActorID
     private let formerIncarnations: [ActorID]
@@ -63,8 +63,8 @@ struct RecoveryProgress: Sendable {
         return !isFounder
     }
 
-    /// What a peer in that incarnation is told in what it takes in from here: to a fellow founder
-    /// this store counts as new.
+    /// The recovery state that a peer in that incarnation hears from here: to a fellow founder this
+    /// store counts as new.
     func told(to peer: ActorID?) -> Recovery {
         guard stage == .none, let peer, founders[peer.node] == peer else { return stage }
         return .new

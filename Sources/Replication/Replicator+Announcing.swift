@@ -13,7 +13,7 @@ extension Replicator {
         nextHeadsAt =
             now + limits.headsMilliseconds - fifth
             + UInt64.random(in: 0...(2 * fifth), using: &generator)
-        // PUB/SUB is a hint: whoever is not heard there is asked over the exchange.
+        // PUB/SUB is a hint: a peer that is not heard there is asked over the exchange.
         for index in peers.indices {
             let heard = peers[index].lastPublished
             let isSilent = heard.map { now >= $0 + limits.silenceMilliseconds } ?? true
@@ -128,8 +128,8 @@ extension Replicator {
                 raiseReuse(dot, from: index)
                 return (dot, .duplicate)
             }
-            // What is published is taken from its writer only, in the writer's present run: all
-            // else could arrive after a report that says nobody has it (MODEL.md, P15).
+            // A published transaction is taken from its writer only, in the writer's present run:
+            // all else could arrive after a report that says nobody has it (MODEL.md, P15).
             if !isPulled, dot.actor != peers[index].actor || !isBelieved(peers[index].node) {
                 counts.closedCount += 1
                 return (dot, .duplicate)
@@ -139,7 +139,7 @@ extension Replicator {
                 counts.duplicateCount += 1
                 return (dot, .duplicate)
             }
-            // What was not asked for makes no more work while there is enough.
+            // An unrequested transaction makes no more work while there is enough.
             if !isPulled, !queue.hasRoom(for: bytes.count) {
                 counts.droppedCount += 1
                 return (dot, .waitsForSeen)

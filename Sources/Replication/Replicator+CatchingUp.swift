@@ -62,8 +62,8 @@ extension Replicator {
         if page.recovery != .new, !page.transactions.isEmpty { recovery.outgrow() }
         var reached = pulling.vector
         var isFruitful = false
-        // Where one of a batch cannot be applied all that is ready waits anew, each actor in a lane of its
-        // own: of new ones a page brings no more than there may be lanes.
+        // If one of a batch cannot be applied, all that is ready waits again, each actor in a lane
+        // of its own: of new ones a page brings no more than there may be lanes.
         var (left, begun) = (page.transactions.count, 0)
         for bytes in page.transactions {
             guard begun <= limits.lanes else { break }

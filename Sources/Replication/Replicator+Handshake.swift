@@ -1,6 +1,6 @@
 import Merge
 
-/// Who is listened to: the frame's way in, the agreement that heads bring, members and models.
+/// The way in of frames: the agreement that heads bring, members and models.
 ///
 /// A departure closes all actors of its node. What this node reports after it has applied one must
 /// hold all that it will ever apply of them but what members' logs have (MODEL.md, P16): so what
@@ -106,7 +106,8 @@ extension Replicator {
         let isNew = peers[index].refusal != refusal
         peers[index].forget()
         peers[index].refusal = refusal
-        // Who joined a moment ago is not known everywhere yet, and who left by itself knows that.
+        // A node that joined a moment ago is not known everywhere yet, and one that left by itself
+        // knows that.
         let isRetired = state.membership[peers[index].node]?.departure?.isRetired ?? false
         if isNew, refusal.part != .membership || isRetired {
             raise(.refused(peer: peers[index].node, refusal))
@@ -243,7 +244,7 @@ extension Replicator {
         dropWhatIsClosed()
     }
 
-    /// Hears from a member whether this node is one no more.
+    /// Hears from a member whether this node has departed.
     mutating func learnDeparture(_ heads: Heads, from index: Int) {
         guard heads.departed.contains(node), peers[index].isConfigured else { return }
         let isNews = !members.isToldDeparted(closed.incarnations.departed)

@@ -83,12 +83,14 @@ extension Replicator {
     // Of two live processes under one number members go on with the one that they met first (DESIGN
     // section 13), also where the two never meet.
     //
-    // Incarnations only rise, so a later one may be a restart as well as a copy of the store. A restart
-    // knows whose process had its store's lock before, and names it (``Heads/known``); whoever names nobody
-    // is met once the elder has been silent for ``Limits/elderMilliseconds``. Until then nothing of it is
-    // noted: not that it is there, so nobody hears of it from here, and what it wrote comes in no way.
+    // Incarnations only rise, so a later one may be a restart as well as a copy of the store. A
+    // restart knows whose process had its store's lock before, and names it (``Heads/known``). An
+    // incarnation that names nobody is met once the elder has been silent for
+    // ``Limits/elderMilliseconds``. Until then nothing of it is noted: not that it is there, so
+    // nobody hears of it from here, and what it wrote comes in no way.
 
-    /// Whether heads come from a later incarnation of a node of which an elder one is alive, or may be.
+    /// Whether heads come from a later incarnation of a node while an elder one is alive, or may
+    /// be.
     mutating func refuseYounger(_ heads: Heads, from index: Int) -> Bool {
         if peers[index].actor == heads.actor { peers[index].actorHeardAt = now }
         guard let elder = closed.incarnations[heads.actor.node], elder < heads.actor,
@@ -181,7 +183,7 @@ extension Replicator {
         peers[index].departed = heads.departed
         let isFellow = recovery.isFellow(heads)
         peers[index].isAsNew = heads.recovery == .new || isFellow
-        // Who is restored publishes nothing; what else it has that is not here comes in answers.
+        // A restored node publishes nothing; what else it has that is not here comes in answers.
         let isAsOld = heads.recovery == .restored && state.vector.covers(heads.vector)
         if !peers[index].isAsNew, !isAsOld { recovery.outgrow() }
         if isFellow, recovery.join(heads.founders) { effects.append(.founder) }
@@ -225,7 +227,7 @@ extension Replicator {
         if let stage = recovery.news() {
             let founders = recovery.founders.newest
             effects.append(stage == .none ? .vouched(founders: founders) : .outgrown)
-            // Who counts as a member depends on it.
+            // The members depend on it.
             setPeers()
         }
         if isSaving != toldSaving {

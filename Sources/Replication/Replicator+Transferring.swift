@@ -17,8 +17,9 @@ extension Replicator {
     mutating func beginTransferIfNeeded() -> Bool {
         if taking.progress != nil { return true }
         // One that has come a part of the way to its own join finds the rest purged as others do.
-        // One that was told that it has departed goes on reading others' logs, for whoever told it may
-        // have been none itself; so it takes their copy too, where they give one.
+        // A node that heard that it has departed goes on reading others' logs, because the node
+        // that said so may have been no member itself. So it takes their copy too, if they give
+        // one.
         guard isStarted, state.membership[node]?.isCurrent ?? true, !acceptance.isOutdated,
             taking.isAllowed(now: now)
         else { return false }

@@ -28,7 +28,7 @@ package struct Replicator: Sendable {
     var closed = ClosedActors()
     var stability = Stability()
     var recovery: RecoveryProgress
-    /// What the shell was told of saves.
+    /// Whether the shell last heard that the node may save.
     var toldSaving = true
     var acceptance: Acceptance
     var members: Members
@@ -276,7 +276,7 @@ package struct Replicator: Sendable {
         return lastID
     }
 
-    /// What the incarnations that are known here had seen at first.
+    /// The beginnings of the incarnations known here.
     package var beginnings: Beginnings { state.beginnings }
 
     func encoded(_ message: Message, telling beginnings: Beginnings? = nil) -> [UInt8] {
@@ -286,7 +286,7 @@ package struct Replicator: Sendable {
 
     // MARK: - Status
 
-    /// What is known of the peers, and how full the queues are.
+    /// The state of the peers, and how full the queues are.
     package var status: ReplicatorStatus {
         var gauges = counts
         gauges.waitingCount = queue.waitingCount

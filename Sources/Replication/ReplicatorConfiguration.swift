@@ -1,7 +1,7 @@
 package import Merge
 
 extension Replicator {
-    /// Who this node is.
+    /// This node's identity.
     package struct Configuration: Hashable, Sendable {
         /// The cluster's name, at most 255 bytes of UTF-8.
         package var cluster: String
@@ -16,7 +16,7 @@ extension Replicator {
         /// In which incarnations it was open before, from the one that made it on, as far as that is
         /// known; for a store that is new.
         package var formerIncarnations: [ActorID]
-        /// Whom ``Effect/vouched(founders:)`` told last to be the cluster's founders.
+        /// The cluster's founders, as ``Effect/vouched(founders:)`` last named them.
         package var founders: [ActorID]
         /// The incarnations of other nodes that the store remembers, at most one a node, in any
         /// order: the last that ``Input/remembered(_:isDurable:now:)`` told of.

@@ -1,7 +1,7 @@
 package import Merge
 
-/// What the replicator knows of its peers and queues, for status and metrics. A value: it is
-/// computed on demand and may be handed to any thread.
+/// The state of the replicator's peers and queues, for status and metrics. A value: it is computed
+/// on demand and may be handed to any thread.
 package struct ReplicatorStatus: Hashable, Sendable {
     /// The peers, by number.
     package var peers: [PeerStatus]
@@ -61,7 +61,7 @@ package struct PeerStatus: Hashable, Sendable {
     package var heardAt: UInt64?
     /// All that it has applied, as last heard.
     package var vector: VersionVector
-    /// What of it is on its disk, as last heard.
+    /// The part on its disk, as last heard.
     package var durable: VersionVector
     /// How many transactions it has that are not applied here.
     package var missingHere: UInt64
@@ -75,8 +75,7 @@ package struct PeerStatus: Hashable, Sendable {
     package var quarantinedUntil: UInt64?
     /// Whether a pull from it is outstanding.
     package var isPulling: Bool
-    /// What it last told of its projection; nil where it has told nothing, or where its model is
-    /// another.
+    /// Its latest digest; nil if it has sent none, or if its model is another.
     package var told: ToldDigest?
 }
 
@@ -139,7 +138,7 @@ package enum StabilityHindrance: Hashable, Sendable {
     case recovering
     /// It has not met this incarnation, or has not told so yet.
     case hasNotMet(ActorID)
-    /// It has not applied that another node is a member no more, or has not told so yet.
+    /// It has not applied that another node has departed, or has not said so yet.
     case hasNotApplied(departureOf: NodeID)
     /// It holds transactions of its own or of closed actors that are not on this node's disk.
     case behind(missing: UInt64)

@@ -1,10 +1,10 @@
 import Merge
 
-/// What a member has told of itself, as far as stability rests on it.
+/// A member's report on itself, as far as stability rests on it.
 struct Report: Hashable, Sendable {
     var actor: ActorID
     var vector: VersionVector
-    /// What its maker could prove to have had.
+    /// The vector that its maker could prove to have had.
     var recorded: VersionVector
     /// Sorted by node, at most one a node.
     var met: [ActorID]
@@ -14,8 +14,8 @@ struct Report: Hashable, Sendable {
     /// The incarnation of a node that the reporter has met.
     func met(_ node: NodeID) -> ActorID? { met.first { $0.node == node } }
 
-    /// Whether it was made after the other, in one incarnation: all of a report only grows, but that
-    /// those who are members no more are not among those met.
+    /// Whether it was made after the other, in one incarnation: all of a report only grows, except
+    /// that departed nodes leave the list of those met.
     func isLater(than other: Report, isMember: (NodeID) -> Bool) -> Bool {
         actor == other.actor && vector.covers(other.vector) && recorded.covers(other.recorded)
             && other.met.allSatisfy { old in
@@ -38,12 +38,12 @@ struct Report: Hashable, Sendable {
 ///
 /// Invariant: ``vector`` is within this node's durable vector and never shrinks in a run.
 struct Stability: Sendable {
-    /// What is known here, by which reports are judged.
+    /// The knowledge here by which reports are judged.
     struct View {
         var own: ActorID
         var durable: VersionVector
         var incarnations: Incarnations
-        /// Who is a member no more, by number, with the transaction that says so.
+        /// The nodes that have departed, by number, with the transaction that says so.
         var departures: [(node: NodeID, dot: Dot)] = []
     }
 
@@ -142,8 +142,8 @@ struct Stability: Sendable {
         return open.map { .hasNotApplied(departureOf: $0.node) }
     }
 
-    /// How many transactions a report holds, of its reporter and of closed actors, that are not
-    /// on this node's disk. Whoever is no member now counts as closed.
+    /// How many transactions a report holds, of its reporter and of closed actors, that are not on
+    /// this node's disk. A node that is no member now counts as closed.
     private func missing(_ report: Report, _ view: View) -> UInt64 {
         var sum: UInt64 = 0
         for entry in report.vector.entries {

@@ -1,6 +1,6 @@
 package import Merge
 
-/// A copy of a donor's store: which, and how it is told whole.
+/// A copy of a donor's store: its number, its length and its hash.
 package struct TransferCopy: Hashable, Sendable {
     /// Its number, drawn when it was made; never 0.
     package var number: UInt64
@@ -27,7 +27,7 @@ package struct TransferPull: Hashable, Sendable {
     package var offset: UInt64
     /// How many bytes the answer may carry.
     package var credit: UInt64
-    /// What sender and receiver both have: a copy without it is of no use.
+    /// The vector that sender and receiver both have: a copy without it is of no use.
     package var vector: VersionVector
 
     /// Composes a wish.

@@ -5,13 +5,13 @@ import Merge
 /// It needs one where no peer's log reaches back to what it has, and wants one where it has nothing
 /// of the others yet and their logs are long.
 struct TransferNeed {
-    /// What is to be done.
+    /// The next step.
     enum Choice: Hashable, Sendable {
         /// Logs do, or nobody can give a copy.
         case none
         /// The donor of a copy that was begun with is given the time to be heard.
         case wait
-        /// That copy is asked for.
+        /// Ask for that copy.
         case begin(TransferProgress)
     }
 
@@ -20,7 +20,7 @@ struct TransferNeed {
 
     /// This node.
     let own: NodeID
-    /// What its store has.
+    /// The vector of its store.
     let vector: VersionVector
     /// The model that it is written with.
     let modelHash: [UInt8]
@@ -42,7 +42,7 @@ struct TransferNeed {
             }
     }
 
-    /// What to do, given the peers that have what this node lacks, in the order of asking.
+    /// The next step, given the peers that have what this node lacks, in the order of asking.
     ///
     /// A copy must fit this node's model. Of a store that somebody has to vouch for it is as good as
     /// that store's log; but where there is another it may have more.

@@ -1,7 +1,7 @@
 import Merge
 
 extension TransferProgress {
-    /// What is to be done about a transfer while nothing comes.
+    /// The next step of a transfer while nothing comes.
     enum Step: Hashable, Sendable {
         case wait
         /// The donor gives nothing: it is left, heard or not. What has come is gone on with, if it
@@ -13,7 +13,7 @@ extension TransferProgress {
         case ask
     }
 
-    /// What became of a part.
+    /// The outcome of a part.
     enum Taken: Hashable, Sendable {
         /// It does not follow what is there.
         case outOfPlace
@@ -33,7 +33,7 @@ extension TransferProgress {
         if case .asking(_, let deadline) = phase { now >= deadline } else { false }
     }
 
-    /// What is to be done now.
+    /// The next step now.
     func step(_ donor: PeerProgress, now: UInt64, limits: Limits) -> Step {
         switch phase {
         // One that has started again does not know that it was asked.

@@ -25,8 +25,8 @@ struct TransferProgress: Hashable, Sendable {
     var donorActor: ActorID?
     /// Whether logs would do as well, had they not so much to tell.
     var isNewcomer: Bool
-    /// What the copy must have, as it was when the donor was first asked: a wish that grows while
-    /// the copy is made would need another.
+    /// The vector that the copy must have, as it was when the donor was first asked: a wish that
+    /// grows while the copy is made would need another.
     var wish: VersionVector
     /// Which copy, once the donor has told.
     var copy: TransferCopy?

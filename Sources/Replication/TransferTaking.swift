@@ -5,7 +5,7 @@ import Merge
 struct TransferTaking: Sendable {
     /// The copy that is being taken in.
     var progress: TransferProgress?
-    /// What is on disk of a copy that is not being taken in now.
+    /// The part on disk of a copy that is not being taken in now.
     private(set) var begun: Replicator.Configuration.BegunTransfer?
     private var allowedAt: UInt64 = 0
     /// Copies that would not do or could not be written.

@@ -26,7 +26,7 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case outcomeUnknown
     /// A save with an ID was repeated and gave its first outcome.
     case saveRepeated
-    /// One was repeated whose answer was made anew from its transaction, which others had brought
+    /// A save was repeated whose answer was rebuilt from its transaction, which others had brought
     /// back.
     case answerRebuilt
     /// A save was refused because its context was stale.
@@ -136,7 +136,7 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     /// A transaction of another node came that does not name all that it has seen, and was applied with
     /// what later incarnations had seen first.
     case incarnationCompacted
-    /// Heads named an incarnation of which nothing had come yet, and all of them was asked for.
+    /// Heads named an incarnation from which nothing had come yet, and were asked for whole.
     case headsAskedWhole
 }
 

@@ -28,7 +28,7 @@ enum Observation {
     case pinned(node: Int, pin: Int, reading: Reading)
     /// A client read a pinned generation again.
     case pinRead(node: Int, pin: Int, reading: Reading)
-    /// A pinned generation was given up; whoever reads it is told so. It is due where the pin is old,
+    /// A pinned generation was given up, and its reader gets an error. It is due if the pin is old,
     /// or the log may be long.
     case pinExpired(node: Int, pin: Int, isDue: Bool)
     /// A context saved: what it had fetched, what it changed, and what became of it.

@@ -55,7 +55,7 @@ public struct Shrinker {
     }
 
     /// Leaves out elements as long as what is left still fails: first halves, then ever smaller
-    /// parts, down to single elements of which none can go.
+    /// parts, until no single element can go.
     ///
     /// - Parameter attempts: the most that are made.
     /// - Returns: what is left, and how many attempts it took.

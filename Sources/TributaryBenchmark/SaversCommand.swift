@@ -67,7 +67,7 @@ struct SaversCommand: Measurement {
         return table
     }
 
-    /// Saves a second by tasks, each of which awaits its save before the next.
+    /// Saves a second by tasks. Each awaits its save before the next.
     private func withTasks(
         _ count: Int, _ coordinator: PersistentStoreCoordinator, _ entity: ManagedObjectModel.Entity
     ) async throws -> Double {

@@ -38,7 +38,7 @@ struct ConflictWindowTests {
         #expect(changes(window("fed", isCut: true), window("dcb")) == ("", "ef"))
     }
 
-    @Test("Of a cut list of which nothing is left nothing is told to have closed")
+    @Test("A cut list that has become empty reports nothing as closed")
     func nothingShared() {
         #expect(changes(window("ba", isCut: true), window("dc", isCut: true)) == ("cd", ""))
     }

@@ -33,7 +33,7 @@ struct TestProgram {
     ///   - environment: set beside what the test has; TRIBUTARY_ variables are not passed on.
     ///   - input: what it reads from standard input.
     ///   - seconds: when it is killed, which gives the exit code of the signal.
-    ///   - isUnread: whether whoever should read what it prints has gone.
+    ///   - isUnread: whether the reader of what it prints has gone.
     func run(
         _ arguments: [String], environment: [String: String] = [:], input: String = "",
         seconds: Double = 30, isUnread: Bool = false

@@ -44,7 +44,7 @@ struct VerifyCommandTests {
         let here = try await program.run(["verify", "--node", damaged.url])
         #expect(here.exitCode == 5)
         #expect(here.output == "The digest kept is cd, that of the rows 12.\n  Person 1-1\n")
-        // Whoever looks at the first line only is told as well.
+        // A reader of the first line only gets the exit code as well.
         let unread = try await program.run(["verify", "--node", damaged.url], isUnread: true)
         #expect(unread.exitCode == 5)
     }

@@ -27,7 +27,7 @@ extension EndToEnd.EmptyNodeTests {
         }
     }
 
-    @Test("it gets what the others have through whoever it reaches")
+    @Test("it gets what the others have through the nodes that it reaches")
     func catchesUpThroughOne() async throws {
         try await TestCluster.with(nodes: 3, starting: [1, 2]) { cluster in
             let outcome = try await Load(
@@ -55,7 +55,7 @@ extension EndToEnd.EmptyNodeTests {
                     try FileManager.default.removeItem(at: file)
                 }
             }
-            // A number names one store for ever, so whoever comes in its place has a new one.
+            // A number names one store for ever, so the node in its place has a new one.
             let successor = cluster.node(4)
             try await successor.start()
             try await successor.save([TestModel.insert("Latest", ["name": "after"])])

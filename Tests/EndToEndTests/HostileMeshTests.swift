@@ -54,7 +54,7 @@ extension EndToEnd.HostileMeshTests {
                     for _ in 0..<8 {
                         let connection = try RawConnection(port: port)
                         try? connection.send(Greeting.bytes + Greeting.ready(socketType))
-                        // A long frame of 2^56 bytes, of which a few thousand come.
+                        // A long frame of 2^56 bytes. A few thousand of them come.
                         try? connection.send([0x02, 0x01] + [UInt8](repeating: 0, count: 7))
                         try? connection.send([UInt8](repeating: 0xAA, count: 8192))
                         held.append(connection)

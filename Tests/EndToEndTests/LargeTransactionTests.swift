@@ -13,7 +13,7 @@ extension EndToEnd.LargeTransactionTests {
     private static let size = 100_000
     /// How many of them are changed, and then deleted, by one save each.
     private static let part = 10_000
-    /// Of which the small saves insert nothing.
+    /// An entity that no small save inserts.
     private static let entity = "Earliest"
     /// By far longer than a small save has to wait for a large one, also in a program that was not
     /// optimised.

@@ -75,10 +75,10 @@ extension EndToEnd.MembershipTests {
             #expect(try await cluster.node(1).terminate() == 0)
             try await save(newcomer, "without the first")
             try await cluster.waitForConvergence(among: [2, 3, 4])
-            // And they remember it when they start anew.
+            // And they remember it when they start again.
             #expect(try await cluster.node(2).terminate() == 0)
             try await cluster.node(2).start()
-            try await save(newcomer, "to one that started anew")
+            try await save(newcomer, "to one that started again")
             try await cluster.waitForConvergence(among: [2, 3, 4])
         }
     }
@@ -106,7 +106,8 @@ extension EndToEnd.MembershipTests {
     }
 
     @Test(
-        "A dead node is retired, nobody waits for it, it is fenced when it returns, and joins anew")
+        "A dead node is retired, nobody waits for it, it is fenced when it returns, and joins again"
+    )
     func retires() async throws {
         try await TestCluster.with(nodes: 3) { cluster in
             let dead = cluster.node(3)
@@ -240,7 +241,7 @@ extension EndToEnd.MembershipTests {
         }
     }
 
-    @Test("Whoever did not join is not listened to, and takes no saves")
+    @Test("A node that did not join is not listened to, and takes no saves")
     func stranger() async throws {
         try await TestCluster.with(nodes: 4, founders: 2, starting: [1, 2]) { cluster in
             _ = try await join(cluster.node(4), through: cluster.node(1))
@@ -319,8 +320,9 @@ extension EndToEnd.MembershipTests {
             } _: {
                 try await refusal(newcomer) == "memberDeparted"
             }
-            // One may have told it, and have refused its key before it joined, while another has not
-            // heard of it yet. Whoever has cuts the link within 5 s; mostly at once.
+            // One may have told it, and have refused its key before it joined, while another has
+            // not heard of it yet. A node that has heard of it cuts the link within 5 s; mostly at
+            // once.
             try await waitUntil {
                 "all knew that it was retired"
             } _: {
@@ -336,7 +338,7 @@ extension EndToEnd.MembershipTests {
             try await save(cluster.node(1), "without it")
             try await cluster.waitForConvergence(among: [1, 2, 3])
             #expect(try await newcomer.count("Latest") == had)
-            // Started anew it is told again, by members that were started anew as well.
+            // After a restart it hears it again, from members that were restarted as well.
             try await newcomer.kill()
             for number in 1...3 {
                 try await cluster.node(number).kill()

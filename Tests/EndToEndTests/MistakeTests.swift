@@ -122,15 +122,15 @@ extension EndToEnd.MistakeTests {
             // Member 1 tells the older of the two of the newcomer's incarnation, which is later; but the
             // older has met the newcomer, and goes on in one that is later still.
             #expect(code == 12 && isThere, "\(code ?? -1), and the first goes on: \(isThere)")
-            // Whoever goes: the rest of the cluster is not drawn into it, and has what was saved.
+            // Whichever goes: the rest of the cluster is not drawn into it, and has what was saved.
             try await expectServing(cluster, [1, 3])
             #expect(try await first.count("Latest") == 1)
             #expect(try await first.verify()["ok"]?.boolean == true)
         }
     }
 
-    /// Saves at node 2, and waits until it has been there for longer than newcomers are: whoever has
-    /// just begun takes itself for the newcomer, so of two such both might.
+    /// Saves at node 2, and waits until it has been there for longer than newcomers are: a process
+    /// that has just begun takes itself for the newcomer, so of two such both might.
     ///
     /// - Parameter hasRestarted: whether its store was vouched for when it began. Then it never
     ///   begins another incarnation by itself.
@@ -160,7 +160,7 @@ extension EndToEnd.MistakeTests {
         }
     }
 
-    /// Starts another process with such settings; whoever does so ends it.
+    /// Starts another process with such settings; the caller ends it.
     private func start(_ settings: String, _ cluster: TestCluster) throws -> TestProcess {
         let file = try write("twin.yaml", settings, cluster)
         return try TestProcess(

@@ -9,7 +9,7 @@ extension EndToEnd {
 
 extension EndToEnd.OrphanTests {
     @Test(
-        "What a lost node saved after a save that nobody has is kept, listed, and saved anew by hand"
+        "What a lost node saved after a save that nobody has is kept, listed, and saved again by hand"
     )
     func kept() async throws {
         try await TestCluster.with { cluster in

@@ -4,7 +4,7 @@ import Node
 import Testing
 
 extension EndToEnd {
-    @Suite("Three nodes in a line, of which the ends never reach each other")
+    @Suite("Three nodes in a line whose ends never reach each other")
     struct PartialMeshTests {}
 }
 
@@ -147,7 +147,7 @@ extension EndToEnd.PartialMeshTests {
             for peer in (status["peers"]?.array ?? []).compactMap(\.object) {
                 let number = try #require(peer["node"]?.integer)
                 let isNeighbour = abs(Int(number) - node.number) == 1
-                // Whoever was heard once has told its clock and its vector.
+                // A node that was heard once has told its clock and its vector.
                 let isHeard =
                     peer["clockOffsetMilliseconds"] != .null || !peer.vector("vector").isEmpty
                 #expect(

@@ -173,7 +173,7 @@ extension EndToEnd.PartitionTests {
             try await one.save([Model.update(child, ["parent": .string(story.uri("parentA"))])]),
             second
         )
-        // One removes the link; the other removes and adds it anew, which is concurrent to that.
+        // One removes the link; the other removes and adds it again, which is concurrent to that.
         let (linked, friend) = (story.uri("linked"), story.uri("friend"))
         let removed = try await one.save([Model.link(linked, remove: [friend])])
         try await two.save([Model.link(linked, remove: [friend])])

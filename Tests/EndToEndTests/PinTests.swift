@@ -81,7 +81,7 @@ extension EndToEnd.PinTests {
         }
     }
 
-    @Test("a token that nobody pins, or whose lease has ended, is refused and never answered anew")
+    @Test("a token that nobody pins, or whose lease has ended, is refused and never renewed")
     func expires() async throws {
         try await TestCluster.with(nodes: 1) { cluster in
             let node = cluster.node(1)

@@ -10,8 +10,8 @@ extension EndToEnd {
 /// of that.
 private struct Season: Sendable {
     let policy: String
-    /// What each node inserted apart: objects of the same keys, and what leads to them. Whoever was
-    /// first is in front, so that its objects are shown.
+    /// The rows that each node inserted apart: objects of the same keys, and those that refer to
+    /// them. The first to insert is in front, so that its objects are shown.
     var sides: [SaveAnswerText] = []
     /// Other saves, by what they do.
     var saves: [String: SaveAnswerText] = [:]
@@ -147,7 +147,7 @@ extension EndToEnd.RelationshipTests {
     }
 
     /// An edit of one of those, deletes against references and edits, and a link that is taken away
-    /// on one node and made anew on another.
+    /// on one node and made again on another.
     private func diverge(_ season: inout Season, _ cluster: TestCluster) async throws {
         let (one, two, three) = (cluster.node(1), cluster.node(2), cluster.node(3))
         let begun = try season.save("begin")
@@ -176,7 +176,7 @@ extension EndToEnd.RelationshipTests {
             [buried, bare, quitter, mother].map(TestModel.delete))
         season.saves["child"] = try await two.save([TestModel.update(child, ["name": "edited"])])
         season.saves["unlink"] = try await one.save([remove])
-        // What is there already would not be made anew.
+        // Links that are there already would not be made again.
         try await two.save([remove])
         season.saves["link"] = try await two.save([["update": .string(linked), "add": link]])
         season.sides.sort { $0.stamp < $1.stamp }
@@ -283,8 +283,8 @@ extension EndToEnd.RelationshipTests {
         side["value"]?.object?.text("object") ?? ""
     }
 
-    /// The objects of which a reference leads to what is gone, or is another's alone: each with
-    /// the rule of the model that it breaks by that, if any.
+    /// The objects with a reference to an object that is gone, or is another's alone: each with the
+    /// rule of the model that it breaks by that, if any.
     private func dangling(on node: NodeHandle) async throws -> [String: String] {
         let answer = try await node.expect(
             "GET", "/v1/conflicts?kind=dangling&open=true&limit=1000")

@@ -104,7 +104,7 @@ extension EndToEnd.StormTests {
         }
     }
 
-    /// Expects that whoever asks is told which objects those were.
+    /// Expects that a client that asks learns which objects those were.
     private func expectNamed(_ hot: [String], _ cluster: TestCluster) async throws {
         let result = try await TestProcess.run(
             ["conflicts", "stats", "--json", "--node", cluster.node(2).url], in: cluster.folder)

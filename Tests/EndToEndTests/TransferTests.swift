@@ -228,7 +228,7 @@ extension EndToEnd.TransferTests {
                 said(joiner, "ignored for a while")
             }
             #expect(try await joiner.count("Latest") == 0)
-            // A quarantine lasts a minute, or until the node is started anew.
+            // A quarantine lasts a minute, or until the node is restarted.
             await cluster.heal()
             for node in cluster.nodes { #expect(try await node.terminate() == 0) }
             for node in cluster.nodes { try await node.start(environment: Self.short) }

@@ -211,7 +211,7 @@ extension EndToEnd.UniqueKeyTests {
         }
         #expect(names.sorted() == (0..<keys).map { "key\($0)" }.sorted())
         #expect(visible.isSubset(of: inserted.keys), "Node \(node.number) shows what nobody made")
-        // Whoever is not shown is in a conflict that is open, and says so to a person.
+        // An object that is not shown is in a conflict that is open, and says so to a person.
         var listed: [String: String] = [:]
         let answer = try await node.expect(
             "GET", "/v1/conflicts?state=all&kind=uniqueness&open=true&limit=10000")

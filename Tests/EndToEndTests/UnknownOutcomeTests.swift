@@ -4,7 +4,7 @@ import Node
 import Testing
 
 extension EndToEnd {
-    @Suite("Saves of which the client does not know what became of them")
+    @Suite("Saves whose outcome the client does not know")
     struct UnknownOutcomeTests {}
 }
 
@@ -51,7 +51,8 @@ extension EndToEnd.UnknownOutcomeTests {
                     "POST", "/v1/save", request(name, ["acknowledgement": level]))
                 #expect(met.status == 200, "\(met)")
             }
-            // Whoever asks by the ID is told the same; whoever repeats it waits again, in vain.
+            // A client that asks by the ID hears the same; one that repeats it waits again, in
+            // vain.
             var told = try await outcome("late", on: node)
             #expect(told.text("outcome") == "saved")
             #expect(told["transaction"] == saved["transaction"] && told["ids"] == saved["ids"])

@@ -8,7 +8,7 @@ struct Repository {
         let number: Int
         let text: Substring
 
-        /// Where it is, for whoever mends it.
+        /// The line as compilers name it.
         var place: String { "\(file):\(number)" }
 
         /// What it says to readers: all of a page's, and of code what is behind two slashes.

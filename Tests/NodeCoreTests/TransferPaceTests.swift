@@ -21,7 +21,7 @@ struct TransferPaceTests {
     func bounded() {
         var pace = TransferPace(bytesPerSecond: 10 << 20)
         pace.noteSave(at: 1_000)
-        // Two takers, each of which asks for the next part when it has the last.
+        // Two takers. Each asks for the next part when it has the last.
         var due: [UInt64] = [1_000, 1_000]
         var given = 0
         while let taker = due.indices.min(by: { due[$0] < due[$1] }), due[taker] < 6_000 {

@@ -7,7 +7,7 @@ import Testing
 extension MeshSuites {
     @Suite("Sockets that cannot be made, and addresses that are refused")
     struct RefusedSocketTests {
-        /// A transport whose links are soon made anew, and that may have a few sockets only.
+        /// A transport that soon makes its links again, and that may have a few sockets only.
         private static func mesh() throws -> Mesh {
             var settings = try Mesh.settings(1)
             settings.limits.sockets = 34
@@ -91,7 +91,7 @@ extension MeshSuites {
             #expect(!mesh.transports[0].isEndingOwed && mesh.transports[0].peers.isEmpty)
         }
 
-        @Test("As many links as there are sockets for are all made anew")
+        @Test("As many links as there are sockets for are all made again")
         func allAtOnce() throws {
             let mesh = try Self.mesh()
             let ports = try TestCluster.freePorts(2)

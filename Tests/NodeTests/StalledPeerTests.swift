@@ -168,7 +168,7 @@ extension MeshSuites {
             let oversized = [UInt8](repeating: 9, count: (2 << 20) + 1)
             #expect(throws: NodeError.self) { try mesh.transports[0].publish(oversized) }
             #expect(try publisher.send(oversized) == .sent)
-            // The library gives such a connection up; the transport makes it anew.
+            // The library gives such a connection up; the transport makes it again.
             #expect(
                 try mesh.wait {
                     $0.received[0].contains { $0.bytes == [2] }

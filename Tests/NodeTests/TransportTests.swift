@@ -187,7 +187,7 @@ extension MeshSuites {
                 })
             let names = routes(mesh)
             #expect(names[0] != names[1])
-            // A link that is made anew is the same one to its router.
+            // A link that is made again is the same one to its router.
             let peer = try Mesh.peer(2, mesh.transports[1])
             try mesh.transports[0].update(MeshChange(keys: nil, peers: [peer]))
             mesh.received[1] = []

@@ -232,8 +232,8 @@ extension ReferenceModel {
     /// The properties of united rows that nobody has decided (DESIGN section 5.5): an error policy of
     /// the property's own leaves it open which of the rows' visible values holds, unless they are equal.
     ///
-    /// A row of which a conflict of the property waits by itself takes part with all its siblings, for
-    /// who decides writes to every row. So does the survivor's own, whoever assigned it.
+    /// A row in which a conflict over the property waits takes part with all its siblings, because
+    /// a decision writes to every row. So does the survivor's own, whichever row assigned it.
     func undecidedConflicts() -> [OpenConflict] {
         rows.flatMap { row, found -> [OpenConflict] in
             let policies = found.entity.policies

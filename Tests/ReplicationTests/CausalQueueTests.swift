@@ -71,8 +71,8 @@ struct CausalQueueTests {
         #expect(late == .deliverable && queue.waitingCount == 0 && queue.applyingCount == 5)
     }
 
-    /// Seed 1000007525: a store made anew never heard of the model that its first transactions are of, for
-    /// what came after them had taken the room.
+    /// A new store must hear of the model that its first transactions have, even if what came after
+    /// them has taken the room.
     @Test(
         "What waits for its model is noted where there is no room for it, and applied once that is known"
     )
@@ -222,7 +222,7 @@ struct CausalQueueTests {
         }
     }
 
-    /// Saves of a few actors, each of which has seen some of the others'.
+    /// Saves of a few actors. Each has seen some of the others'.
     private static func history(
         _ count: Int, _ generator: inout SeededGenerator
     ) -> [EncodedTransaction] {

@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test("Whoever departed is told so by heads of which it cannot read the vector")
+    @Test("A departed node learns it from heads whose vector it cannot read")
     func toldByPart() {
         var subject = Subject()
         let isTold = subject.hearPart(from: 2, departed: [1]).contains { effect in
@@ -137,7 +137,7 @@ import Testing
         #expect(!subject.replicator.status.isSaving)
     }
 
-    @Test("A store made anew takes nothing of whom only its log names before a peer is heard")
+    @Test("A new store takes nothing from a node that only its log names before a peer is heard")
     func newStoreAsks() {
         var subject = Subject(recovery: .new, configured: [2])
         _ = subject.learn(members: [1, 2, 3])
@@ -150,7 +150,7 @@ import Testing
     }
 
     @Test(
-        "A store made anew takes nothing of whom a peer says to have departed",
+        "A new store takes nothing from a node that a peer says has departed",
         arguments: [true, false])
     func newStoreIsTold(isNamed: Bool) {
         var subject = Subject(recovery: .new, configured: isNamed ? [2, 3] : [2])
@@ -178,7 +178,7 @@ import Testing
         #expect(subject.replicator.status.recovery == .new)
     }
 
-    @Test("A store made anew asks whom its configuration names, though its log tells nothing of it")
+    @Test("A new store asks the nodes of its configuration, though its log does not have them")
     func newerThanTheLog() {
         var subject = Subject(recovery: .new, configured: [2])
         // Of the log it has the part in which node 2 has not joined.
@@ -190,7 +190,7 @@ import Testing
         #expect(subject.replicator.status.recovery != .none)
     }
 
-    @Test("A store made anew listens to whom its configuration names until it is vouched for")
+    @Test("A new store listens to the nodes that its configuration names until it is vouched for")
     func configurationNamesMore() throws {
         var subject = Subject(recovery: .new, configured: [2, 3])
         // Of the log it has the part in which nodes 1 and 2 alone are members.
@@ -209,8 +209,8 @@ import Testing
         #expect(!subject.publish(from: 3).contains { $0.isApplying })
     }
 
-    /// Whoever counts a report that tells of a departure may collect what this node would write over
-    /// later: so it is to apply nothing of the departed after it (MODEL.md, P16).
+    /// A node that counts a report of a departure may collect what this node would write over
+    /// later. So this node must apply nothing of the departed one after it (MODEL.md, P16).
     @Test(
         "P16: what could not be applied of a node that departed meanwhile is dropped, not tried again",
         arguments: [false, true])

@@ -31,7 +31,7 @@ struct DoubleWatchTests {
         ] {
             var watch = DoubleWatch(beganAt: 0, isStoreOwn: isOwn)
             watch.note(later: 7, now: 50_000)
-            // Told again does not begin the waiting anew.
+            // Hearing it again does not start the waiting over.
             watch.note(later: 9, now: 50_500)
             watch.note(later: 8, now: 50_600)
             #expect(watch.verdict(now: 50_000 + patience - 1) == .goOn)

@@ -1,8 +1,8 @@
 import Merge
 import Replication
 
-/// A store of nothing but its log, of which a part is on disk; it checks that what it is told to
-/// apply is in causal order. A value: a copy of it is a backup.
+/// A store of nothing but its log, with a part of it on disk. It checks that what it must apply is
+/// in causal order. A value: a copy of it is a backup.
 struct FakeStore {
     var vector = VersionVector()
     var log: [EncodedTransaction] = []

@@ -78,7 +78,7 @@ struct IncarnationMemoryTests {
         #expect(world.oracle.faults == [])
     }
 
-    @Test("A node of which each peer remembers another later life begins one later than them all")
+    @Test("A node whose peers each remember another later life begins one later than them all")
     func reopensAfterEachOneRemembered() {
         // Seed 10001312 of the simulator: a wiped node whose clock had been far ahead. Here it never
         // gives up; in the product it ends at the second time within a minute, and is started again.

@@ -11,7 +11,7 @@ struct PullPlanTests {
         ActorID(node: World.id(number), incarnation: 1)
     }
 
-    /// What of which nodes, one transaction each.
+    /// The transactions of each node, one each.
     private static func vector(_ numbers: Int...) -> VersionVector {
         VersionVector(numbers.map { .init(actor: actor($0), sequence: 1) })
     }

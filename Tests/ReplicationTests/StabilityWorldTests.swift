@@ -31,9 +31,9 @@ struct StabilityWorldTests {
         }
     }
 
-    /// The same, with nodes that join, leave, and are retired, dead or alive; but no disk is lost or
-    /// set back: who has forgotten a departure, and hears of it from nobody, goes on with whoever
-    /// departed (ARCHITECTURE, failure model).
+    /// The same, with nodes that join, leave, and are retired, dead or alive. But no disk is lost
+    /// or set back: a node that has forgotten a departure, and hears of it from nobody, goes on
+    /// with the departed one (ARCHITECTURE, failure model).
     @Test(
         "What is stable is on every member's disk while members come and go",
         arguments: Array(1...24))
@@ -156,8 +156,8 @@ struct RandomHistory {
         world.run(30_000)
     }
 
-    /// The members in the end: the greatest set of nodes of which each takes exactly that set for
-    /// the members. Who departed, or joined at one whose word nobody has, agrees with nobody.
+    /// The members in the end: the greatest set of nodes that each take exactly that set for the
+    /// members. A node that departed, or joined at one whose word nobody has, agrees with nobody.
     var members: [Int] {
         let sets = world.nodes.map { node -> [Int] in
             let membership = node.store.membership

@@ -13,7 +13,7 @@ import Testing
         return world
     }
 
-    /// Saves 200 transactions on the first node, of which the others hear as they are saved.
+    /// Saves 200 transactions on the first node. The others hear of them as they are saved.
     private func fill(_ world: World) {
         for _ in 0..<20 {
             world.save(0, count: 10, bytes: 500)
@@ -21,8 +21,7 @@ import Testing
         }
     }
 
-    /// Nodes of which the first has saved 200 transactions, and of which one has lost its store and
-    /// is down.
+    /// Nodes. The first has saved 200 transactions, and one has lost its store and is down.
     private func filled(_ count: Int, losing lost: Int) -> World {
         let world = world()
         world.addNodes(count)
@@ -95,7 +94,7 @@ import Testing
         world.silentDonors = []
         world.run(60_000)
         #expect(world.nodes[1].installed == 1)
-        #expect(world.copies.keys.sorted() == [copy.number], "It began anew.")
+        #expect(world.copies.keys.sorted() == [copy.number], "It started over.")
     }
 
     @Test("Of a node that has left, and whose log is too short, members take a copy")
@@ -351,7 +350,7 @@ import Testing
         #expect(world.nodes[2].store.vector[world.nodes[0].actor] == 200)
     }
 
-    @Test("A copy that is refused is not asked for again at once, and then anew")
+    @Test("A copy that is refused is not asked for again at once, and later from its beginning")
     func refused() throws {
         let world = filled(2, losing: 1)
         // Or it would go on by the log.
@@ -406,7 +405,7 @@ import Testing
         #expect(status.recordedElsewhere == nil)
     }
 
-    @Test("Whoever is no member is given nothing")
+    @Test("A node that is no member gets nothing")
     func notGiven() throws {
         let world = world()
         world.addNodes(2)

@@ -1,6 +1,6 @@
 import Merge
 
-/// What changed in a context, for its observers. Its objects belong to the context's queue.
+/// The changes in a context, for its observers. Its objects belong to the context's queue.
 public struct ContextChanges {
     /// Objects inserted.
     public internal(set) var inserted: Set<ManagedObject> = []
@@ -16,8 +16,8 @@ public struct ContextChanges {
         inserted.isEmpty && updated.isEmpty && deleted.isEmpty && refreshed.isEmpty
     }
 
-    /// What observers hear of an event: whatever else became of what was inserted or deleted in it is
-    /// no news beside that.
+    /// The changes that observers see of an event. An inserted or deleted object appears as that
+    /// only, whatever else became of it.
     var told: ContextChanges {
         var changes = self
         changes.updated.subtract(inserted)
@@ -26,7 +26,7 @@ public struct ContextChanges {
     }
 }
 
-/// What a context's save changed, by IDs, for other contexts to merge. Usable from any thread.
+/// The changes of a context's save, by IDs, for other contexts to merge. Usable from any thread.
 public struct ContextDidSave: Hashable, Sendable {
     /// Objects inserted, by their permanent IDs.
     public let inserted: Set<ManagedObjectID>
@@ -48,7 +48,7 @@ public struct ContextDidSave: Hashable, Sendable {
         self.token = token
     }
 
-    /// What a commit changed, whoever made it.
+    /// The changes of a commit, made here or elsewhere.
     public init(_ notice: CommitNotice) {
         self.init(
             inserted: Set(notice.inserted), updated: Set(notice.updated),

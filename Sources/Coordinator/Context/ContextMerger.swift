@@ -62,7 +62,7 @@ struct ContextMerger: ContextPart {
         }
         forgetGone(targets)
         if isObserved { noteMembers(affected) }
-        // Members are derived from rows of other objects, any of which may have changed.
+        // Members are derived from rows of other objects, and each of those may have changed.
         for object in graph.registry.values.compactMap(\.object) { object.memberBases = [:] }
         guard isObserved else { return }
         for objectID in inserted.sorted() where graph.registry[objectID]?.object == nil {
@@ -231,7 +231,7 @@ struct ContextMerger: ContextPart {
         if graph.event.inserted.remove(object) == nil { graph.event.deleted.insert(object) }
     }
 
-    /// What commits have changed since the last automatic merge.
+    /// The changes of commits since the last automatic merge.
     struct PendingMerge {
         /// The most IDs kept: beyond it, asking for every object at hand is cheaper, and a
         /// context whose queue is blocked costs a bounded amount of memory.

@@ -1,7 +1,7 @@
 import Merge
 import Synchronization
 
-/// What a context asks of its coordinator at a save.
+/// The request that a context makes of its coordinator at a save.
 struct ContextSave: ContextPart {
     let context: ManagedObjectContext
 
@@ -74,10 +74,10 @@ struct ContextSave: ContextPart {
             relationships: relationships, version: object.version, snapshot: object.snapshot)
     }
 
-    /// Whether a reference is null because its target is deleted in the same save. Then it is
-    /// not written: the coordinator carries the delete rules out, and knows where the
-    /// projection gives nil anyway (DESIGN, section 5.4). One that was made null before is told,
-    /// for then the target's rules are not for this object.
+    /// Whether a reference is null because its target is deleted in the same save. Then it is not
+    /// written: the coordinator carries the delete rules out, and knows where the projection gives
+    /// nil anyway (DESIGN, section 5.4). A reference that was made null before is written, because
+    /// then the target's rules are not for this object.
     func isNullified(_ position: Int, of object: ManagedObject) -> Bool {
         object.nullified.contains(position) && object.values[position].isNull
             && leadsToDeleted(object.base(position), at: position, of: object)

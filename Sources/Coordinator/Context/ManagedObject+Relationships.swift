@@ -149,7 +149,7 @@ extension ManagedObject {
     ) -> ManagedObjectContext? {
         guard let context = contextForWriting(at: place) else { return nil }
         if checks {
-            // What is gone cannot be led to, as it takes nothing itself.
+            // A deleted object can neither be a target nor take one.
             if object.managedObjectContext == nil, object.wasInContext { return nil }
             require(
                 object.managedObjectContext === context,

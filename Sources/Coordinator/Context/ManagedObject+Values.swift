@@ -124,7 +124,7 @@ extension ManagedObject {
         context.objectRegistry.fire(self)
         guard position < values.count else { return }
         let value = fitted(value, position)
-        // What is inserted while others awake is as new as ever.
+        // An object inserted while others awake is as new as ever.
         if context.graph.isAwakening, change != .inserted {
             values[position] = value
         } else if entity.properties[position].isReference {

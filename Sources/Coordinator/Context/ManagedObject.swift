@@ -25,7 +25,7 @@ public import Merge
 /// 2. `snapshot` is empty for an object never saved, else the values as fetched or last saved.
 /// 3. An object with a pending change is realised and held strongly by its context.
 open class ManagedObject {
-    /// What the next save does with an object.
+    /// The next save's effect on an object.
     enum PendingChange {
         case none
         case inserted

@@ -75,7 +75,8 @@ extension ManagedObjectContext {
             object.change = .updated
             graph.updated[object.objectID] = object
         }
-        // What its rules broke stays broken, and the save no more does so by itself.
+        // The harm that its rules did stays done, but does not make the save fail by itself any
+        // more.
         for relationship in object.entity.relationships {
             let key = MemberKey(row: object.objectID.row, relationship: relationship.name)
             for member in graph.linkDeltas[key]?.nullified ?? [] {
@@ -129,7 +130,7 @@ extension ManagedObjectContext {
     public func processPendingChanges() {
         confine()
         if propagatesDeletesAtEndOfEvent { deletes.propagateDeletes() }
-        // A handler may change more; its changes are told in a round of their own. The bound
+        // A handler may change more; those changes make a round of their own. The bound
         // ends a loop of handlers that answer each other for ever.
         for _ in 0..<100 where !graph.event.isEmpty {
             let changes = graph.event.told
@@ -157,7 +158,7 @@ extension ManagedObjectContext {
 
     // MARK: Refreshing
 
-    /// Takes an object's values from the store anew. To be used on its queue.
+    /// Takes an object's values from the store again. To be used on its queue.
     ///
     /// - Parameters:
     ///   - object: An object of this context. One that is inserted stays as it is, and one that is
@@ -239,7 +240,7 @@ extension ManagedObjectContext {
     public func rollback() {
         confine()
         for object in sorted(graph.inserted) {
-            // Who heard of it hears that it is gone.
+            // An observer that heard of it hears that it is gone.
             if graph.event.inserted.remove(object) == nil { graph.event.deleted.insert(object) }
             graph.event.updated.remove(object)
             objectRegistry.detach(object)

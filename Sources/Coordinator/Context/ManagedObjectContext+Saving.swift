@@ -18,10 +18,10 @@ extension ManagedObjectContext {
     /// The same, with a name to repeat it by, or with the word that it resolves conflicts
     /// or is large.
     ///
-    /// Where the outcome was unknown (`outcomeUnknown`) the changes are still pending; saved again
-    /// with the same ``SaveOptions/saveID`` they are done once. Objects of a save that was done
-    /// before are faults afterwards, and an inserted one of which the answer does not tell any more
-    /// what became of it belongs to no context.
+    /// If the outcome was unknown (`outcomeUnknown`), the changes are still pending. Saved again
+    /// with the same ``SaveOptions/saveID``, they are done once. If the save had been done before,
+    /// its objects are faults afterwards. An inserted object belongs to no context if the answer
+    /// does not say what became of it.
     ///
     /// - Returns: the transaction, for which acknowledgements of other nodes can be awaited; nil
     ///   where there was nothing to save.

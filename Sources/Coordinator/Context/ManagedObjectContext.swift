@@ -25,7 +25,7 @@ public final class ManagedObjectContext: @unchecked Sendable {
     let observers = Mutex<Observers>(Observers())
     let pendingMerge = Mutex<ContextMerger.PendingMerge>(ContextMerger.PendingMerge())
 
-    /// What belongs to the queue.
+    /// The state that belongs to the queue.
     let graph: ObjectGraph
 
     /// The first failure to read a fault since the context was last refreshed or reset; the
@@ -80,7 +80,7 @@ public final class ManagedObjectContext: @unchecked Sendable {
         set { settings.withLock { $0.name = newValue } }
     }
 
-    /// Who saves, in the application's words, noted in history. Usable from any thread.
+    /// The author of saves, in the application's words, noted in history. Usable from any thread.
     public var transactionAuthor: String? {
         get { settings.withLock { $0.transactionAuthor } }
         set { settings.withLock { $0.transactionAuthor = newValue } }

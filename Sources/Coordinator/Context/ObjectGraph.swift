@@ -15,7 +15,7 @@ final class ObjectGraph {
     var columnDeltas: [MemberKey: MemberDelta] = [:]
     /// Members gained and lost by pending changes of links, from both sides.
     var linkDeltas: [MemberKey: MemberDelta] = [:]
-    /// What observers will be told of at the end of the event.
+    /// The changes that observers will hear of at the end of the event.
     var event = ContextChanges()
     /// Deleted objects whose delete rules are yet to be carried out in memory.
     var undelivered: [ManagedObject] = []

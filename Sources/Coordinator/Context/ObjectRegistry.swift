@@ -10,7 +10,7 @@ struct ObjectRegistry: ContextPart {
     let context: ManagedObjectContext
 
     func missing(_ objectID: ManagedObjectID) -> CoordinatorError {
-        CoordinatorError(.objectNotFound, "There is no object \(objectID), or no more.")
+        CoordinatorError(.objectNotFound, "\(objectID) does not exist.")
     }
 
     // MARK: Uniquing

@@ -1,7 +1,7 @@
 import Merge
 
-/// Names one to-many, or derived to-one, of one object. Rows are unique in a store and, where
-/// temporary, in a context, so the entity need not be told.
+/// Names one to-many, or derived to-one, of one object. Rows are unique in a store and, if
+/// temporary, in a context, so the name needs no entity.
 struct MemberKey: Hashable {
     let row: RowID
     let relationship: String
@@ -116,7 +116,8 @@ struct RelationshipTracker: ContextPart {
         }
     }
 
-    /// Gives a to-one column a value; of a one-to-one, whoever else led there lets go first.
+    /// Gives a to-one column a value. Of a one-to-one, the other object that held the target clears
+    /// it first.
     func setReference(of object: ManagedObject, position: Int, to value: PropertyValue) {
         let old = object.values[position]
         let column = inverseColumns(of: object.entity).first { $0.position == position }

@@ -1,7 +1,7 @@
 import Merge
 import Synchronization
 
-/// What becomes of a context's objects once they are saved.
+/// Brings a context's objects up to date once they are saved.
 struct SaveCompletion: ContextPart {
     let context: ManagedObjectContext
 
@@ -36,7 +36,8 @@ struct SaveCompletion: ContextPart {
         var changes = ContextChanges()
         changes.inserted = Set(saved.inserted)
         changes.deleted = Set(saved.deleted)
-        // What is dropped is not as it is here, and nor are the members of others that it belongs to.
+        // A dropped object is not as it is here, and neither are the members of others that it
+        // belongs to.
         var isSurprising = result?.rows.contains(where: \.isDropped) ?? false
         // Under the rollback policy a delete can be what is given up (CD-23).
         let kept = Set(

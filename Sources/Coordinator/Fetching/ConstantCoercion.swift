@@ -24,7 +24,7 @@ enum ConstantCoercion {
         case (.double, .double(let number)): return .double(number)
         case (.float, .integer(let number)): return .double(Double(Float(number)))
         case (.float, .double(let number)):
-            // What a float column holds for this number: 0.1 is to find 0.1.
+            // The value that a float column holds for this number: 0.1 must find 0.1.
             return .double(Double(Float(number)))
         case (.boolean, .boolean(let truth)): return .boolean(truth)
         case (.boolean, .integer(let number)) where number == 0 || number == 1:

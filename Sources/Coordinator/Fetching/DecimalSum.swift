@@ -13,7 +13,8 @@ struct DecimalSum {
     /// The limbs: two after the point, two before it, and one for what is carried.
     private static let limbs = 5
 
-    /// What is above 0, and what is below, without its sign; the least limb comes first.
+    /// The sum of the positive values, and that of the negative ones without its sign; the least
+    /// limb comes first.
     private var positive = [UInt64](repeating: 0, count: limbs)
     private var negative = [UInt64](repeating: 0, count: limbs)
     private var count: UInt64 = 0

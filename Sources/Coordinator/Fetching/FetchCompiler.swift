@@ -6,7 +6,7 @@ package struct CompiledFetch: Hashable, Sendable {
     package struct Column: Hashable, Sendable {
         /// The key in the result.
         package let name: String
-        /// What the column holds.
+        /// The content of the column.
         package let content: ManagedObjectModel.Property.Content
     }
 
@@ -146,18 +146,18 @@ package struct FetchCompiler: Sendable {
     }
 }
 
-/// What a fetch selects.
+/// The selection of a fetch.
 struct Selection {
     /// The expressions, in order.
     var expressions: [String]
-    /// What they are, where values are selected.
+    /// The columns of the values, if values are selected.
     var columns: [CompiledFetch.Column]
     /// The expressions to group by.
     var groups: [String] = []
-    /// What names mean in having and in the order, where rows are no objects.
+    /// The meaning of names in having and in the order, if rows are no objects.
     var names: [(name: String, position: Int, type: AttributeType)]?
     /// The expressions that `names` means.
     var expressionsByPosition: [String] = []
-    /// What makes the order total; nil for the identity.
+    /// The terms that make the order total; nil for the identity.
     var tieBreakers: [String]?
 }

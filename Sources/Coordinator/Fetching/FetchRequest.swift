@@ -1,6 +1,6 @@
-/// What to fetch and how, as NSFetchRequest; a value.
+/// A fetch: which objects or values, and in which order, as NSFetchRequest; a value.
 public struct FetchRequest: Hashable, Sendable {
-    /// What a fetch gives.
+    /// The kind of results.
     public enum ResultType: String, Hashable, Sendable, CaseIterable {
         /// Objects.
         case objects
@@ -22,7 +22,7 @@ public struct FetchRequest: Hashable, Sendable {
     public var fetchLimit: Int
     /// How many of the first to leave out.
     public var fetchOffset: Int
-    /// What to give.
+    /// The kind of results to give.
     public var resultType: ResultType
     /// Of a dictionary fetch, what it is to contain; empty for all that is stored.
     public var propertiesToFetch: [FetchedProperty]
@@ -98,7 +98,7 @@ public struct SortDescriptor: Hashable, Sendable {
 
 /// A value that a dictionary fetch gives.
 public enum FetchedProperty: Hashable, Sendable {
-    /// What an aggregate computes.
+    /// The function of an aggregate.
     public enum Function: String, Hashable, Sendable, CaseIterable {
         /// How many objects have a value; of an empty key path, how many there are.
         case count

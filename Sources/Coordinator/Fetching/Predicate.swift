@@ -83,7 +83,7 @@ public struct PredicateComparison: Hashable, Sendable {
         case constant(PredicateValue)
     }
 
-    /// What is compared.
+    /// The left side of the comparison.
     public var left: Expression
     /// How.
     public var comparison: Operator
@@ -91,7 +91,7 @@ public struct PredicateComparison: Hashable, Sendable {
     public var right: Expression
     /// Which differences between texts are ignored.
     public var options: ComparisonOptions
-    /// What is meant where there are many.
+    /// The quantifier, if there are many values.
     public var quantifier: Quantifier?
     /// Where the comparison begins in the text, in Unicode scalars from 0.
     public var offset: Int

@@ -1,6 +1,6 @@
 /// Why a predicate cannot be understood, and where.
 public struct PredicateError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong.
+    /// The mistake.
     public let message: String
     /// At which character of the text (a Unicode scalar), from 0.
     public let offset: Int
@@ -11,13 +11,13 @@ public struct PredicateError: Error, Hashable, Sendable, CustomStringConvertible
         self.offset = offset
     }
 
-    /// What is wrong, and where.
+    /// The mistake and its place.
     public var description: String { "\(message) (at character \(offset))" }
 }
 
 /// Why a fetch request makes no sense.
 public struct FetchRequestError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong.
+    /// The mistake.
     public let message: String
 
     /// Describes a fault.

@@ -1,6 +1,6 @@
 /// Why a pattern cannot be used.
 package struct PatternError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong with it.
+    /// The mistake in it.
     package let message: String
 
     /// The message.

@@ -22,7 +22,7 @@ final class RegularExpressionCache: Sendable {
         if let known = expressions.withLock({ $0[key] }) { return known }
         guard let compiled = try? RegularExpression(pattern, options: options) else { return nil }
         expressions.withLock {
-            // Starting anew when full is crude, and rarer than any bookkeeping would be.
+            // Emptying the cache when it is full is crude, and rarer than any bookkeeping would be.
             if $0.count >= Self.capacity { $0.removeAll(keepingCapacity: true) }
             $0[key] = compiled
         }

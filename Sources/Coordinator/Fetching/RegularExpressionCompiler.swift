@@ -3,7 +3,7 @@ struct RegularExpressionCompiler {
     private typealias State = RegularExpression.State
     private typealias ScalarClass = RegularExpression.ScalarClass
 
-    /// What a part of the pattern is, before counts are written out.
+    /// A part of the pattern, before counts are written out.
     private indirect enum Node {
         case empty
         case leaf(State)

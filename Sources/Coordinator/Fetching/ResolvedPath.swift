@@ -2,7 +2,7 @@ import Merge
 
 /// A key path resolved against the model.
 struct ResolvedPath: Hashable, Sendable {
-    /// What the path ends at.
+    /// The end of the path.
     enum Terminal: Hashable, Sendable {
         /// An attribute's value.
         case attribute(name: String, AttributeType)
@@ -16,7 +16,7 @@ struct ResolvedPath: Hashable, Sendable {
 
     /// The relationships to follow, in order.
     var steps: [ManagedObjectModel.Relationship]
-    /// What is there.
+    /// The property or object there.
     var terminal: Terminal
 
     /// The type of the value; nil for objects.

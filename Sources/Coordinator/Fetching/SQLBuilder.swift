@@ -60,7 +60,7 @@ struct SQLBuilder {
         Self.quote(model.entity(named: entity)?.root ?? entity)
     }
 
-    /// That a row is of the entity or, as wanted, of one that inherits from it; none where the
+    /// A condition: a row is of the entity or, as wanted, of one that inherits from it; none if the
     /// table holds no others.
     func entityCondition(
         _ entity: ManagedObjectModel.Entity, includesSubentities: Bool, alias: String
@@ -145,9 +145,9 @@ struct SQLBuilder {
     private struct Table {
         let name: String
         let alias: String
-        /// What is the owner's identity; of the first table of several.
+        /// The column with the owner's identity; of the first table of several.
         var near: String?
-        /// What holds of it besides, or how it goes with the one before.
+        /// The further conditions, or the join with the table before.
         let condition: String
     }
 
@@ -243,7 +243,7 @@ struct SQLBuilder {
         }
     }
 
-    /// That something holds at an end of a path, of which a part has been followed.
+    /// A condition on the end of a path, after the first part of the path was followed.
     ///
     /// The second to-many is looked into for each object of the first, which there are few of where the
     /// fetch is about few. From the third on it is asked whether the object is in the set of those for
@@ -281,7 +281,7 @@ struct SQLBuilder {
             : "\(FetchCompiler.foldFunction)(CAST(\(expression) AS BLOB), \(options.rawValue))"
     }
 
-    /// What is bound for a constant; folded texts are compared as bytes.
+    /// Binds a constant's value; folded texts are compared as bytes.
     private mutating func bind(_ value: PropertyValue, _ options: ComparisonOptions) {
         switch value {
         case .string(let text) where !options.isEmpty, .uri(let text) where !options.isEmpty:

@@ -24,14 +24,14 @@ public final class GenerationPin: Sendable {
         pinnedAt = Mutex(pinnedAtMilliseconds)
     }
 
-    /// When it was taken, in milliseconds of the coordinator's monotonic clock; by whoever took it
-    /// last, where several share it.
+    /// When it was taken, in milliseconds of the coordinator's monotonic clock. If several share
+    /// it, when the last one took it.
     public var pinnedAtMilliseconds: UInt64 { pinnedAt.withLock(\.self) }
 
     /// Whether the generation was given up.
     public var isExpired: Bool { snapshot.withLock { $0 == nil } }
 
-    /// Whoever shares it has it for as long as one who takes it first.
+    /// Each that shares it may keep it for the same time as the first.
     func renew(at milliseconds: UInt64) {
         pinnedAt.withLock { $0 = max($0, milliseconds) }
     }

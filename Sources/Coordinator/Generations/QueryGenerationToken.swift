@@ -39,8 +39,8 @@ public struct QueryGenerationToken: Hashable, Sendable {
         self.versionVector = versionVector
     }
 
-    /// Vectors of so many incarnations are named whole, so that whoever knows less of the cluster knows what
-    /// is meant. A text of these has a kilobyte and a half.
+    /// Vectors of up to so many incarnations are written whole, so that a reader who knows less of
+    /// the cluster knows what is meant. Their text has a kilobyte and a half.
     private static let named = 64
 
     /// What its text names of the vector. Who made the token need not have seen only what is causally

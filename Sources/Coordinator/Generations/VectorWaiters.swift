@@ -97,7 +97,7 @@ extension PersistentStoreCoordinator {
         }
     }
 
-    /// Ends all waiting for vectors, as for one that is not reached in time: nothing is to come any
-    /// more, for the node stops. Whoever asks from now on is answered at once.
+    /// Ends all waiting for vectors, as if they were not reached in time, because the node stops
+    /// and nothing more will come. Later waits end at once.
     public func endWaiting() { waiters.end() }
 }

@@ -152,7 +152,7 @@ package struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 
 /// Why a text is no JSON, and where.
 package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong.
+    /// The mistake.
     package let message: String
     /// Where, in bytes from 0.
     package let offset: Int

@@ -2,7 +2,7 @@ package import Merge
 
 /// The URI of an object: `x-tributary://CLUSTER/Entity/pDECIMAL`.
 package struct ObjectURI: Hashable, Sendable, CustomStringConvertible {
-    /// What every such URI begins with.
+    /// The beginning of every object URI.
     package static let scheme = "x-tributary://"
 
     /// The cluster the object lives in.

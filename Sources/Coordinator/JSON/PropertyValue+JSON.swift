@@ -2,7 +2,7 @@ package import Merge
 
 /// Why a JSON value cannot be the value of a property.
 package struct JSONConversionError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What was expected, and what came.
+    /// The type that was expected, and the value that came.
     package let message: String
 
     /// Describes a failure.
@@ -89,7 +89,7 @@ extension PropertyValue {
         return .double(rounded)
     }
 
-    /// What the JSON value of a type is, in words.
+    /// The JSON value that a type expects, in words.
     static func expectation(_ type: AttributeType) -> String {
         switch type {
         case .integer16, .integer32, .integer64: "an integer"

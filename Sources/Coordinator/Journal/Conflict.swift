@@ -4,7 +4,7 @@ public import Merge
 public struct Conflict: Hashable, Sendable {
     /// Its name.
     public var id: ConflictID
-    /// What kind of disagreement.
+    /// The kind of disagreement.
     public var kind: ConflictKind
     /// Where it stands.
     public var state: ConflictState
@@ -25,7 +25,7 @@ public struct Conflict: Hashable, Sendable {
     /// Which rule of the model the object does not keep as it is shown; nil where it keeps all, or
     /// the conflict is about none.
     public var violation: ConflictViolation?
-    /// Who resolved it, of an entry that is read from the journal; nil where nobody did.
+    /// The decision that resolved it, of an entry read from the journal; nil if nobody did.
     public var decision: ConflictDecision?
     /// Whether a name in it has come to stand for something else: a closed entry keeps the names of
     /// the model that it was closed under.
@@ -66,14 +66,14 @@ public struct ConflictSide: Hashable, Sendable {
     public var value: PropertyValue?
     /// The values this side wrote, of a row or of its existence, sorted by name.
     public var row: [RowValue]
-    /// Who wrote it; known while the log still has the transaction.
+    /// The author of the write; known while the log still has the transaction.
     public var author: String?
     /// The writing context's name, likewise.
     public var contextName: String?
     /// Where the sides are of several objects with one unique key, the object whose side it is; nil
     /// of others.
     public var object: ManagedObjectID?
-    /// What a save would have changed of to-manys, had its policy not discarded it.
+    /// The changes of to-manys that a save's policy discarded.
     public var relationships: [RelationshipOperation] = []
 
     /// A property's value with its name.

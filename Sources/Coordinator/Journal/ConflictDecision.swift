@@ -6,7 +6,7 @@ public struct ConflictDecision: Hashable, Sendable {
     public let dot: Dot
     /// When it was made; nil where the log has not got it any more.
     public let timestamp: HybridTimestamp?
-    /// Who made it, in the application's words.
+    /// The author of the decision, in the application's words.
     public let author: String?
     /// The deciding context's name.
     public let contextName: String?

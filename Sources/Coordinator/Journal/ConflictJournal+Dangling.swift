@@ -15,13 +15,13 @@ struct ListedReference: Hashable {
 /// rows and of what the transactions of their dots had seen, and so of the set of transactions. The log
 /// tells that, and nothing is kept beside it:
 /// 1. of what is in the log, and of what is being applied, its `seen` tells;
-/// 2. a log lets go of its beginning, in the order of application. Where one of two has gone and the
+/// 2. a log loses its beginning, in the order of application. Where one of two has gone and the
 ///    other is there, the one that has gone was applied first, and had not seen the other. Of two stores
 ///    that are being joined the logs have no such order; what each had tells then;
 /// 3. where both have gone, or the tombstone is collected, what the journal lists stays listed and
 ///    nothing else is, except a reference by an earlier write that comes to be shown only now, as of a
 ///    row that was eclipsed. So a settled conflict may be listed at one node, and not at another that
-///    has collected the tombstone. What a log lets go of is stable too, unless the log was at its limit.
+///    has collected the tombstone. Whatever a log purges is stable too, unless the log was at its limit.
 ///
 /// A judgement stands until the reference is written again or its target is deleted again or is back:
 /// other writes to the row ask the journal, not the log.
@@ -33,7 +33,7 @@ extension ConflictJournal {
     /// Those of a row's references that lead nowhere which are conflicts.
     ///
     /// - Parameters:
-    ///   - judged: the positions of which the journal has the judgement.
+    ///   - judged: the positions whose judgement the journal has.
     ///   - shownAgain: the positions that were not shown before, or by another write.
     ///   - memory: nil for what the journal lists.
     func disputed(

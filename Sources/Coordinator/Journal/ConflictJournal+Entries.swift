@@ -93,7 +93,7 @@ extension ConflictJournal {
         look.bind(1, conflict.id.asOpen.description)
         guard try look.step() else { return false }
         defer { look.reset() }
-        // A damaged one is told of by a verification.
+        // A verification reports a damaged one.
         guard let entry = try? ConflictCoding.entry(look) else { return true }
         return Set(entry.sides.map(\.dot)) == Set(conflict.sides.map(\.dot))
     }

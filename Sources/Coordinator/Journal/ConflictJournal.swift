@@ -1,9 +1,9 @@
 import Merge
 
-/// What the journal is to tell of one-to-ones once all rows of a transaction are written.
+/// The one-to-ones to report once all rows of a transaction are written.
 ///
-/// They are written one after the other. In between a row that takes a target over may come before the
-/// one that lets go of it: then either seems to lose to the other, and neither has.
+/// They are written one after the other. In between, a row that takes a target over may come before
+/// the one that gives it up: then either seems to lose to the other, and neither has.
 struct HeldClaims {
     private(set) var entries: [RowID: (before: [Conflict], after: [Conflict])] = [:]
 
@@ -74,11 +74,12 @@ struct ConflictJournal: StorePart {
 
     /// Brings the journal from some conflicts to others.
     ///
-    /// What is no more is resolved where the transaction being applied had seen all its sides. Else it
-    /// is settled: the write that ended it made the sides agree, or showed a reference's target again,
-    /// or a migration, a constraint or a join of stores did, and no write.
+    /// A conflict that has ended is resolved if the transaction being applied had seen all its
+    /// sides. Else it is settled: the write that ended it made the sides agree, or showed a
+    /// reference's target again, or a migration, a constraint or a join of stores did, and no
+    /// write.
     ///
-    /// - Parameter stamp: of the write that ended what is no more; nil where none did.
+    /// - Parameter stamp: of the write that ended the conflicts; nil if none did.
     func update(from before: [Conflict], to after: [Conflict], by stamp: Stamp?) throws {
         // While policies are adopted the entries are of another one's making, though the row as it
         // is loaded does not tell.
@@ -105,7 +106,7 @@ struct ConflictJournal: StorePart {
             for conflict in try conflicts(of: member, dangling: []) {
                 guard let entry = try openEntry(conflict.id) else { continue }
                 let isSame = entry.sides.map(\.isVisible) == conflict.sides.map(\.isVisible)
-                // What another side stands on is told by the entry alone.
+                // Only the entry says what another side stands on.
                 if isSame || entry.sides.map(\.dot) != conflict.sides.map(\.dot) { continue }
                 try writeOpen(conflict)
             }
@@ -142,7 +143,7 @@ struct ConflictJournal: StorePart {
 
     /// - Parameters:
     ///   - dangling: the row's references that lead nowhere.
-    ///   - judged: the positions of those of which the journal has the judgement.
+    ///   - judged: the positions whose judgement the journal has.
     ///   - memory: what was listed where the journal does not tell it; nil where it does.
     func conflicts(
         of row: LoadedRow, dangling: [(position: Int, target: RowID)], judged: Set<Int> = [],
@@ -173,7 +174,7 @@ struct ConflictJournal: StorePart {
     /// that is the first, the order of time: one that came later is the most likely.
     func withEarlierWrites(_ conflict: Conflict, of row: LoadedRow) throws -> Conflict {
         var conflict = conflict
-        /// What each side had seen; nil where nobody knows any more.
+        /// The vectors that the sides had seen; nil where nobody knows any more.
         let pasts = try conflict.sides.map { side -> VersionVector? in
             guard let dot = side.dot else { return VersionVector() }
             if let applying = scratch.applying, applying.dot == dot { return applying.seen }

@@ -1,8 +1,8 @@
 import Merge
 
 extension ConflictReport {
-    /// The conflicts of a survivor with the rows it eclipses: one for each constraint of which it
-    /// shares a key with one of them at least.
+    /// The conflicts of a survivor with the rows it eclipses: one for each constraint in which it
+    /// shares a key with at least one of them.
     static func uniqueness(of row: LoadedRow, generation: UInt64) -> [Conflict] {
         if row.eclipsed.isEmpty { return [] }
         let entity = row.table.entity
@@ -69,7 +69,7 @@ extension LoadedRow {
 
     /// A row's side: all its own visible values, under the write that gave it its key.
     ///
-    /// That write stays visible whatever stability lets go of, so all nodes name it alike.
+    /// That write stays visible whatever stability removes, so all nodes name it alike.
     fileprivate func uniquenessSide(
         of constraint: UniqueConstraint, isVisible: Bool
     ) -> ConflictSide {

@@ -11,7 +11,7 @@ public enum ConflictResolution: Hashable, Sendable {
     case sideNumber(Int)
     /// These values, by property, among them one for what is in dispute.
     case values([String: PropertyValue])
-    /// What this policy would have chosen.
+    /// The choice of this policy.
     case policy(MergePolicy)
     /// The object goes.
     case delete
@@ -24,8 +24,8 @@ extension PersistentStoreCoordinator {
     /// replicates like any other.
     ///
     /// - Parameters:
-    ///   - sides: the dots of the sides as seen by whoever decides; nil where they accept to
-    ///     decide over sides they have not seen.
+    ///   - sides: the dots of the sides that the person who decides has seen; nil to decide over
+    ///     sides that they have not seen.
     /// - Throws: ``CoordinatorError``: `conflictNotFound`, `sidesChanged` where there are others
     ///   by now, `sideAmbiguous`, `malformed` for values that leave it open, and whatever a save
     ///   may throw.
@@ -53,9 +53,9 @@ extension PersistentStoreCoordinator {
     /// Writes what a conflict's outcome replaced: the side that lost, or what was visible before
     /// a resolution.
     ///
-    /// - Parameter sides: the dots as seen by whoever undoes it: of the sides and, where the
-    ///   conflict is closed, of what has been written since over what it is about; nil where they
-    ///   accept to write over what they have not seen.
+    /// - Parameter sides: the dots that the person who undoes it has seen: those of the sides and,
+    ///   if the conflict is closed, those of later writes over the same thing; nil to write over
+    ///   what they have not seen.
     /// - Throws: as ``resolve(_:_:sides:author:contextName:)``.
     public func undo(
         _ id: ConflictID, sides: [Dot]? = nil, author: String? = nil, contextName: String? = nil

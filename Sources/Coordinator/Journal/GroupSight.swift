@@ -1,7 +1,7 @@
 import Merge
 
-/// What readers see of the registers of a row that may be united with others: what its conflicts mark
-/// as visible is what fetches show.
+/// The registers as readers see them, of a row that may be united with others: fetches show exactly
+/// what its conflicts mark as visible.
 struct GroupSight {
     private let row: LoadedRow
     /// The row that stands for the group, with all its members; nil where nothing is united.

@@ -1,17 +1,17 @@
 import Glibc
 import Merge
 
-/// Who holds a store's lock, as its file tells.
+/// The holder of a store's lock, as its file names it.
 ///
-/// It is one line: the run of the system, the file system, the file's number there, the node and its
-/// incarnation. The first three are those of the lock file itself. So a copy of the file tells nothing,
-/// nor does one on another machine, or after the power went. Where they fit, the one who is named had
-/// this very lock, and whoever has it now knows that the other's process has ended.
+/// It is one line: the run of the system, the file system, the file's number there, the node and
+/// its incarnation. The first three are those of the lock file itself. So a copy of the file says
+/// nothing, and neither does the file on another machine or after a power loss. If they fit, the
+/// named process had this very lock, so it has ended if another process has the lock now.
 enum LockHolder {
     /// A line is shorter.
     private static let longest = 256
 
-    /// Who had the lock before whoever has it now; nil where that is not certain.
+    /// The process that had the lock before the present holder; nil if that is not certain.
     static func read(from descriptor: Int32) -> ActorID? {
         var bytes = [UInt8](repeating: 0, count: longest)
         let count = pread(descriptor, &bytes, longest, 0)

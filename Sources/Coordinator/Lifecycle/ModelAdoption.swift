@@ -13,7 +13,7 @@ struct ModelAdoption: StorePart {
     /// to resolve, and never a store that does not open. To be called while opening.
     ///
     /// - Parameters:
-    ///   - remainder: of a migration, whose tables are done. Then groups are formed anew whatever
+    ///   - remainder: of a migration whose tables are done. Then groups are formed again whatever
     ///     indexes there are: it has dropped some, entities may have another policy by which groups
     ///     are combined, and rows are gone from their groups.
     func adoptConstraints(
@@ -72,7 +72,7 @@ struct ModelAdoption: StorePart {
 
     /// Groups all rows that share a key, and those that are eclipsed now.
     ///
-    /// - Parameter gone: eclipsed rows that there are no more.
+    /// - Parameter gone: eclipsed rows that do not exist any more.
     private func regroupEverything(_ gone: [StoreMigration.GoneEclipsed]) throws {
         let rows = try rowsToRegroup(gone)
         if rows.isEmpty { return }
@@ -149,7 +149,7 @@ struct ModelAdoption: StorePart {
         return rows
     }
 
-    /// What a row's columns claim alone, whatever its group would have it claim now.
+    /// The claims of a row's columns alone, whatever its group would have it claim now.
     private func shownClaims(_ loaded: LoadedRow) -> [Claim] {
         loaded.table.exclusive.compactMap { exclusive in
             guard case .reference(let target) = loaded.columns[exclusive.position] else {
@@ -159,12 +159,12 @@ struct ModelAdoption: StorePart {
         }
     }
 
-    /// A row as if all that it shows were in its columns, so that whatever it then refers to in
-    /// vain is listed anew.
+    /// A row as if all that it shows were in its columns, so that every reference in it that finds
+    /// no target is listed again.
     ///
     /// A survivor's columns are what the model before chose among its group, and it is loaded with
-    /// what the present one chooses: what of its references reads as null cannot be told by
-    /// comparing the two.
+    /// what the present one chooses. So comparing the two does not show which of its references
+    /// read as null.
     private func unprojected(_ loaded: LoadedRow) -> LoadedRow {
         guard loaded.isVisible else { return loaded }
         return loaded.showing(

@@ -1,8 +1,8 @@
 import Merge
 import Synchronization
 
-/// What was told last of a store's recovery, whether it could be written down yet or not: nothing of
-/// others is applied without it from then on. Thread-safe.
+/// The latest recovery state, possibly not yet on disk. From then on nothing of other nodes is
+/// applied without it. Thread-safe.
 ///
 /// The replicator tells it once; the record may fail, for the disk is full, and what is applied a
 /// second later does not.
@@ -11,13 +11,13 @@ final class OwedRecovery: Sendable {
 
     func note(_ record: RecoveryRecord) { noted.withLock { $0 = record } }
 
-    /// What is to be in the store; nil where nothing was told yet.
+    /// The state to write into the store; nil if there is none yet.
     var record: RecoveryRecord? { noted.withLock { $0 } }
 }
 
-/// What a store keeps of its recovery.
+/// The recovery state of a store, as it is kept.
 struct RecoveryRecord: Hashable, Sendable {
     var recovery: StoreRecovery
-    /// Who was vouched for together with this store, when all were new.
+    /// The incarnations vouched for together with this store, when all were new.
     var founders: [ActorID] = []
 }

@@ -1,7 +1,7 @@
 package import Merge
 import Synchronization
 
-/// What a coordinator may do at the moment.
+/// The coordinator's permissions at the moment.
 struct Standing {
     /// Whether somebody must vouch for the store.
     var recovery: StoreRecovery
@@ -11,7 +11,7 @@ struct Standing {
     var maySave = true
     /// Whether the clock is too far off to stamp saves.
     var isClockOff = false
-    /// Whether the node is a member no more.
+    /// Whether the node is not a member any more.
     var isDeparted = false
     /// Whether its files are not where they were opened.
     var isRemoved = false
@@ -24,8 +24,8 @@ extension CoordinatorError {
     package static var recovering: CoordinatorError {
         CoordinatorError(
             .recovering,
-            "This node's store lacks what the node had before, for it is from a backup or a "
-                + "copy or was made anew; it takes no saves until it has all that another "
+            "This node's store lacks what the node had before, because it is from a backup or a "
+                + "copy, or is new; it takes no saves until it has all that another "
                 + "member has. Save at another node, or try again.")
     }
 }
@@ -73,9 +73,9 @@ extension PersistentStoreCoordinator {
 
     /// Vouches for the store: it has all that its node ever had, as far as anybody can know.
     /// Blocks until it is on disk.
-    ///
-    /// - Parameter founders: whose stores were vouched for together with this one when all were
-    ///   new, at most one incarnation a node; kept until it is vouched for anew.
+    ///- Parameter founders: the incarnations that were vouched for together with this one when all
+    ///  stores were new, at most one a node. Kept until the store is vouched for again.
+    ///   new, at most one incarnation a node; kept until it is vouched for again.
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
     package func vouch(founders: [ActorID] = []) throws {
         try setRecovery(.none, founders: founders)
@@ -110,7 +110,7 @@ extension PersistentStoreCoordinator {
         }
     }
 
-    /// Whom ``vouch(founders:)`` named last, by node.
+    /// The incarnations that ``vouch(founders:)`` named last, by node.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     package var founders: [ActorID] {
@@ -180,9 +180,9 @@ extension PersistentStoreCoordinator {
         }
     }
 
-    /// Writes beside the store how far it has come on disk, so that an older backup put in its
-    /// place will be told from it, also where this process was killed. Blocks until that is on
-    /// disk: two waits, for a small file.
+    /// Writes beside the store how far it has come on disk, so that an older backup in its place
+    /// will be noticed, also if this process was killed. Blocks until that is on disk: two waits,
+    /// for a small file.
     ///
     /// Only what this has recorded may others rely on when they collect. To be called every few
     /// seconds while something changes, from any thread.
@@ -217,7 +217,7 @@ extension PersistentStoreCoordinator {
     package func setSaving(allowed: Bool) {
         standing.withLock {
             $0.maySave = allowed
-            // Whoever told of a departure has turned out to be no member itself.
+            // The node that told of a departure has turned out to be no member itself.
             if allowed { $0.isDeparted = false }
         }
     }

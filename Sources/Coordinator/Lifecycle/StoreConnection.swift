@@ -1,18 +1,17 @@
 import GRDB
 import Merge
 
-/// What opening a store needs to know of its file.
+/// Looks at a store's file for an opening, and connects to it.
 enum StoreConnection {
     /// Refuses another program's database, and a store of another layout, before SQLite opens it,
     /// because opening it for writing changes its journal mode.
+    ///A file that uses no page but the first has no tables, so it is another program's only if it
+    ///is marked: a failed creation leaves such a file, because the pool first makes and drops a
+    ///table in it. If a log lies beside it, the header may be out of date; the checks after opening
+    ///see to that.
     ///
-    /// A file of which no page but the first is in use has no tables, so it is another's only
-    /// where it is marked: a making of ours that failed leaves such a file, for the pool makes and
-    /// drops a table in it first. With a log beside it the header may be out of date; that is left
-    /// to the checks after opening.
-    ///
-    /// To be called only by whoever has the store's lock: reading the file closes a descriptor of
-    /// it, and with that the kernel drops all locks on it that SQLite holds for this process.
+    /// Only the holder of the store's lock may call it: reading the file closes a descriptor of it,
+    /// and with that the kernel drops all locks on it that SQLite holds for this process.
     private static func checkHeader(_ path: String, _ files: any StoreFiles) throws {
         guard let header = files.read(path, from: 0, count: 100), header.count == 100,
             header.starts(with: Array("SQLite format 3\0".utf8)),
@@ -37,8 +36,8 @@ enum StoreConnection {
         }
     }
 
-    /// Refuses to make a store anew where something else of one is there than what names its last
-    /// incarnation: SQLite removes a log that it finds beside a new file, and that may hold all saves.
+    /// Refuses to make a new store if more than the name of its last incarnation is there: SQLite
+    /// removes a log that it finds beside a new file, and that may hold all saves.
     ///
     /// - Throws: ``CoordinatorError``: `storeIncomplete`.
     static func checkCompleteness(_ path: String, _ files: any StoreFiles) throws {
@@ -168,7 +167,7 @@ enum StoreConnection {
     }
 
     /// A connection to a store that nobody has open, though its file may be read: by `tributary sql
-    /// --store`, or by whoever copies it.
+    /// --store`, or by a program that copies it.
     static func connection(to path: String) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.busyMode = .timeout(busySeconds)

@@ -1,8 +1,8 @@
 import Merge
 
-/// What an opening must not use again, and what it takes instead.
+/// The numbers that an opening must not use again, and those that it takes instead.
 extension StoreOpening {
-    /// What is known of the node's former lives.
+    /// The traces of the node's former lives.
     struct FormerLives {
         /// The store's number, drawn when it was made.
         var store: UInt64
@@ -50,10 +50,10 @@ extension StoreOpening {
     /// 8 388 607 objects a minute. So the new block is above the last one known and above the
     /// minutes of all incarnations known; a store that knows all its past needs no more.
     ///
-    /// A store made anew in the place of a lost one knows nothing of its past. What its former
-    /// life was ahead of its minutes lies in blocks that it will come to in the same minute, so
-    /// every store begins all its blocks at a number of its own, one of 4 194 304. Where the
-    /// former life made n objects in a block and the new one makes m in it before peers have told
+    /// A new store in the place of a lost one knows nothing of its past. What its former life was
+    /// ahead of its minutes lies in blocks that it will come to in the same minute, so every store
+    /// begins all its blocks at a number of its own, one of 4 194 304. If the former life made n
+    /// objects in a block and the new one makes m in it before peers have told
     /// of it, an identity is used twice with a chance below (n + m) / 2^22.
     ///
     /// A restored store does not know it all. Only where the clock was set back, or the former

@@ -158,7 +158,7 @@ enum StoreOpening {
         return remainder
     }
 
-    /// What an opening knows besides the store.
+    /// The inputs of an opening besides the store.
     private struct Beginning {
         let path: String
         let remainder: StoreMigration.Remainder?
@@ -194,8 +194,8 @@ enum StoreOpening {
         let beside = beginning.beside
         let isOwn =
             beside?.isOf(store: store, incarnation: last, generation: generation) ?? false
-        // Whoever asks for a later incarnation than the store knows has heard of another store of
-        // this node, which may have told others what this one does not hold.
+        // A caller that asks for a later incarnation than the store knows has heard of another
+        // store of this node, which may have told others what this one does not hold.
         let isNewest = isOwn && beginning.minimumIncarnation <= last
         let kept = StoreRecovery(rawValue: Int(try row.integer("recovery"))) ?? .restored
         let recovery: StoreRecovery =

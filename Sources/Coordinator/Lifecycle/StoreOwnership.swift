@@ -34,15 +34,16 @@ final class StoreOwnership: StoreLock {
 
     func note(holder: ActorID) { LockHolder.write(holder, to: descriptor) }
 
-    /// Lets go of the lock; more than once is harmless.
+    /// Releases the lock; more than once is harmless.
     func release() {
         let held = isHeld.withLock { held in
             defer { held = false }
             return held
         }
         guard held, descriptor >= 0 else { return }
-        // The lock is the open file's, of which a process that is just being begun by another thread
-        // has a copy until it runs its program: closing this one alone would leave the store locked.
+        // The lock is the open file's. A process that another thread is just starting has a copy of
+        // that file until it runs its program, so closing this one alone would leave the store
+        // locked.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }

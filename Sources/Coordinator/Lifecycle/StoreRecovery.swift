@@ -6,11 +6,11 @@
 package enum StoreRecovery: Int, Hashable, Sendable {
     /// The store is vouched for.
     case none = 0
-    /// The store was made anew.
+    /// The store is new.
     case new = 1
     /// The store is from a backup, or a copy, or it was new and takes over from others.
     case restored = 2
-    /// The store was made anew, and somebody who was vouched for has told that it lacks nothing:
+    /// The store is new, and somebody who was vouched for has told that it lacks nothing:
     /// together they founded the cluster. It takes saves until it is vouched for.
     case founder = 3
 }

@@ -60,7 +60,7 @@ struct ConsumerStore: StorePart {
         guard let position, isKept(after: position) else {
             throw CoordinatorError(
                 .historyTokenExpired,
-                "The history after that token has been purged here; fetch the objects anew, and "
+                "The history after that token has been purged here; fetch all objects again, and "
                     + "go on with the token of that.")
         }
         let places = try consumerPlaces()
@@ -68,7 +68,7 @@ struct ConsumerStore: StorePart {
         guard old != nil || places.count < HistoryConsumer.Bounds.count else {
             throw CoordinatorError(
                 .limitExceeded,
-                "There are \(places.count) consumers already; remove one that is used no more.")
+                "There are \(places.count) consumers already; remove one that is not in use.")
         }
         let statement = try database.prepared(
             "INSERT OR REPLACE INTO _consumer (name, position, token, told) "

@@ -4,8 +4,8 @@ public import Merge
 /// written before reads as nil since its target was deleted or claimed by another, or leads to it again, or
 /// to what is shown in its place. Or a reference that the transaction wrote reads as nil here at once.
 ///
-/// It is told as this store saw it: where the delete came first, it is the reference's transaction that has
-/// such a change.
+/// It is reported as this store saw it: if the delete came first, the reference's transaction has
+/// the change.
 public struct DerivedChange: Hashable, Sendable {
     /// The object that is shown otherwise.
     public let object: ManagedObjectID
@@ -63,8 +63,8 @@ extension TransactionLog {
 }
 
 extension StoreReader {
-    /// What a transaction of the log changed without writing it, in order of the objects; none where
-    /// the log has not got it.
+    /// The changes that a transaction of the log caused without writing them, in order of the
+    /// objects; none if the log does not have the transaction.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     public func derivedChanges(of dot: Dot) throws -> [DerivedChange] {

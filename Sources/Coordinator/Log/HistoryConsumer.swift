@@ -39,7 +39,7 @@ package struct HistoryConsumer: Hashable, Sendable {
     }
 }
 
-/// What a store holds of the past, for status and metrics.
+/// The past that a store holds, for status and metrics.
 package struct HistoryStatus: Hashable, Sendable {
     /// Transactions in the log.
     package var transactions: UInt64
@@ -49,6 +49,6 @@ package struct HistoryStatus: Hashable, Sendable {
     package var oldest: HybridTimestamp?
     /// Closed entries of the conflict journal.
     package var closedRecords: Int
-    /// Who reads it, by name.
+    /// The readers of history, by name.
     package var consumers: [HistoryConsumer]
 }

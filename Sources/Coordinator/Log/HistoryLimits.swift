@@ -14,9 +14,9 @@ public struct HistoryLimits: Hashable, Sendable {
     public init() {}
 }
 
-/// What is known of the other members when history is purged.
+/// The state of the other members when history is purged.
 public struct HistoryKnowledge: Hashable, Sendable {
-    /// What is stable: all members have it for certain.
+    /// The stable transactions: all members have them for certain.
     public var stable: VersionVector
     /// What at least one other member has for certain; no more than ``stable`` is needed where
     /// there is no other member.
@@ -39,7 +39,7 @@ public enum HistoryHold: Hashable, Sendable {
     case onlyHere(Dot)
 }
 
-/// What one step of tending history came to.
+/// The outcome of one step of tending history.
 public struct HistoryTending: Hashable, Sendable {
     /// Transactions that went as they were old, stable and read by all consumers.
     public var purgedByAge = 0

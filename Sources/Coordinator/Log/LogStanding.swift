@@ -1,7 +1,7 @@
 /// How much past a store holds, counted as it goes so that nobody has to scan for it.
 ///
 /// It is part of what a group changes: a rollback brings the old counts back. An opening counts
-/// anew.
+/// again.
 struct LogStanding: Hashable, Sendable {
     /// The position of the oldest transaction; 0 where there is none.
     var first: UInt64 = 0

@@ -1,14 +1,14 @@
 package import Merge
 
-/// A save of another node that can be applied no more, for an earlier one of that node is lost with it
-/// (DESIGN section 8, *orphaned*). It was acknowledged there, so it is kept as it came, for a person to
-/// see what it would have written, to save that anew, and to discard it.
+/// A save of another node that can never be applied, because an earlier one of that node is lost
+/// (DESIGN section 8, *orphaned*). That node acknowledged it, so it is kept as it came: a person
+/// can see what it would have written, save that again, and discard it.
 ///
 /// It is no entry of the conflict journal: it lost against nothing, it has no place in the log, and
 /// it is kept until somebody has seen to it, not for as long as history is.
 package struct OrphanedTransaction: Hashable, Sendable {
-    /// How much a store keeps of orphans. When it is full the newest are left out: what somebody was
-    /// told is kept does not go by itself. Each name that is left out is told of.
+    /// The most orphans that a store keeps. When it is full the newest are left out, so that none
+    /// that a person was shown disappears by itself. Each name that is left out is reported.
     package struct Bounds: Hashable, Sendable {
         /// The most transactions: as many as replication gives at once (`Limits.orphans`).
         package var count = 10_000
@@ -24,15 +24,15 @@ package struct OrphanedTransaction: Hashable, Sendable {
     package let dot: Dot
     /// When it was kept here, in milliseconds since 1970.
     package let keptAtMilliseconds: UInt64
-    /// What it would have written; nil where its bytes are damaged, which a verification tells too.
+    /// Its operations; nil if its bytes are damaged, which a verification reports too.
     package let encoded: EncodedTransaction?
 }
 
-/// What keeping orphans came to.
+/// The outcome of keeping orphans.
 package struct OrphanKeeping: Hashable, Sendable {
-    /// What is kept from now on, by dot.
+    /// The orphans that are kept from now on, by dot.
     package var kept: [Dot] = []
-    /// What there was no room for, by dot.
+    /// The orphans without room, by dot.
     package var leftOut: [Dot] = []
 
     /// Describes what was kept and left out.

@@ -50,7 +50,7 @@ extension PersistentStoreCoordinator {
         }
     }
 
-    /// What the store holds of the past, and for whom.
+    /// The past that the store holds, and its readers.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     package func historyStatus() throws -> HistoryStatus {
@@ -77,9 +77,9 @@ extension PersistentStoreCoordinator {
     /// again soon where the result is not done, and about every second else.
     ///
     /// What is older than ``HistoryLimits/keepMilliseconds``, stable, and read by all consumers
-    /// goes. Over ``HistoryLimits/maximumBytes`` the oldest goes whoever needs it: stable or not,
-    /// but only what another member is known to have. Of closed conflicts those go first that
-    /// closed first.
+    /// goes. Over ``HistoryLimits/maximumBytes`` the oldest goes even if a consumer needs it,
+    /// stable or not, but only what another member is known to have. Of closed conflicts those go
+    /// first that closed first.
     ///
     /// - Parameter knowledge: what other members have; ``HistoryKnowledge/stable`` must be within
     ///   what this store has on disk.
@@ -107,7 +107,7 @@ extension PersistentStoreCoordinator {
 }
 
 extension StoreReader {
-    /// Who reads this store's history, by name.
+    /// The readers of this store's history, by name.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     package func consumers() throws -> [HistoryConsumer] {

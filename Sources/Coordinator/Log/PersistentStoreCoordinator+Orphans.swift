@@ -1,7 +1,7 @@
 package import Merge
 
 extension PersistentStoreCoordinator {
-    /// Keeps transactions that can be applied no more, for people, and waits until that is on disk.
+    /// Keeps transactions that can never be applied, for people, and waits until they are on disk.
     /// Blocks meanwhile. What is applied or kept already is passed over.
     ///
     /// - Returns: what is kept, and what there was no room for (``OrphanedTransaction/Bounds``).

@@ -1,8 +1,8 @@
 import Merge
 
 extension SaveResult {
-    /// The answer to a request that was repeated: one that was made anew learns from it what the
-    /// request calls the objects that it inserted.
+    /// The answer to a repeated request. An answer that was rebuilt takes from the request how it
+    /// calls the objects that it inserted.
     fileprivate func answering(_ request: SaveRequest) -> SaveResult {
         guard isRebuilt else { return self }
         var result = self
@@ -24,7 +24,7 @@ extension SaveResult {
 }
 
 extension StoreReader {
-    /// What became of the save of that ID; nil where none is known.
+    /// The outcome of the save of that ID; nil if none is known.
     package func savedAnswer(_ saveID: String) throws -> SaveResult? {
         try keptAnswer(saveID)?.result
     }
@@ -55,7 +55,7 @@ extension PersistentStoreCoordinator {
         else { throw failure }
         do {
             let kept: SaveAnswer.Kept? = try read { try $0.keptAnswer(saveID) }
-            // One that came back is told once it is on disk here, like any other.
+            // An answer that came back is given once it is on disk here, like any other.
             if let kept, !isAwaitingDisk(kept.result) { return try kept.answer(to: request) }
         } catch let unread as CoordinatorError where unread.code == .inputOutput {
             throw CoordinatorError(
@@ -76,8 +76,8 @@ extension PersistentStoreCoordinator {
         answer.isRebuilt && answer.transaction.map(durableVector.contains) == false
     }
 
-    /// Whether the writer has stopped at a commit of which only the next opening shows whether it
-    /// was made: of a save that is not found then, nobody can say that it was not saved.
+    /// Whether the writer has stopped at a commit whose outcome only the next opening shows: if a
+    /// save is not found then, nobody can say that it was not saved.
     package var isOutcomeUnknown: Bool { writer?.isOutcomeUnknown ?? false }
 }
 
@@ -85,11 +85,11 @@ extension PersistentStoreCoordinator {
 /// saved.
 ///
 /// Layout: [dot, timestamp, frontier of what it has seen, token, [inserted ...], [conflict ...], whether
-/// it was made anew, fingerprint of the operations]
+/// it was rebuilt, fingerprint of the operations]
 ///     inserted = [temporary, row, entity, name]
 ///
-/// The dot is null and the timestamp 0 where nothing was written. The fingerprint is null where the answer
-/// was made anew, or the request does not name its operations word by word.
+/// The dot is null and the timestamp 0 if nothing was written. The fingerprint is null if the
+/// answer was rebuilt, or if the request does not name its operations word by word.
 enum SaveAnswer {
     /// An answer with what tells the operations of its save from others; nil where nobody kept that.
     struct Kept {
@@ -114,7 +114,7 @@ enum SaveAnswer {
     /// Whether a save can have that ID.
     static func isSaveID(_ text: String) -> Bool { (1...200).contains(text.utf8.count) }
 
-    /// Stands for the temporary identity in an answer that was made anew. No request has it.
+    /// Stands for the temporary identity in an answer that was rebuilt. No request has it.
     static let unnamed = RowID(0)
 
     static func encode(_ kept: Kept, _ beginnings: Beginnings) -> [UInt8] {

@@ -34,15 +34,16 @@ struct SaveAnswers: StorePart {
     func repeatedAnswer(to request: SaveRequest, _ saveID: String) throws -> SaveResult? {
         guard let kept = try savedAnswer(saveID) else { return nil }
         let answer = try kept.answer(to: request)
-        // What came from elsewhere has not waited for the disk yet; whoever is answered relies on it.
+        // What came from elsewhere has not waited for the disk yet, and a client that gets an
+        // answer relies on it.
         if answer.isRebuilt { group.wroteApart = true }
         return answer
     }
 
-    /// Makes the answer to a save of an earlier opening of this node anew, as its transaction comes
-    /// back from elsewhere, or from the store that a copy replaces; what is known stays, for as long
-    /// as the transaction has its new place. Without it whoever repeats the save, as he may where
-    /// he was not answered, would have it done twice.
+    /// Rebuilds the answer to a save of an earlier opening of this node, as its transaction comes
+    /// back from elsewhere, or from the store that a copy replaces. What is known stays, as long as
+    /// the transaction has its new place. Without it, a client that repeats a save because it got
+    /// no answer would have it done twice.
     ///
     /// The transaction tells of objects in the order of the request that inserted them, but not how
     /// the request called them.

@@ -101,7 +101,7 @@ struct TransactionLog: StorePart {
         return found
     }
 
-    /// What a transaction of the log had seen; nil where it is not there.
+    /// The vector that a transaction of the log had seen; nil if it is not there.
     ///
     /// Of many rows that one save wrote, each asks for the same: to decode it for each would take time in
     /// the square of their number.
@@ -113,8 +113,8 @@ struct TransactionLog: StorePart {
         return seen
     }
 
-    /// Transactions of which it is kept what they had seen, within one generation: as many as the sides of a
-    /// few rows, with vectors of up to a thousand actors some megabytes.
+    /// The number of transactions whose `seen` is kept within one generation: as many as the sides
+    /// of a few rows, with vectors of up to a thousand actors some megabytes.
     private static let pastsLimit = 256
 
     /// A transaction by the names of the store's own model, with what has no place in it.
@@ -134,7 +134,7 @@ struct TransactionLog: StorePart {
 
     /// Notes by which model an actor writes, where that is not the store's own.
     ///
-    /// The file is told each time: what the history knows may be of a group that was given up.
+    /// The file gets it each time: what the history knows may be of a group that was given up.
     func noteModel(_ hash: [UInt8], of actor: ActorID) throws {
         guard hash != model.modelHash, let code = state.actors.code(of: actor) else { return }
         history.note(actor, hash)

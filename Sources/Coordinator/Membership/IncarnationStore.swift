@@ -1,6 +1,6 @@
 import Merge
 
-/// What the store knows of nodes' incarnations, and of its own recovery.
+/// Nodes' incarnations and the store's own recovery, as the store keeps them.
 struct IncarnationStore: StorePart {
     let session: StoreSession
 

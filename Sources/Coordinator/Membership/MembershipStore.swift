@@ -1,6 +1,6 @@
 import Merge
 
-/// Who is a member of the cluster, in `_member`.
+/// The members of the cluster, in `_member`.
 struct MembershipStore: StorePart {
     let session: StoreSession
 

@@ -4,13 +4,13 @@ extension CoordinatorError {
     static func departed(_ node: NodeID) -> CoordinatorError {
         CoordinatorError(
             .memberDeparted,
-            "Node \(node) is a member of this cluster no more, so it takes no saves. Save at another "
+            "Node \(node) is not a member of this cluster any more, so it takes no saves. Save at another "
                 + "node; this machine may join under another number.")
     }
 }
 
 extension PersistentStoreCoordinator {
-    /// Who is a member of the cluster, as far as transactions tell; empty before the first change
+    /// The members of the cluster, as far as transactions name them; empty before the first change
     /// of membership.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
@@ -27,8 +27,8 @@ extension PersistentStoreCoordinator {
     ///   - changes: at least one. The first that a cluster makes must have a join for each member
     ///     there is, this node among them.
     ///   - author: who, for history.
-    /// - Throws: ``CoordinatorError``: `memberDeparted` where a node is a member no more, for
-    ///   numbers are not used again; as ``save(_:)`` else.
+    /// - Throws: ``CoordinatorError``: `memberDeparted` if the node has departed, because numbers
+    ///   are not used again; as ``save(_:)`` else.
     package func changeMembership(
         _ changes: [MembershipChange], author: String? = nil
     ) async throws -> SaveResult {

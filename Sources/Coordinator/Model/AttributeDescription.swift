@@ -55,7 +55,7 @@ public struct AttributeDescription: Hashable, Sendable {
     public var type: AttributeType
     /// Whether it may be null. Default true.
     public var isOptional: Bool
-    /// What an insert gives it when nothing was assigned. No part of the version hash.
+    /// The value that an insert gives it if nothing was assigned. No part of the version hash.
     public var defaultValue: PropertyValue
     /// What stands for a value in objects from before the attribute was there, or was mandatory;
     /// nil for the default. It is what the default was when the attribute was added, where that
@@ -65,13 +65,13 @@ public struct AttributeDescription: Hashable, Sendable {
     public var mergePolicy: MergePolicy?
     /// Whether it lives in memory only.
     public var isTransient: Bool
-    /// What a save checks.
+    /// The checks of a save.
     public var validation: AttributeValidation
     /// The name it had in an earlier version of the model.
     public var renamingIdentifier: String?
     /// Changes the version hash where nothing else does.
     public var hashModifier: String?
-    /// Whatever the application wants to note.
+    /// Notes for the application's use.
     public var userInfo: [String: String]
 
     /// Describes an attribute.

@@ -39,7 +39,7 @@ public struct EntityDescription: Hashable, Sendable {
     public var renamingIdentifier: String?
     /// Changes the version hash where nothing else does.
     public var hashModifier: String?
-    /// Whatever the application wants to note.
+    /// Notes for the application's use.
     public var userInfo: [String: String]
 
     /// Describes an entity.

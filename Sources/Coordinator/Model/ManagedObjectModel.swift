@@ -89,7 +89,7 @@ public final class ManagedObjectModel: Sendable, Hashable {
 public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Which entity, with the property after a point where one is at fault.
     public let place: String
-    /// What is wrong with it.
+    /// The mistake in it.
     public let reason: String
 
     /// Describes a fault.
@@ -105,7 +105,7 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
 extension ManagedObjectModel {
     /// A property that is stored as a column and merged as a register.
     public struct Property: Hashable, Sendable {
-        /// What the column holds.
+        /// The content of a column.
         public enum Content: Hashable, Sendable {
             /// An attribute's value.
             case attribute(AttributeType)
@@ -115,15 +115,15 @@ extension ManagedObjectModel {
 
         /// The property's name, and the column's.
         public let name: String
-        /// What the column holds.
+        /// The content of the column.
         public let content: Content
         /// Whether it may be null.
         public let isOptional: Bool
-        /// What an insert gives it.
+        /// The value that an insert gives it.
         public let defaultValue: PropertyValue
-        /// What stands for a value that another model does not have.
+        /// The value that stands for one that another model does not have.
         let standIn: PropertyValue
-        /// What a save checks.
+        /// The checks of a save.
         public let validation: AttributeValidation
 
         /// Whether it is a to-one.
@@ -191,7 +191,7 @@ extension ManagedObjectModel {
         public let attributes: [AttributeDescription]
         /// All relationships, inherited ones included, sorted by name.
         public let relationships: [Relationship]
-        /// What is stored in columns: attributes that are not transient, and to-ones.
+        /// The properties stored in columns: attributes that are not transient, and to-ones.
         public let properties: [Property]
         /// The policies, with ``properties``' positions.
         public let policies: EntityPolicies

@@ -1,6 +1,6 @@
 public import Merge
 
-/// What happens to the objects a relationship leads to when its owner is deleted.
+/// The effect of an object's delete on the objects that a relationship points to.
 public enum DeleteRule: String, Hashable, Sendable, CaseIterable {
     /// Nothing: the reference is left and reads as nil.
     case noAction
@@ -22,7 +22,7 @@ public struct RelationshipDescription: Hashable, Sendable {
     public var inverse: String?
     /// Whether it leads to many objects.
     public var isToMany: Bool
-    /// What a delete of the owner does. Default ``DeleteRule/nullify``.
+    /// The effect of the owner's delete. Default ``DeleteRule/nullify``.
     public var deleteRule: DeleteRule
     /// Whether it may lead nowhere. Default true.
     public var isOptional: Bool
@@ -36,10 +36,10 @@ public struct RelationshipDescription: Hashable, Sendable {
     public var renamingIdentifier: String?
     /// Changes the version hash where nothing else does.
     public var hashModifier: String?
-    /// Whatever the application wants to note.
+    /// Notes for the application's use.
     public var userInfo: [String: String]
 
-    /// What a count may be.
+    /// The permitted counts.
     static let counts = 0...1_000_000_000
 
     /// Describes a relationship.

@@ -1,6 +1,6 @@
 import Merge
 
-/// What choosing a side writes.
+/// The writes that choose a side.
 extension ConflictResolver {
     /// The side with a number, from 1, in the order in which they are listed.
     func side(numbered number: Int, in conflict: Conflict) throws -> ConflictSide {

@@ -1,12 +1,12 @@
 import Merge
 
-/// What undoing a conflict would write over.
+/// The newer writes that undoing a conflict would write over.
 extension ConflictResolver {
-    /// Who has written since a conflict was closed what undoing it would write over; sorted.
-    ///
-    /// A transaction that the log has no more came before: what is closed is kept no longer than
-    /// the transactions of its time. Of the others one came after that neither a side nor what
-    /// closed the conflict had seen; where no transaction closed it, its generation tells.
+    /// The writes since a conflict was closed that undoing it would write over; sorted.
+    ///A transaction that has left the log came before: a closed conflict is kept no longer than the
+    ///transactions of its time. A transaction in the log came after if neither a side nor the
+    ///transaction that closed the conflict had seen it. If no transaction closed it, its generation
+    ///decides.
     func newerWrites(
         than conflict: Conflict, undoneBy wanted: ConflictSide
     ) throws -> [Dot] {

@@ -3,7 +3,7 @@ public import Merge
 /// Objects of a save that would have one unique key, with each other or with an object of the
 /// store, as NSConstraintConflict.
 ///
-/// One for each set of objects: what they share by several constraints is told together.
+/// One for each set of objects: it names all the constraints by which they share values.
 public struct ConstraintConflict: Hashable, Sendable {
     /// The properties of the constraint, or of all that these objects break.
     public internal(set) var constraint: [String]

@@ -103,7 +103,7 @@ struct DeleteRules: PlanningPart {
         }
     }
 
-    /// What a relationship of a row that the save deletes leads to as the save leaves it.
+    /// The targets of a relationship of a row that the save deletes, as the save leaves it.
     ///
     /// Of a one-to-one that is not what another row of the save takes over; and of a row that is
     /// deleted without those it eclipses not what hangs on these, though readers see it at the row.

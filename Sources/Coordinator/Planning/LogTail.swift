@@ -23,8 +23,8 @@ struct LogTail {
     private var steps = 0
     private var isAtEnd = false
 
-    /// What a property of a row was when somebody had seen so much and no more; nil where the log
-    /// does not tell, or where he saw several writes of which a policy chose one.
+    /// What a property of a row was to a reader that had seen exactly so much; nil if the log does
+    /// not say, or if that reader saw several writes and a policy chose one.
     ///
     /// - Parameter known: what he had seen.
     mutating func value(

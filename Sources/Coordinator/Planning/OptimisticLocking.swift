@@ -1,6 +1,6 @@
 import Merge
 
-/// What becomes of one operation whose object has moved on since it was fetched.
+/// The fate of one operation whose object has moved on since it was fetched.
 enum Settlement {
     /// The save must not happen: the error policy.
     case conflict

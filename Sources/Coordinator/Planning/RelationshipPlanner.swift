@@ -1,6 +1,6 @@
 import Merge
 
-/// What a save's changes of relationships come to: columns of other rows, or links.
+/// Turns a save's changes of relationships into columns of other rows, or links.
 struct RelationshipPlanner: PlanningPart {
     let view: StoreView
 
@@ -190,14 +190,14 @@ struct RelationshipPlanner: PlanningPart {
         var joining = wanted.subtracting(current).sorted()
         var leaving = current.subtracting(wanted).sorted()
         if resolves, case .link = relationship.storage {
-            // Whoever decides over a link says so even of a link that is as they want it.
+            // A decision over a link names the link even if it already is as wanted.
             joining = kind == .remove ? [] : Set(members).sorted()
             if kind == .remove { leaving = Set(members).sorted() }
         }
         switch relationship.storage {
         case .column: break
         case .inverseColumn(let entity, let property):
-            // Who has it already goes on to, whoever else claims it.
+            // An object that has the target already keeps it, whatever others claim.
             if !relationship.isToMany, resolves || wanted.isEmpty || wanted != current {
                 let claim = Claim(owner: entity, property: property, target: row)
                 try releaseHidden(claim, besides: wanted, &plan)
@@ -232,7 +232,7 @@ struct RelationshipPlanner: PlanningPart {
                 let position = planned.table.entity.position(of: property)
             else { return }
             if isHidden { planned.hiddenClaims.insert(position) }
-            // Whoever asked for the rest does not know of it.
+            // The caller that asked for the rest does not know of it.
             if planned.value(at: position) != value { planned.isSettled = true }
             planned.set(position, value)
             plan.rows[row] = planned
@@ -250,7 +250,7 @@ struct RelationshipPlanner: PlanningPart {
                 hiddenClaims: isHidden ? [position] : []))
     }
 
-    /// Whoever else claims the target of a one-to-one lets go of it.
+    /// Other rows that claim the target of a one-to-one clear their claim.
     ///
     /// It comes after unique keys are settled: what is dropped for an object of the store claims
     /// nothing, and what leads to an insert that becomes one with such an object claims that one.
@@ -294,7 +294,7 @@ struct RelationshipPlanner: PlanningPart {
         }
     }
 
-    /// Has rows let go of what they claim without readers' seeing it.
+    /// Has rows give up claims that readers do not see.
     private func releaseHidden(
         _ claim: Claim, besides others: Set<RowID>, _ plan: inout SavePlan
     ) throws {
@@ -305,8 +305,8 @@ struct RelationshipPlanner: PlanningPart {
         }
     }
 
-    /// Whether to bring a claim back would take from another object what it must not be without: who
-    /// has the target by now, or what is led to in its place.
+    /// Whether bringing a claim back would take a target that another object must not be without:
+    /// the object that has the target by now, or the one shown in its place.
     private func isNeeded(
         _ exclusive: ExclusiveReference, of planned: SavePlan.Row, by others: [RowID],
         _ plan: SavePlan

@@ -1,6 +1,6 @@
 import Merge
 
-/// What a context's policy discarded at a save: the journal's entries of kind `save`.
+/// The changes that a context's policy discarded at a save: the journal's entries of kind `save`.
 struct SaveDiscards: PlanningPart {
     let view: StoreView
 
@@ -248,8 +248,8 @@ struct SaveDiscards: PlanningPart {
         }
     }
 
-    /// The properties of which one side's values are discarded, what the save writes, and whether
-    /// it is the store's values that are; nil where nothing is.
+    /// The properties for which one side's values are discarded, what the save writes, and whether
+    /// it is the store's values that are; nil if nothing is.
     func discarded(
         _ operation: SaveOperation, _ settlement: Settlement, _ loaded: LoadedRow?,
         _ changed: Set<Int>, isOfLinks: Bool
@@ -278,7 +278,7 @@ struct SaveDiscards: PlanningPart {
         {
             positions = Array(operation.entity.properties.indices)
         } else if case .revive = settlement {
-            // What is discarded is the delete.
+            // The delete is discarded.
             let assigned = operation.values.map(\.position)
             positions = assigned.isEmpty ? written.map(\.position) : assigned.sorted()
         } else if saveWins {

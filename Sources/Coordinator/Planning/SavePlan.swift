@@ -1,6 +1,6 @@
 import Merge
 
-/// What a save is going to write, row by row, while it is being worked out.
+/// The writes of a save, row by row, while they are being worked out.
 ///
 /// Nothing is written before the whole plan stands, so a save that fails leaves no trace.
 struct SavePlan {
@@ -83,7 +83,7 @@ struct SavePlan {
     }
 
     enum Limits {
-        /// Writers whose causal contexts are kept, then all are read anew.
+        /// The most writers whose causal contexts are kept. After that all are read again.
         static let writers = 64
     }
 
@@ -111,7 +111,7 @@ struct SavePlan {
     /// What the writers of stale objects' versions knew, up to ``Limits/writers`` of them: an import
     /// wrote all its objects.
     var known: [Dot: VersionVector] = [:]
-    /// What stale objects were like.
+    /// Reads the former states of stale objects.
     var tail = LogTail()
     /// Rows that would have been inserted, by those that took their places.
     private(set) var merged: [RowID: RowID] = [:]
@@ -159,7 +159,7 @@ struct SavePlan {
         (linksByEnd[row] ?? []).filter { links[$0] != nil }
     }
 
-    /// Rows whose planned values may refer to a row: whoever asks looks at the values.
+    /// Rows whose planned values may refer to a row. The caller must look at the values.
     mutating func referrers(to target: RowID) -> [RowID] {
         if referrers == nil {
             referrers = [:]
@@ -177,9 +177,8 @@ struct SavePlan {
     }
 
     /// Lets another row take the place of one that the save was going to insert.
-    ///
-    /// It costs what hangs on the insert, for a save may have very many of them; ``order`` and
-    /// ``linkOrder`` keep what is no longer planned, which whoever walks them passes over.
+    ///It costs what hangs on the insert, because a save may have very many of them. ``order`` and
+    ///``linkOrder`` keep what is not planned any more; loops over them skip it.
     ///
     /// - Parameter entityName: the entity of that row; nil where it is the insert's.
     mutating func merge(_ row: RowID, into other: RowID, of entityName: String?) {

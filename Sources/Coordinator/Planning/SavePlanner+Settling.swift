@@ -21,7 +21,7 @@ extension SavePlanner {
             let isKnown = loaded != nil || operation.isWholeRow
             guard isAlive || operation.kind == .check || (resolves && isKnown) else {
                 throw CoordinatorError(
-                    .objectNotFound, "There is no \(entity.name)/\(row), or no more.")
+                    .objectNotFound, "\(entity.name)/\(row) does not exist.")
             }
             if operation.kind == .check { return true }
             var kind: SavePlan.Row.Kind = operation.kind == .delete ? .delete : .update
@@ -54,7 +54,7 @@ extension SavePlanner {
         let written = operation.written
         switch try settle(written, request, loaded, table, row, &plan) {
         case .write(let values):
-            // What the policy brings back of the object comes last.
+            // The values of the object that the policy brings back come last.
             let assignedCount = min(values.count, written.values.count)
             plan.add(row, planned(.update, values, assignedCount: assignedCount))
         case .delete:
@@ -98,15 +98,15 @@ extension SavePlanner {
         return version.dots.allSatisfy { state.versionVector.contains($0) }
     }
 
-    /// What the context's policy makes of an operation whose object has moved on; the plan notes
-    /// what is discarded.
+    /// Applies the context's policy to an operation whose object has moved on; the plan notes what
+    /// is discarded.
     func settle(
         _ operation: SaveOperation, _ request: SaveRequest, _ loaded: LoadedRow?,
         _ table: EntityTable, _ row: RowID, _ plan: inout SavePlan
     ) throws -> Settlement {
-        // Of a row of which nothing is kept the version must tell that it was here. It may not have come
-        // yet, then nothing is to be given up for it; and a store that is made anew in the place of
-        // another may not bring back what only that one knew.
+        // If nothing of a row is kept, the version must say that it was here. It may not have come
+        // yet: then nothing must be given up for it. And a new store in the place of another may
+        // not bring back what only that one knew.
         if loaded == nil, !request.mergePolicy.leavesUnresolved, !hasHad(operation.version) {
             throw CoordinatorError(
                 .objectNotFound, "There has never been a \(table.entity.name)/\(row) here.")
@@ -154,8 +154,8 @@ extension SavePlanner {
         return settlement
     }
 
-    /// The object as whoever names a version has seen it, where the log still tells; nil where it
-    /// does not.
+    /// The object as the client that names a version has seen it; nil if the log does not say any
+    /// more.
     ///
     /// - Parameters:
     ///   - loaded: the object as the store has it; nil where nothing is kept of it.
@@ -183,7 +183,7 @@ extension SavePlanner {
         return columns
     }
 
-    /// What a version's writer knew: its transaction's causal context and the transaction.
+    /// The knowledge of a version's writer: its transaction's causal context and the transaction.
     private func knownTo(
         _ version: RowVersion?, _ plan: inout SavePlan
     ) throws -> VersionVector {

@@ -40,8 +40,8 @@ struct SavePlanner: PlanningPart {
                 conflicts: plan.stale)
         }
         try validator.validate(&plan)
-        // An insert that becomes one with the row that has its key has that one's members as well; where
-        // none does, or the save fails, all that is wrong is told at once.
+        // An insert that becomes one with the row that has its key has that one's members as well.
+        // If none does, or the save fails, all mistakes are reported at once.
         let isAsPlanned = request.mergePolicy.leavesUnresolved || !plan.failures.isEmpty
         if isAsPlanned { try validator.validateCounts(&plan) }
         try refuseFailures(of: plan)
@@ -84,7 +84,7 @@ struct SavePlanner: PlanningPart {
                 .malformed, "An operation names an object that the save does not insert.")
         }
         if row != operation.row, operation.row.rawValue > 0 {
-            // Whoever has the eclipsed object learns that it is shown no more.
+            // A client that holds the eclipsed object learns that it is not shown any more.
             plan.drop(
                 ManagedObjectID(entityName: operation.entity.name, row: operation.row), nil)
         }
@@ -92,7 +92,7 @@ struct SavePlanner: PlanningPart {
         var operation = operation
         operation.values = try resolved(
             given, table, operation.row, &plan, isLiteral: operation.resolves)
-        // Whoever holds the object learns where the reference leads.
+        // A client that holds the object learns where the reference points.
         defer { if isLed(given, to: operation.values) { plan.rows[row]?.isSettled = true } }
         if let planned = plan.rows[row] {
             try planAgain(

@@ -1,6 +1,7 @@
 import Merge
 
-/// What planning may read of a store, with every earlier save of the group. It has no way to write.
+/// The reads that planning may do of a store, with every earlier save of the group. It has no way
+/// to write.
 struct StoreView {
     private let session: StoreSession
 
@@ -42,12 +43,12 @@ struct StoreView {
         try rows.isVisible(row, root: root)
     }
 
-    /// The row that readers are led to; nil where it is not alive.
+    /// The row that readers see in a row's place; nil if it is not alive.
     func shownRow(_ row: RowID, root: String) throws -> RowID? {
         try rows.shownRow(row, root: root)
     }
 
-    /// The row that readers are led to who are to find an object of an entity.
+    /// The row in a row's place for readers that look for an object of an entity.
     func shownRow(_ row: RowID, as destination: EntityTable) throws -> RowID? {
         try rows.shownRow(row, as: destination)
     }
@@ -127,7 +128,7 @@ struct StoreView {
         try links.memberLinks(link, source: source, target: target)
     }
 
-    /// What is at the other ends of the links that readers see of a row.
+    /// The other ends of the links that readers see of a row.
     func linked(_ link: ManagedObjectModel.Link, with near: String, _ row: RowID) throws -> [RowID]
     {
         try links.linked(link, with: near, row)

@@ -36,9 +36,9 @@ public struct ValidationFailure: Hashable, Sendable {
     public let object: String
     /// Which property.
     public let property: String
-    /// What is wrong, as a number.
+    /// The mistake, as a number.
     public let code: Code
-    /// What is wrong, for people.
+    /// The mistake, for people.
     public let message: String
 
     /// Describes a failure.

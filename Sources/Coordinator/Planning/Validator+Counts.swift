@@ -167,7 +167,8 @@ extension Validator {
             && !(planned.loaded?.eclipsed.isEmpty ?? true)
     }
 
-    /// What a reference of a row shows before a save and after it; nil where it shows nothing.
+    /// The targets that a reference of a row shows before a save and after it; nil if it shows
+    /// none.
     private func shownTargets(
         of reference: CountedReference, _ planned: SavePlan.Row, _ plan: SavePlan
     ) throws -> (RowID?, RowID?) {

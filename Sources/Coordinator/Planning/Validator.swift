@@ -74,7 +74,7 @@ struct Validator: PlanningPart {
         for row in plan.order {
             guard let planned = plan.rows[row], !planned.resolves, let loaded = planned.loaded
             else { continue }
-            // What is written to a survivor is written to all rows of its group.
+            // A write to a survivor goes to all rows of its group.
             let others = planned.writesGroup ? loaded.eclipsed : []
             for member in [loaded] + others {
                 let undecided = planned.writesGroup ? member.undecided.map(\.position) : []

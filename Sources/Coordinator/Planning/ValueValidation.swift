@@ -2,7 +2,7 @@ package import Merge
 
 /// Checks of single values against the properties they are for.
 package enum ValueValidation {
-    /// What is wrong with a value, or nil. Whether a reference leads anywhere is not asked here.
+    /// The mistake in a value, or nil. Does not look at a reference's target.
     ///
     /// - Parameter object: the object's URI or the name the request gave it, for the failure.
     package static func failure(

@@ -1,6 +1,6 @@
 import Merge
 
-/// What is known while rows are written, and forgotten with the group.
+/// Knowledge that lasts while rows are written, and goes with the group.
 struct ApplyScratch {
     /// Why rows are written.
     enum Mode {
@@ -43,7 +43,7 @@ struct ApplyScratch {
     /// entries are written at once.
     var heldClaims: HeldClaims?
 
-    /// What transactions of the log had seen that somebody has asked for.
+    /// The vectors that transactions of the log had seen, as far as somebody asked.
     var pasts: [Dot: VersionVector] = [:]
 
     /// What the last insert used, for the next one is nearly always like it.
@@ -73,7 +73,7 @@ extension ApplyScratch {
         if case .adopting = mode { true } else { false }
     }
 
-    /// What is to be journalled at the end of a join.
+    /// The entries to journal at the end of a join.
     var journalLater: JournalLater? {
         if case .joining(let later) = mode { later } else { nil }
     }

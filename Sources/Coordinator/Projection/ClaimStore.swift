@@ -6,7 +6,7 @@ struct Claim: Hashable, Comparable {
     let owner: String
     /// The to-one by which they claim.
     let property: String
-    /// What they claim.
+    /// Their claims.
     let target: RowID
 
     static func < (left: Self, right: Self) -> Bool {

@@ -1,10 +1,10 @@
 import Merge
 
-/// What stability may let go of something of, in `_uncollected`.
+/// The rows and links of which stability may remove a part, in `_uncollected`.
 struct CollectionList: StorePart {
     let session: StoreSession
 
-    /// Lists a row that stability may let go of something of.
+    /// Lists a row of which stability may remove a part.
     func noteUncollected(_ row: LoadedRow) throws {
         if row.isAlive, !row.state.hasSiblings { return }
         guard let newest = row.state.uncollected(row.table.policies(for: row.state)).last else {
@@ -60,8 +60,8 @@ extension RowState {
 }
 
 extension LinkCoding {
-    /// The same of a link: siblings that differ in nothing, or of which a policy has chosen; and
-    /// a link that is taken away.
+    /// The same of a link: equal siblings, or siblings that a policy has chosen from; and a link
+    /// that is taken away.
     static func uncollected(_ register: Register<Bool>, policy: MergePolicy) -> [Dot] {
         let isClean = register.siblings.count == 1 && isAlive(register, policy: policy)
         if isClean || (policy.leavesUnresolved && register.isInConflict) { return [] }

@@ -12,7 +12,7 @@ struct CountTracker: StorePart {
 
     // MARK: What may have changed
 
-    /// Notes what is to be counted anew, for a row is shown otherwise than before.
+    /// Notes what must be counted again, because a row is shown otherwise than before.
     ///
     /// - Parameters:
     ///   - before: what its columns showed; nil where it was not shown.

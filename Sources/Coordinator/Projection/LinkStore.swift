@@ -132,7 +132,7 @@ struct LinkStore: StorePart {
         return true
     }
 
-    /// What is at the other ends of the links that readers see of a row.
+    /// The other ends of the links that readers see of a row.
     func linked(
         _ link: ManagedObjectModel.Link, with near: String, _ row: RowID
     ) throws -> [RowID] {

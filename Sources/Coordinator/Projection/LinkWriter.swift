@@ -46,8 +46,8 @@ struct LinkWriter: StorePart {
         }
     }
 
-    /// Closes and opens the conflicts over links of which a transaction has made an end dead or
-    /// alive; what is at the other end is to be counted anew.
+    /// Closes and opens the conflicts over links after a transaction made an end of them dead or
+    /// alive. The objects at the other ends are counted again.
     ///
     /// To be called when all its rows are written and before any link of it is.
     func settleLinks(
@@ -147,8 +147,8 @@ struct LinkWriter: StorePart {
         }
     }
 
-    /// Brings `_alive` up to date after a link's register has changed; where nothing is eclipsed,
-    /// whoever wrote the register has done so.
+    /// Brings `_alive` up to date after a link's register has changed. If nothing is eclipsed, the
+    /// writer of the register has done so.
     func refreshGroupedLink(
         _ link: ManagedObjectModel.Link, source: RowID, target: RowID
     ) throws {

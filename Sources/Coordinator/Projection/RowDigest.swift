@@ -2,7 +2,7 @@ import Merge
 
 /// The hash of one living row's projection, from its registers and its columns.
 enum RowDigest {
-    /// What an eclipsed row's hash is marked with.
+    /// The mark of an eclipsed row's hash.
     private static let eclipsed: UInt64 = 0xEC11
 
     static func hash(_ loaded: LoadedRow) -> (UInt64, UInt64) {

@@ -6,8 +6,8 @@ import Merge
 /// and every row of a table is visible: a unique index then holds them to the constraint. What is
 /// kept of them is their registers, in `_eclipsed`, and their keys, in `_eclipsedKey`.
 extension RowStore {
-    /// The row that readers are led to: itself where it is visible, its survivor where it is
-    /// eclipsed; nil where it is not alive.
+    /// The row that readers see in a row's place: itself if it is visible, its survivor if it is
+    /// eclipsed; nil if it is not alive.
     func shownRow(_ row: RowID, root: String) throws -> RowID? {
         guard groupedRoots.contains(root) || scratch.isAdopting else {
             return try isVisible(row, root: root) ? row : nil
@@ -17,8 +17,9 @@ extension RowStore {
         return try survivor(of: row)
     }
 
-    /// Where readers are led who are to find an object of an entity, or of one that inherits from it; nil
-    /// also where another is shown in the row's place that is none: two heirs may have one key.
+    /// The row in a row's place for readers that look for an object of an entity, or of one that
+    /// inherits from it; nil also if the row shown in its place is none: two heirs may have one
+    /// key.
     func shownRow(_ row: RowID, as destination: EntityTable) throws -> RowID? {
         guard let shown = try shownRow(row, root: destination.entity.root),
             try isOf(shown, destination)
@@ -36,8 +37,8 @@ extension RowStore {
 
     /// Whether a row that is shown is of an entity, or of one that inherits from it.
     ///
-    /// Whoever refers to a row has seen to that, so that it is asked only of what may be shown in the place
-    /// of others.
+    /// A row that refers to another has made sure of that, so it is asked only of rows that may be
+    /// shown in the place of others.
     func isOf(_ row: RowID, _ table: EntityTable) throws -> Bool {
         let entity = table.entity
         guard entity.parent != nil, groupedRoots.contains(entity.root) || scratch.isAdopting else {

@@ -4,7 +4,7 @@ import Merge
 struct RowWriter: StorePart {
     let session: StoreSession
 
-    /// What the columns of a visible row show: visible values, its own or its group's, with
+    /// The values in the columns of a visible row: visible values, its own or its group's, with
     /// references to visible rows only.
     private func project(_ loaded: LoadedRow) throws -> [PropertyValue] {
         let table = loaded.table
@@ -128,8 +128,8 @@ struct RowWriter: StorePart {
         }
     }
 
-    /// A row has died: whoever refers to it shows nil from now on. Or readers are led elsewhere:
-    /// then whoever was led to it shows what they are led to now.
+    /// A row has died: rows that refer to it show nil from now on. Or its readers see another row
+    /// in its place: then references to it show that row now.
     func releaseReferences(to row: RowID, _ table: EntityTable, by stamp: Stamp) throws {
         for referring in tables.values.sorted(by: { $0.entity.name < $1.entity.name }) {
             for (position, root) in referring.references where root == table.entity.root {
@@ -168,8 +168,8 @@ struct RowWriter: StorePart {
 
     /// Shows references where their targets are shown now.
     ///
-    /// Whoever refers to a row shows what it was shown as, or is listed in `_dangling`; so these
-    /// are all that can change.
+    /// A row that refers to another shows the row that stands for it, or is listed in `_dangling`.
+    /// So these are all that can change.
     func moveReferences(
         _ regrouping: Regrouping, _ contested: inout Set<Claim>, by stamp: Stamp
     ) throws {

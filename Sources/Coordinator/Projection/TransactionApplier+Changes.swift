@@ -119,7 +119,7 @@ extension TransactionApplier {
     ///
     /// - Parameters:
     ///   - contested: claims that must be settled in any case.
-    ///   - stamp: that of whoever makes the change.
+    ///   - stamp: that of the writer of the change.
     func write(
         _ touched: [RowID: TouchedRow], _ order: [RowID], _ transitions: Transitions,
         _ regrouping: Regrouping, contested: Set<Claim> = [], by stamp: Stamp
@@ -169,7 +169,7 @@ extension TransactionApplier {
         return (died, revived)
     }
 
-    /// What a change does to a row; of rows under constraints also what is no assignment.
+    /// The effect of a change on a row; of rows under constraints also what is no assignment.
     private func rowWrite(
         _ kind: RowWrite.Kind, _ table: EntityTable, _ positions: [Int],
         _ values: [PropertyValue], assignedCount: Int

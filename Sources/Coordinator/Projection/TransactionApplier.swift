@@ -6,7 +6,7 @@ struct ApplyRejection: Error, Hashable, Sendable {
     let reason: String
 }
 
-/// What a transaction's changes mean in this store: names looked up once a shape.
+/// The meaning of a transaction's changes in this store: names looked up once a shape.
 enum ResolvedShape {
     case rows(EntityTable, positions: [Int])
     case link(ManagedObjectModel.Link)
@@ -158,7 +158,7 @@ struct TransactionApplier: StorePart {
         }
     }
 
-    /// What a transaction's shape means in this store.
+    /// The meaning of a transaction's shape in this store.
     func resolve(_ shape: ChangeShape, of transaction: Dot) throws -> ResolvedShape {
         if let table = tables[shape.entity] {
             var positions: [Int] = []

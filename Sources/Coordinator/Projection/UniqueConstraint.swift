@@ -14,7 +14,7 @@ struct UniqueConstraint: Sendable, Hashable {
     /// Finds the rows of the store that do, with their versions.
     let lookupSQL: String
 
-    /// What tells it from all other constraints.
+    /// The name that no other constraint has.
     var identity: String { scope + ":" + names.joined(separator: ",") }
 
     /// How conflicts name it.

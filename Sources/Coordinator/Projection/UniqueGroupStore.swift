@@ -8,7 +8,7 @@ struct TouchedRow {
     var state: RowState
 }
 
-/// What a transaction makes of the groups it touches.
+/// The effect of a transaction on the groups it touches.
 struct Regrouping {
     /// The rows to be written, touched ones among them, with their places in their groups.
     var rows: [RowID: TouchedRow] = [:]
@@ -26,7 +26,7 @@ struct Regrouping {
 struct UniqueGroupStore: StorePart {
     let session: StoreSession
 
-    /// Decides anew which rows are shown, after a transaction has changed some.
+    /// Decides again which rows are shown, after a transaction has changed some.
     ///
     /// Only rows connected with the changed ones through keys can change: see ``UniqueGroups``.
     /// Nothing is written; what will be shown is noted in `knownAlive` and `knownEclipsed`.

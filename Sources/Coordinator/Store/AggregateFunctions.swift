@@ -32,9 +32,9 @@ enum AggregateFunctions {
             message: position.flatMap { Int64.fromDatabaseValue($0) }.map { String($0) })
     }
 
-    /// `tributary_integer_sum(position, high, low)`: the sum of integers, of which `high` is the sum of
-    /// their upper and `low` that of their lower 32 bits. Those cannot overflow, so it does not
-    /// matter in which order the integers come.
+    /// `tributary_integer_sum(position, high, low)`: the sum of integers. `high` is the sum of
+    /// their upper 32 bits and `low` that of their lower ones. Those cannot overflow, so it does
+    /// not matter in which order the integers come.
     private static let integerSum = DatabaseFunction(
         FetchCompiler.integerSumFunction, argumentCount: 3, pure: true
     ) { values in

@@ -33,7 +33,7 @@ struct CountedRelationship {
         guard least > 0 || most > 0 else { return nil }
     }
 
-    /// What is wrong with a count; nil where it is valid.
+    /// The mistake in a count; nil if it is valid.
     func violation(of count: Int) -> ConflictViolation? {
         if count < least {
             return relationship.isToMany
@@ -84,9 +84,9 @@ final class EntityTable: Sendable {
     let mandatory: [Int]
     /// Those of them that are to-ones.
     let mandatoryReferences: [Int]
-    /// What an insert gives properties that it does not assign; nulls left out.
+    /// The values that an insert gives properties that it does not assign; nulls left out.
     let defaults: [(position: Int, value: PropertyValue)]
-    /// What of its relationships is counted.
+    /// Its relationships that are counted.
     let counted: [CountedRelationship]
     /// To-ones whose other side is counted.
     let countedReferences: [CountedReference]

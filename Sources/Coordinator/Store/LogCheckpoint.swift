@@ -34,7 +34,7 @@ enum LogCheckpoint {
             }, length)
     }
 
-    /// Has the log's file shrink to so many pages whenever the log begins anew: SQLite truncates it
+    /// Has the log's file shrink to so many pages whenever the log starts over: SQLite truncates it
     /// with the first commit of the new log. Without it the file keeps the greatest length it had.
     ///
     /// - Parameter pages: how long the log is to become; 0 for no limit.
@@ -48,12 +48,12 @@ enum LogCheckpoint {
     private static let fileSlack: Int64 = 2
     private static let pageBytes: Int64 = 4_096
 
-    /// Writes the log back to its end, and has it begin anew with the next commit.
+    /// Writes the log back to its end, and has it start over with the next commit.
     ///
-    /// A checkpoint after a commit gets no further than the oldest reader that there is. Where readers
-    /// overlap without a pause there always is one from before the commit, and the log grows for as
-    /// long as they go on. Here whoever comes reads what was committed last, and those from before
-    /// are waited for, for a moment.
+    /// A checkpoint after a commit gets no further than the oldest reader. If readers overlap
+    /// without a pause, there always is one from before the commit, and the log grows for as long
+    /// as they go on. Here new readers read the latest commit, and those from before are waited
+    /// for, for a moment.
     ///
     /// - Parameter patience: how long they are waited for, in milliseconds.
     /// - Throws: `DatabaseError` where the disk failed; what else is in the way leaves the log as it is.

@@ -6,8 +6,8 @@ struct LogSearch {
     let database: Database
     let actors: ActorTable
 
-    /// The position up to which whoever has seen a vector has read: everything at or before it is in
-    /// the vector; nil where some of the rest was purged.
+    /// The position up to which a reader with a vector has read: everything at or before it is in
+    /// the vector; nil if some of the rest was purged.
     ///
     /// The vector alone tells. A position, which a token names as well, would not: a store that lost
     /// its tail with the power, or was put back from a backup, comes to it by another way.

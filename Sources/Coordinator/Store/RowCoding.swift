@@ -264,7 +264,8 @@ struct RowCoding {
         }
     }
 
-    /// What insertions gave properties that their writers' models lack, earliest first, by position.
+    /// The values that insertions gave properties that their writers' models lack, earliest first,
+    /// by position.
     private func givenByModels(_ insertions: [Sibling<Bool>]) -> [Int: [Sibling<PropertyValue>]] {
         guard !table.history.isPlain, !table.entity.policies.isRowGrained else { return [:] }
         var given: [Int: [Sibling<PropertyValue>]] = [:]
@@ -276,9 +277,9 @@ struct RowCoding {
         return given
     }
 
-    /// The register of a property that is not listed, as far as models give it; nil where it is the
-    /// first insertion's. Whoever writes must ask this before leaving out what is the first
-    /// insertion's own, or it comes back as the other's.
+    /// The register of a property that is not listed, as far as models give it; nil if it is the
+    /// first insertion's. A writer must ask this before it leaves out what is the first insertion's
+    /// own, or it comes back as the other's.
     private func stoodIn(
         _ given: [Sibling<PropertyValue>]?, in columns: [PropertyValue]?, at position: Int
     ) -> [Sibling<PropertyValue>]? {

@@ -98,7 +98,7 @@ struct SQLStatement {
             sqlite3_reset(pointer)
             return false
         default:
-            // Before it is reset a commit tells no more of what followed it than that it failed.
+            // Before it is reset a commit says only that it failed, not what followed.
             sqlite3_reset(pointer)
             throw failure()
         }

@@ -44,7 +44,7 @@ final class StoreCatalog: Sendable {
         return table
     }
 
-    /// The actors, read anew where the connection has met more than the cache.
+    /// The actors, read again if the connection has met more than the cache.
     func actors(_ database: Database) throws -> ActorTable {
         let statement = try database.prepared("SELECT coalesce(max(code), 0) FROM _actor")
         _ = try statement.step()
@@ -57,7 +57,7 @@ final class StoreCatalog: Sendable {
         return fresh
     }
 
-    /// The beginnings, read anew where the connection has met more than the cache.
+    /// The beginnings, read again if the connection has met more than the cache.
     func beginnings(_ database: Database) throws -> Beginnings {
         // None is ever taken away, so that the last place is their number.
         let statement = try database.prepared("SELECT coalesce(max(place), 0) FROM _beginning")

@@ -17,16 +17,16 @@ package protocol StoreFiles: Sendable {
     /// somebody calls it, two processes could have it, each with a lock of its own.
     func resolved(_ path: String) -> String
 
-    /// Which file a path names; nil where there is none, or where that cannot be told.
+    /// The file that a path names; nil if there is none, or if that is unknown.
     func identity(of path: String) -> FileIdentity?
 
-    /// The names of all that is in a file's folder; none where that cannot be told.
+    /// The names of all that is in a file's folder; none if that is unknown.
     func names(beside path: String) -> [String]
 
     /// The length of a file in bytes; nil where there is no such file.
     func size(of path: String) -> UInt64?
 
-    /// How many bytes more there is room for in a file's folder; nil where that cannot be told.
+    /// How many bytes more there is room for in a file's folder; nil if that is unknown.
     func room(beside path: String) -> UInt64?
 
     /// Reads up to `count` bytes: fewer where the file ends before; nil where it cannot be read.
@@ -70,7 +70,7 @@ package protocol StoreFiles: Sendable {
     func remove(_ path: String) throws
 }
 
-/// What tells a file from all others, as long as somebody has it open.
+/// The identity of a file among all others, as long as somebody has it open.
 package struct FileIdentity: Hashable, Sendable {
     /// The file system.
     package let device: UInt64
@@ -88,7 +88,7 @@ package protocol StoreLock: Sendable {
     /// is not told.
     func note(holder: ActorID)
 
-    /// Lets go of the lock; more than once is harmless.
+    /// Releases the lock; more than once is harmless.
     func release()
 }
 
@@ -107,7 +107,7 @@ extension StoreFiles {
     /// A disk that lists nothing.
     package func names(beside path: String) -> [String] { [] }
 
-    /// A disk on which files cannot be told apart.
+    /// A disk that gives files no identity.
     package func identity(of path: String) -> FileIdentity? { nil }
 
     /// Whether two paths name one file that is there.
@@ -116,11 +116,11 @@ extension StoreFiles {
         return identity == self.identity(of: other)
     }
 
-    /// What is left to the store's own saves when something large is written beside it.
+    /// The room left to the store's own saves when something large is written beside it.
     package static var reservedBytes: UInt64 { 64 * 1024 * 1024 }
 
     /// Makes sure that a file of some length may be written without taking the room that saves
-    /// need; where the room cannot be told it may.
+    /// need. If the room is unknown it may.
     ///
     /// - Throws: ``CoordinatorError``: `diskFull`.
     package func requireRoom(for count: UInt64, beside path: String) throws {
@@ -129,7 +129,7 @@ extension StoreFiles {
         guard overflow || needed > room else { return }
         throw CoordinatorError(
             .diskFull,
-            "\(path) would have \(count) bytes, and there is room for \(room), of which "
+            "\(path) would have \(count) bytes, and there is room for \(room). Of these, "
                 + "\(Self.reservedBytes) are kept for saves.")
     }
 }

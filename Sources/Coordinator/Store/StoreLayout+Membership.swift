@@ -24,7 +24,7 @@ extension StoreLayout {
         }
     }
 
-    /// Who is a member, as the store has it.
+    /// The members, as the store has them.
     static func readMembership(in database: Database) throws -> Membership {
         let statement = try database.prepared(
             """

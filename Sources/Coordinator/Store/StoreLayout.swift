@@ -20,9 +20,9 @@ enum StoreLayout {
                 + "later program made it, or a development version of Tributary before 0.1.0.")
     }
 
-    /// The position of the newest transaction; 0 where there was none yet. Where all that a store has had
-    /// came by rows its log is empty: then it is 1, so that whoever has read nothing is told that he
-    /// has missed something.
+    /// The position of the newest transaction; 0 if there was none yet. If all of a store's data
+    /// came as rows, its log is empty: then it is 1, so that a consumer that has read nothing
+    /// learns that it has missed something.
     static let lastPosition = """
         (SELECT coalesce(
             (SELECT max(position) FROM _transaction),
@@ -74,7 +74,8 @@ enum StoreLayout {
             UNIQUE (position, row, property)) STRICT;
         """
 
-    /// What people and programs are told: conflicts, answers to saves, and who reads history by name.
+    /// The tables for people and programs: conflicts, answers to saves, and consumers of history by
+    /// name.
     ///
     /// A consumer's position is -1 where it went with a store in whose place a copy was put, and -2 once
     /// that has been told.
@@ -116,7 +117,7 @@ enum StoreLayout {
             WITHOUT ROWID, STRICT;
         """
 
-    /// What is known of other nodes and their incarnations.
+    /// The tables about other nodes and their incarnations.
     ///
     /// - `_founder` has the incarnations whose stores were vouched for together with this one, when all
     ///   were new.
@@ -125,7 +126,7 @@ enum StoreLayout {
     /// - `_beginning` tells what actors had seen at first, by their numbers and in the order in which that
     ///   became known: frontiers, as canonical CBOR. Invariant: an actor whose first transaction is in
     ///   the vector has one, whether that is still in the log or not.
-    /// - `_orphan` has transactions that can be applied no more, as they came, in the order in which they
+    /// - `_orphan` has transactions that can never be applied, as they came, in the order in which they
     ///   were kept; by the names of their actors, of whom the vector may know nothing. `kept` is wall
     ///   milliseconds.
     private static let peerTables = """

@@ -105,7 +105,7 @@ extension StoreReader {
             terms.append("entity IN (\(marks.joined(separator: ", ")))")
         }
         if let after = query.after { terms.append("position < \(after.position)") }
-        // What is broken is told by the record alone, so it is looked for among all.
+        // Only the record says what is broken, so it is looked for among all.
         let limit = query.violation == nil ? "LIMIT \(query.limit)" : ""
         let filter = terms.isEmpty ? "" : "WHERE " + terms.joined(separator: " AND ")
         let statement = SQLStatement(
@@ -199,7 +199,7 @@ extension StoreReader {
     }
 }
 
-/// Who wrote the sides of the conflicts of a list.
+/// The authors of the sides of the conflicts of a list.
 ///
 /// The sides that one save wrote are listed one after the other, and to know its author all of it is
 /// decoded, which may be a hundred thousand objects.

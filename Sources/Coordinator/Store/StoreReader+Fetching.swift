@@ -58,7 +58,8 @@ extension StoreReader {
         }
     }
 
-    /// So many objects are sorted with all that they have: of a page it saves reading each anew.
+    /// Up to so many objects are sorted with all their values, which saves reading each of a page
+    /// again.
     private static let sortedWhole = 256
 
     /// The identities of the objects that a request asks for, in its order.

@@ -43,7 +43,7 @@ extension StoreReader {
         statement.bind(1, Int64(bitPattern: position))
         statement.bind(2, limit)
         defer { statement.reset() }
-        // Who follows the log mostly finds that nothing has come: then they are not looked at.
+        // A consumer that follows the log mostly finds nothing new: then they are not looked at.
         var known: Beginnings?
         var result: [PersistentHistoryTransaction] = []
         var bytesRead = 0
@@ -117,7 +117,7 @@ extension StoreReader {
         return (result, true)
     }
 
-    /// The position in the log up to which whoever has seen a vector has read, on this node or another:
+    /// The position in the log up to which a reader with a vector has read, on this node or another:
     /// everything at or before it is in the vector, and what comes after it may be.
     ///
     /// - Returns: nil where some of what the vector lacks was purged.
@@ -145,7 +145,7 @@ extension StoreReader {
         return try? EncodedTransaction(decoding: statement.bytes(0)).completed(by: beginnings())
     }
 
-    /// What a property held before a set of concurrent writes, where the log still tells.
+    /// The value of a property before a set of concurrent writes, if the log still has it.
     ///
     /// - Parameters:
     ///   - seen: the causal past that all the writes have in common.

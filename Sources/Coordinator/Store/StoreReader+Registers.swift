@@ -9,7 +9,7 @@ struct RowRegisters {
     let state: RowState
 }
 
-/// What a store knows of rows that are gone or not shown, too: for whoever joins two stores.
+/// A store's rows that are gone or not shown, too: for joining two stores.
 extension StoreReader {
     /// Where registers of rows are kept.
     enum RowPlace {

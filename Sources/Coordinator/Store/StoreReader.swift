@@ -11,8 +11,8 @@ public struct StoreReader {
     /// Whether somebody still wants what is read; nil where it is read in any case.
     var mayGoOn: (@Sendable () -> Bool)?
 
-    /// Ends a read that nobody wants any more. SQLite asks by itself while it works; whoever works long on
-    /// few rows is to ask here.
+    /// Ends a read that nobody wants any more. SQLite asks by itself while it works. A reader that
+    /// works long on few rows must ask here.
     ///
     /// - Throws: `CancellationError`.
     public func checkGoingOn() throws {
@@ -41,7 +41,7 @@ public struct StoreReader {
         }
     }
 
-    /// Who is a member in the state that is read, as far as transactions tell.
+    /// The members in the state that is read, as far as transactions name them.
     public var membership: Membership {
         get throws { try StoreLayout.readMembership(in: database) }
     }
@@ -60,7 +60,7 @@ public struct StoreReader {
         }
     }
 
-    /// One object; nil where there is none, or no more. In place of an eclipsed one it is the one
+    /// One object; nil if there is none, or not any more. In place of an eclipsed one it is the one
     /// that is shown for it, under its own identity.
     package func row(
         _ entity: ManagedObjectModel.Entity, _ row: RowID
@@ -185,7 +185,7 @@ public struct StoreReader {
         return loaded
     }
 
-    /// The registers of a living row, for whoever wants to see all siblings.
+    /// The registers of a living row, with all siblings.
     package func registers(
         _ entity: ManagedObjectModel.Entity, _ row: RowID
     ) throws -> RowState? {

@@ -2,7 +2,8 @@ import GRDB
 import GRDBSQLite
 import Merge
 
-/// What the parts of the writer share: the connection, the model, and what the open group has changed.
+/// The state that the parts of the writer share: the connection, the model, and what the open group
+/// has changed.
 ///
 /// A *group* is one SQLite commit of several saves or several foreign transactions:
 ///
@@ -12,7 +13,7 @@ import Merge
 /// Invariant: ``state`` equals what the open SQLite transaction would leave on disk, ``committed`` what
 /// is on disk. A rollback makes the first equal to the second.
 final class StoreSession {
-    /// What is needed from outside: the doors of time and chance.
+    /// The doors to the outside: time and chance.
     struct Environment: Sendable {
         /// Wall time in milliseconds since 1970.
         var wallMilliseconds: @Sendable () -> UInt64
@@ -20,7 +21,7 @@ final class StoreSession {
         var random: @Sendable () -> UInt64
     }
 
-    /// What a group changes; a value, so that a rollback is an assignment.
+    /// The changes of a group; a value, so that a rollback is an assignment.
     struct State {
         var actors: ActorTable
         var versionVector: VersionVector
@@ -35,7 +36,7 @@ final class StoreSession {
         var recovery: StoreRecovery
         var membership: Membership
         var log: LogStanding
-        /// What is kept as orphans, sorted: few, and nearly always none.
+        /// The orphans that are kept, sorted: few, and nearly always none.
         var orphans: [Dot]
     }
 
@@ -54,16 +55,16 @@ final class StoreSession {
     private(set) var committed: State
     var group = GroupChanges()
 
-    /// What is known while rows are written.
+    /// Knowledge that lasts while rows are written.
     var scratch = ApplyScratch()
 
     /// The roots of the hierarchies that have uniqueness constraints.
     let groupedRoots: Set<String>
 
-    /// Many-to-manys of which a side has a least or greatest count, by their links' names.
+    /// Many-to-manys that have a least or greatest count at one side, by their links' names.
     let countedLinks: Set<String>
 
-    /// What a group has changed so far.
+    /// The changes of the group so far.
     struct GroupChanges {
         var transactions: [EncodedTransaction] = []
         var inserted: [ManagedObjectID] = []
@@ -197,8 +198,8 @@ final class StoreSession {
     /// SQLite lets it be changed between transactions only.
     private func setDurability(_ isDurable: Bool) throws {
         guard currentDurability != isDurable else { return }
-        // Prepared anew each time: SQLite carries this pragma out while it compiles it, so that
-        // running a kept statement once more changes nothing.
+        // Prepared each time: SQLite carries this pragma out while it compiles it, so that running
+        // a kept statement once more changes nothing.
         try database.execute(sql: "PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL")")
         currentDurability = isDurable
     }
@@ -234,7 +235,7 @@ final class StoreSession {
                 actors: state.actors, history: history))
     }
 
-    /// What the side file is to say of this incarnation.
+    /// The side file's text about this incarnation.
     func incarnationRecord(generation: UInt64) -> IncarnationRecord {
         IncarnationRecord(
             store: store, incarnation: actor.incarnation, generation: generation)

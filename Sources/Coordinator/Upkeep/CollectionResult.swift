@@ -1,10 +1,10 @@
-/// What a collection came to.
+/// The outcome of a collection.
 public struct CollectionResult: Hashable, Sendable {
     /// Values that lost and were kept until now; those in conflict are in the journal.
     public var siblingsCollapsed = 0
-    /// Deleted rows of which nothing but history is left.
+    /// Deleted rows that only history still has.
     public var tombstonesCollected = 0
-    /// Links taken away of which nothing but history is left.
+    /// Removed links that only history still has.
     public var linksCollected = 0
     /// Conflicts that closed: their outcome is for good.
     public var conflictsSettled = 0

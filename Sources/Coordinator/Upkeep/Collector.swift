@@ -1,6 +1,7 @@
 import Merge
 
-/// Collection: what stability lets go of (DESIGN sections 5.1 and 5.3, MODEL P1 to P7).
+/// Collection: the removal of what is stable and not needed (DESIGN sections 5.1 and 5.3, MODEL P1
+/// to P7).
 ///
 /// Candidates are listed in `_uncollected` by the code that writes registers with siblings,
 /// tombstones and links, so nothing is ever scanned. Each waits for *one* dot of its siblings

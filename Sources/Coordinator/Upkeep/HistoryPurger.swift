@@ -199,8 +199,8 @@ extension Transaction {
     /// As many bytes of a transaction as ``timestamp(ofHead:)`` needs: six numbers at the most.
     static let headBytes = 64
 
-    /// The timestamp of an encoded transaction of which only the beginning is there; nil where
-    /// it is damaged. Reading a large transaction whole, to learn its age, would keep saves waiting.
+    /// The timestamp of an encoded transaction, read from its beginning; nil if it is damaged.
+    /// Reading a large transaction whole, to learn its age, would keep saves waiting.
     static func timestamp(ofHead bytes: [UInt8]) -> HybridTimestamp? {
         var reader = CBORReader(bytes)
         guard (try? reader.array(exactly: 12)) != nil, (try? reader.unsigned()) != nil,

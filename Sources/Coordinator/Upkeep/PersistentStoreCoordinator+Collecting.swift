@@ -1,10 +1,11 @@
 public import Merge
 
 extension PersistentStoreCoordinator {
-    /// Lets go of what stability permits: values that lost, tombstones, links taken away.
+    /// Collects what stability permits: values that lost, tombstones, links taken away.
     ///
     /// Nothing that readers see changes, nor a version, the digest or an unresolved conflict.
-    /// What goes is in the conflict journal, where the conflicts close as settled for good.
+    /// The removed values are in the conflict journal, where the conflicts close as settled for
+    /// good.
     /// Only what can have become collectable since the last call is looked at.
     ///
     /// - Parameters:

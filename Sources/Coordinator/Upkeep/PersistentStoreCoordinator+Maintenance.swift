@@ -1,10 +1,10 @@
-/// What a store takes on disk and what holds it, for status and metrics.
+/// A store's room on disk and what holds it, for status and metrics.
 package struct StoreSizes: Hashable, Sendable {
     /// The database file, in bytes.
     package var storeBytes: UInt64
-    /// The write-ahead log's file, in bytes. It shrinks when the log begins anew.
+    /// The write-ahead log's file, in bytes. It shrinks when the log starts over.
     package var walFileBytes: UInt64
-    /// The part of it in use: what was written since it last began anew.
+    /// The part of it in use: what was written since it last started over.
     package var walBytes: UInt64
 }
 
@@ -26,7 +26,7 @@ extension PersistentStoreCoordinator {
     /// commit. To be called about every second, from any thread.
     ///
     /// One pin a call goes for the log's sake, since it shows with the next commits only whether
-    /// that was enough. Whoever reads through an expired pin is told `queryGenerationExpired`.
+    /// that was enough. A reader of an expired pin gets `queryGenerationExpired`.
     ///
     /// - Returns: how many pins were given up.
     @discardableResult
@@ -56,7 +56,7 @@ extension PersistentStoreCoordinator {
         return expired
     }
 
-    /// How much longer the log is, where readers keep it from beginning anew, than it is to become.
+    /// How much longer than its target the log is, while readers keep it from starting over.
     private static let overdue: UInt64 = 3
     private static let pageBytes: UInt64 = 4_096
 
@@ -70,7 +70,7 @@ extension PersistentStoreCoordinator {
             oldestAgeMilliseconds: now - min(now, eldest))
     }
 
-    /// What the store takes on disk. It looks at files only and takes no lock.
+    /// The store's room on disk. It looks at files only and takes no lock.
     package func storeSizes() -> StoreSizes {
         let file = options.files.size(of: storePath + "-wal") ?? 0
         return StoreSizes(
@@ -78,9 +78,9 @@ extension PersistentStoreCoordinator {
             walBytes: min(file, walBytesInUse() ?? file))
     }
 
-    /// The log's file keeps much of its length when SQLite begins it anew, so that says little. But
-    /// every beginning draws a new salt, which the header and each frame since then carry; so the
-    /// frames in use are the first ones with the header's salt (SQLite's "WAL format").
+    /// The log's file keeps much of its length when SQLite starts it over, so that says little. But
+    /// each start draws a new salt, which the header and each frame since then carry; so the frames
+    /// in use are the first ones with the header's salt (SQLite's "WAL format").
     ///
     /// The file is never locked, so that opening and closing it here takes no lock away from
     /// SQLite, as it would with the index beside it.

@@ -1,7 +1,7 @@
 import GRDB
 import Merge
 
-/// What a verification makes of eclipsed rows.
+/// The verification of eclipsed rows.
 extension StoreReader {
     /// Adds the hashes of eclipsed rows, and checks that each shares a key with its survivor,
     /// which is earlier. That visible rows share none is the unique indexes' part.

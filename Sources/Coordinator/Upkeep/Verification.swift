@@ -1,6 +1,6 @@
 public import Merge
 
-/// What a verification found.
+/// The findings of a verification.
 public struct VerificationReport: Hashable, Sendable {
     /// Whether the rows have the digest that was kept.
     public let isOK: Bool
@@ -10,14 +10,14 @@ public struct VerificationReport: Hashable, Sendable {
     public let generation: UInt64
     /// The digest kept incrementally.
     public let digest: ProjectionDigest
-    /// The digest computed anew from the rows.
+    /// The digest computed from the rows.
     public let recomputed: ProjectionDigest
-    /// What is wrong, as far as it can be narrowed down: an entity, a row, a place in the log.
+    /// The damage, as far as it can be narrowed down: an entity, a row, a place in the log.
     public let differences: [String]
 }
 
 extension PersistentStoreCoordinator {
-    /// Pins a generation, computes its digest anew from the rows without disturbing writers, and
+    /// Pins a generation, computes its digest from the rows without disturbing writers, and
     /// compares it with the one kept.
     ///
     /// It finds damage that SQLite's own check cannot see, such as a flipped bit in a value, or a
@@ -202,9 +202,9 @@ extension StoreReader {
         return damages
     }
 
-    /// Where the log lacks transactions of an actor of which it has older ones: what was purged is
-    /// older than all that is left (invariant 1 of purging), and peers ask for what they lack
-    /// relying on that.
+    /// The gaps in the log of actors that have older transactions in it. What was purged is older
+    /// than all that is left (invariant 1 of purging), and peers ask for what they lack relying on
+    /// that.
     func holesOfTheLog(in vector: VersionVector) throws -> [String] {
         var holes: [String] = []
         let actors = try actors()

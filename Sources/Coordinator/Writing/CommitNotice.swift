@@ -1,6 +1,6 @@
 public import Merge
 
-/// What a commit changed, local or merged from other nodes; as a remote-change notification.
+/// The changes of a commit, local or merged from other nodes; as a remote-change notification.
 ///
 /// Delivered in the order of generations, one a commit, on the coordinator's own thread.
 public struct CommitNotice: Sendable {
@@ -8,7 +8,7 @@ public struct CommitNotice: Sendable {
     public let token: QueryGenerationToken
     /// The digest of that state.
     public let digest: ProjectionDigest
-    /// Who is a member in that state.
+    /// The members in that state.
     public let membership: Membership
     /// The transactions committed, in the order applied.
     package let transactions: [EncodedTransaction]
@@ -28,7 +28,7 @@ package struct LastCommit: Hashable, Sendable {
     package let token: QueryGenerationToken
     /// The digest of that state.
     package let digest: ProjectionDigest
-    /// Who is a member in that state.
+    /// The members in that state.
     package let membership: Membership
     /// The part of its vector that is on disk for certain.
     package let durable: VersionVector

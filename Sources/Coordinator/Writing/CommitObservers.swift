@@ -12,7 +12,7 @@ public final class CommitObservation: Sendable {
     deinit { end() }
 }
 
-/// Who wants to know of commits. Thread-safe.
+/// The observers of commits. Thread-safe.
 final class CommitObservers: Sendable {
     private struct State {
         var next = 0

@@ -3,17 +3,17 @@ import GRDBSQLite
 package import Merge
 import Synchronization
 
-/// What a batch of foreign transactions came to.
+/// The outcome of a batch of foreign transactions.
 package struct ApplyResult: Sendable {
     /// The store's vector afterwards.
     package let versionVector: VersionVector
-    /// What the actors of that had seen at first.
+    /// The beginnings of the actors of that vector.
     package let beginnings: Beginnings
     /// Its digest.
     package let digest: ProjectionDigest
     /// Its generation.
     package let generation: UInt64
-    /// Who is a member of the cluster then.
+    /// The members of the cluster then.
     package let membership: Membership
     /// The part of the vector that is on disk for certain.
     package let durable: VersionVector
@@ -23,10 +23,9 @@ package struct ApplyResult: Sendable {
 
 /// Group commit: saves and foreign transactions that wait are committed together, one SQLite
 /// transaction and one wait for the disk for all of them.
-///
-/// The engine belongs to the writer connection's queue. Whoever enqueues a job while nobody works
-/// off the waiting ones becomes the leader and does so; the others wait for their completion. So
-/// there is no thread of our own, and while one group waits for the disk the next one gathers.
+///The engine belongs to the writer connection's queue. A caller that enqueues a job while nobody
+///works off the waiting ones becomes the leader and does so; the others wait for their completion.
+///So there is no thread of our own, and while one group waits for the disk the next one gathers.
 /// (Were every caller to take its turn on the queue, a caller whose job was done by another would
 /// still wait in line, and groups would stay at one job.)
 ///
@@ -34,7 +33,7 @@ package struct ApplyResult: Sendable {
 /// ``finish()``, but for its constant `actor`; everything else is behind a mutex.
 final class GroupCommit: @unchecked Sendable {
     enum Limits {
-        /// Jobs that may wait. Past it callers are told, before memory is.
+        /// The most jobs that may wait. Past it callers get an error, before memory runs out.
         static let waitingJobs = 20_000
         /// Jobs in a group, and their operations: what bounds the time until the first of them is
         /// acknowledged. A longer save is alone in its group.
@@ -45,7 +44,7 @@ final class GroupCommit: @unchecked Sendable {
         static let groupsByCaller = 4
     }
 
-    /// What waits to be done.
+    /// A job that waits.
     enum Job: Sendable {
         case save(
             make: @Sendable (StoreEngine) throws -> SaveRequest, size: Int,
@@ -80,7 +79,7 @@ final class GroupCommit: @unchecked Sendable {
         }
     }
 
-    /// What others may know of the last commit.
+    /// The state of the last commit, for others to read.
     struct Published {
         var token: QueryGenerationToken
         var digest: ProjectionDigest
@@ -98,9 +97,9 @@ final class GroupCommit: @unchecked Sendable {
         var stopped: CoordinatorError?
         /// With what the disk failed first, for whatever reason it was stopped before.
         var diskFailure: CoordinatorError?
-        /// Whether it stopped at a commit of which nobody knows whether it was made.
+        /// Whether it stopped at a commit whose outcome nobody knows.
         var isOutcomeUnknown = false
-        /// Whether somebody leads. Whoever sets it works off jobs until there are none, and
+        /// Whether somebody leads. The one that sets it works off jobs until there are none, and
         /// clears it in the same look at the list, so that no job is left behind.
         var isLed = false
     }
@@ -111,8 +110,8 @@ final class GroupCommit: @unchecked Sendable {
     private let worksAlone: Bool
     private let waiting = Mutex(Waiting())
     private let published: Mutex<Published>
-    /// How long readers are waited for where the log is asked to begin anew, in milliseconds; 0
-    /// where it is not.
+    /// How long readers are waited for when the log must start over, in milliseconds; 0 if it need
+    /// not.
     private let logRestartPatience = Atomic<Int32>(0)
     private let onCommit: @Sendable (CommitNotice) -> Void
     private let onStop: @Sendable (CoordinatorError) -> Void
@@ -137,9 +136,9 @@ final class GroupCommit: @unchecked Sendable {
     }
 
     var actor: ActorID { engine.actor }
-    /// What is to be recorded before anything of others is applied.
+    /// The recovery state to write down before anything of others is applied.
     var owedRecovery: OwedRecovery { engine.owedRecovery }
-    /// Whether it stopped at a commit of which nobody knows whether it was made.
+    /// Whether it stopped at a commit whose outcome nobody knows.
     var isOutcomeUnknown: Bool { waiting.withLock(\.isOutcomeUnknown) }
     /// With what the disk failed first; nil where it has not.
     var diskFailure: CoordinatorError? { waiting.withLock(\.diskFailure) }
@@ -198,14 +197,15 @@ final class GroupCommit: @unchecked Sendable {
     }
 
     /// Prepares the connection for its end: writes the log back into the store's file, which the
-    /// last connection to close cannot do where it is a reader, and lets go of statements that
-    /// would keep it open. Where the disk has failed all stays as it is, for the next process.
+    /// last connection to close cannot do if it is a reader, and releases statements that would
+    /// keep it open. If the disk has failed all stays as it is, for the next process.
     ///
     /// - Returns: what the side file may say then; nil where not all is on disk.
     func finish() -> IncarnationRecord? {
         pool.writeWithoutTransaction { database in
             engine.finish()
-            // Asked here, behind what was being done: who was told of a failure may close at once.
+            // Asked here, behind what was being done: a caller that got a failure may close at
+            // once.
             guard diskFailure == nil else { return nil }
             do {
                 try database.checkpoint(.truncate)
@@ -228,7 +228,7 @@ final class GroupCommit: @unchecked Sendable {
         for job in left { job.fail(reason) }
     }
 
-    /// Has the log begin anew after the next commit, where readers have kept it from that.
+    /// Has the log start over after the next commit, if readers have kept it from that.
     ///
     /// - Parameter patience: how long readers are waited for, in milliseconds from 1 on.
     func askForLogRestart(patience: Int32) {
@@ -441,7 +441,7 @@ extension CoordinatorError {
             code, "\(path): \(message)", conflicts: conflicts, failures: failures)
     }
 
-    /// What a full disk means to a node that runs.
+    /// The meaning of a full disk for a running node.
     static let diskFullWhileRunning = "The disk is full; nothing was saved, and reads go on."
 
     /// Makes a typed error of whatever SQLite or GRDB threw.

@@ -1,4 +1,4 @@
-/// What a context's save says beside its changes.
+/// The options of a context's save.
 public struct SaveOptions: Hashable, Sendable {
     /// A name for the save, of 1 to 200 bytes of UTF-8: repeated under it, where its outcome was
     /// unknown, it is not done again, for as long as history has it. Nil for none.

@@ -4,8 +4,9 @@ extension SaveRequest {
     /// What tells the operations of a save from those of another under the same ID: a hash of what they
     /// ask for, whatever the order in which a client writes an object's properties.
     ///
-    /// Versions and snapshots are left out: who repeats a save may have read the objects anew. So are the
-    /// temporary identities of what is inserted, which count by their order.
+    /// Versions and snapshots are left out, because a client that repeats a save may have read the
+    /// objects again. So are the temporary identities of inserted objects, which count by their
+    /// order.
     var fingerprint: [UInt8] {
         var places: [RowID: Int64] = [:]
         for operation in operations where operation.kind == .insert {

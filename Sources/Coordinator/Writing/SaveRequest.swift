@@ -2,11 +2,11 @@ public import Merge
 
 /// One atomic save, as a value: what a context or the HTTP interface hands to the coordinator.
 package struct SaveRequest: Sendable {
-    /// What to do, in order.
+    /// The operations, in order.
     package var operations: [SaveOperation]
     /// How objects that moved on since they were fetched are settled.
     package var mergePolicy: MergePolicy
-    /// Who, in the application's words (transactionAuthor).
+    /// The author, in the application's words (transactionAuthor).
     package var author: String?
     /// The context's name.
     package var contextName: String?
@@ -54,7 +54,7 @@ package struct SaveRequest: Sendable {
 }
 
 extension CoordinatorError {
-    /// That a save with so many operations must say that it is bulk.
+    /// The refusal of a save with too many operations that does not say that it is bulk.
     static func notBulk(_ count: Int) -> CoordinatorError {
         CoordinatorError(
             .limitExceeded,
@@ -102,11 +102,11 @@ package struct SaveOperation: Sendable {
     /// Whether the write resolves unresolved conflicts of what it writes; of a delete also of
     /// what its delete rules take along.
     package var resolves: Bool
-    /// What the caller calls an inserted object, to find it in the answer; kept with the answer
-    /// of a save that has an ID.
+    /// The caller's name for an inserted object, to find it in the answer; kept with the answer of
+    /// a save that has an ID.
     package var name: String?
-    /// Whether an update has the values of all properties, as the journal kept them, so that it
-    /// can bring back a row of which the store knows nothing any more.
+    /// Whether an update has the values of all properties, as the journal kept them, so that it can
+    /// bring back a row that the store knows nothing of any more.
     var isWholeRow = false
     /// Whether it is for the row that it names alone: not for a row that is shown in its place,
     /// nor for others of its group.
@@ -132,7 +132,7 @@ package struct SaveOperation: Sendable {
 }
 
 extension SaveOperation {
-    /// The operation with what it writes, and no more: what a delete tells decides its rules alone.
+    /// The operation with only the values that it writes. A delete's values decide its rules alone.
     var written: SaveOperation {
         guard kind == .delete else { return self }
         var result = self
@@ -144,7 +144,7 @@ extension SaveOperation {
 
 /// A change to the members of a relationship whose state is kept elsewhere than in the row.
 public struct RelationshipOperation: Hashable, Sendable {
-    /// What to do with the members.
+    /// The kind of change.
     public enum Kind: String, Hashable, Sendable {
         /// Members join.
         case add
@@ -156,7 +156,7 @@ public struct RelationshipOperation: Hashable, Sendable {
 
     /// The relationship's name.
     public var name: String
-    /// What to do.
+    /// The kind of change.
     public var kind: Kind
     /// The members' rows.
     public var members: [RowID]
@@ -169,7 +169,7 @@ public struct RelationshipOperation: Hashable, Sendable {
     }
 }
 
-/// What became of a save.
+/// The outcome of a save.
 public struct SaveResult: Hashable, Sendable {
     /// The transaction; nil where the policy left nothing to save.
     public var transaction: Dot?
@@ -187,10 +187,10 @@ public struct SaveResult: Hashable, Sendable {
     /// of all rows written: those of the operations first, each kind in order of row.
     public var rows: [SavedRow]
 
-    /// Whether the answer was made anew from its transaction, which came back from other nodes after
-    /// this node's store was put back or lost. Then ``conflicts`` is empty, the token is that of the
-    /// return, and ``insertedRows`` has rows only in answer to a repeated request, as far as they
-    /// can be told by it: not where an inserted object became one with another of its key.
+    /// Whether the answer was rebuilt from its transaction, which came back from other nodes after
+    /// this node's store was put back or lost. Then ``conflicts`` is empty, the token is that of
+    /// the return, and ``insertedRows`` has rows only in answer to a repeated request, as far as
+    /// the request shows them: not if an inserted object became one with another of its key.
     public var isRebuilt = false
 
     /// A temporary identity with the one it became.
@@ -201,7 +201,7 @@ public struct SaveResult: Hashable, Sendable {
         public let row: RowID
         /// The object's entity.
         public let entityName: String
-        /// What the caller called it.
+        /// The caller's name for it.
         public let name: String?
     }
 
@@ -211,8 +211,8 @@ public struct SaveResult: Hashable, Sendable {
         public let objectID: ManagedObjectID
         /// Its version now; nil where it is deleted.
         public let version: RowVersion?
-        /// All its values now, in canonical order; nil where they are what the operation
-        /// assigned over its snapshot, so that nothing else needs to be told.
+        /// All its values now, in canonical order; nil if they are what the operation assigned over
+        /// its snapshot, so that the client knows them.
         public let values: [PropertyValue]?
         /// Whether the policy dropped what the save was to do with it, or did that to another object
         /// that is shown in its place.

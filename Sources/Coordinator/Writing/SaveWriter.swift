@@ -212,7 +212,7 @@ struct SaveWriter: StorePart {
         for (index, id) in plan.droppedIDs.enumerated() {
             // What it refers to may be deleted by the rest of the save.
             let store = try plan.dropped[index].map { try rowStore.load($0.table, $0.row) ?? $0 }
-            // An eclipsed row is alive, and its object is shown no more.
+            // An eclipsed row is alive, and its object is not shown any more.
             let isShown = store?.isVisible ?? false
             result.append(
                 .init(
@@ -237,7 +237,8 @@ struct SaveWriter: StorePart {
 
     /// Saves a change of membership: a transaction like any other, which carries no rows.
     ///
-    /// The first one carries all members there are, so that whoever applies it knows them all.
+    /// The first one carries all members there are, so that every node that applies it knows them
+    /// all.
     private func saveMembership(_ request: SaveRequest) throws -> SaveResult {
         guard request.operations.isEmpty else {
             throw CoordinatorError(
@@ -262,7 +263,7 @@ struct SaveWriter: StorePart {
         if member?.departure != nil {
             throw CoordinatorError(
                 .memberDeparted,
-                "Node \(change.node) is a member no more, and its number is not used again.")
+                "Node \(change.node) is not a member any more, and its number is not used again.")
         }
         guard case .join(_, let address) = change else { return }
         let texts = [address.publish, address.exchange] + address.publicKeys

@@ -2,8 +2,8 @@ import Synchronization
 
 /// The IDs of saves that were begun and have not come to anything yet. Thread-safe.
 ///
-/// Whoever asks what became of one must not hear that it was not saved: it may be a moment later. There
-/// are as many as callers wait for their saves.
+/// A client that asks what became of one must not hear that it was not saved: it may be a moment
+/// later. There are as many as callers wait for their saves.
 final class SavesUnderWay: Sendable {
     private let counts = Mutex<[String: Int]>([:])
 

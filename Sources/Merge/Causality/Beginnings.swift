@@ -2,11 +2,11 @@ import Synchronization
 
 /// What each actor had seen when it made its first transaction: its *beginning*.
 ///
-/// Vectors are causally closed: whoever knows a transaction knows all that it has seen. So a vector
-/// with anything of an actor has that actor's beginning, and need not say so. What a vector has
-/// beyond the beginnings of its own actors is its *frontier*, and says all of it: as every opening of
-/// a store begins with nearly all that there is, the frontier names about one actor a node, and not
-/// every incarnation there ever was (DESIGN section 3).
+/// Vectors are causally closed: a vector with a transaction has all that the transaction has seen.
+/// So a vector with anything of an actor has that actor's beginning, and need not say so. What a
+/// vector has beyond the beginnings of its own actors is its *frontier*, and says all of it: as
+/// every opening of a store begins with nearly all that there is, the frontier names about one
+/// actor a node, and not every incarnation there ever was (DESIGN section 3).
 ///
 /// Laws, watched by BeginningsTests, for every vector V that is closed:
 /// 1. The closure of V's frontier is V, by these beginnings and by any others that have at least those
@@ -76,8 +76,8 @@ package struct Beginnings: Hashable, Sendable {
         return vector.filter { $0.actor == named || $0.sequence > implied[$0.actor] }
     }
 
-    /// The closed vector of which this is the frontier, or whatever else of it covers that; as much of
-    /// it as the beginnings known here tell.
+    /// The closed vector that has this frontier, or another vector that covers it; as much of it as
+    /// the beginnings known here tell.
     package func closure(of frontier: VersionVector) -> VersionVector {
         if !latest.isEmpty, latest.allSatisfy({ frontier[$0] > 0 }) {
             return implied.joined(frontier)

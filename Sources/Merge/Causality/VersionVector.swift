@@ -114,8 +114,8 @@ public struct VersionVector: Hashable, Sendable {
         entries = merged
     }
 
-    /// The sum of all sequences, modulo 2^64. Of two vectors of which one covers the other they are the
-    /// same only where the vectors are.
+    /// The sum of all sequences, modulo 2^64. If one of two vectors covers the other, their sums
+    /// are equal only if the vectors are.
     public var total: UInt64 { entries.reduce(0) { $0 &+ $1.sequence } }
 
     /// The entries for which something holds.

@@ -97,7 +97,8 @@ public struct Explanation: Hashable, Sendable {
         case staysAlive
         /// The target of a reference is gone.
         case targetGone
-        /// The relationship leads to whoever is left, though they are too few or too many.
+        /// The relationship points to the objects that are left, though they are too few or too
+        /// many.
         case memberCount
         /// The context's merge policy decided at a save.
         case savePolicy

@@ -12,8 +12,8 @@ extension GroupCombination {
     /// The sides of a property that an error policy of its own leaves to a person, earliest first;
     /// none where the members' values are equal, or there is no such policy (DESIGN section 5.5).
     ///
-    /// A side is the visible value of each member of which somebody assigned the property. Where a
-    /// member's own register waits for a decision, all its siblings are sides: who decides writes to
+    /// A side is the visible value of a member to which somebody assigned the property. If a
+    /// member's own register waits for a decision, all its siblings are sides: a decision writes to
     /// every member, and so decides over these too (MODEL P18).
     ///
     /// A function of the members' registers alone. Stability changes nothing of it: it keeps visible

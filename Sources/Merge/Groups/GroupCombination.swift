@@ -79,8 +79,8 @@ package struct GroupCombination: Sendable {
         } ?? own
     }
 
-    /// The members that have a property and of which somebody assigned it, each with the
-    /// property's position there and its visible value.
+    /// The members to which somebody assigned the property, each with the property's position there
+    /// and its visible value.
     func assigned(
         _ position: Int
     ) -> [(member: GroupMember, place: Int, visible: Sibling<PropertyValue>)] {

@@ -27,9 +27,9 @@ package struct GroupCandidate: Hashable, Sendable {
 /// is eclipsed by the earliest of them; else it is visible. There is no transitive closure, which
 /// would fuse strangers (MODEL P11).
 ///
-/// Laws, watched by MergeTests: the outcome does not depend on the order of the rows given; of
-/// visible rows no two share a key; whoever is eclipsed shares a key with its survivor, which is
-/// visible and earlier.
+/// Laws, watched by MergeTests: the outcome does not depend on the order of the rows given; no two
+/// visible rows share a key; an eclipsed row shares a key with its survivor, which is visible and
+/// earlier.
 ///
 /// **What can change when a row's keys or existence change.** Take rows as vertices, with an edge
 /// between two that share a key, and let r be the row, with its keys before and after. A row x is

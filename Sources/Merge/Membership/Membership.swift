@@ -17,7 +17,8 @@ public struct MemberAddress: Hashable, Sendable {
 
 /// The end of a membership. A NodeID is never used again, so there is no way back.
 public struct Departure: Hashable, Sendable {
-    /// The transaction that says so: whoever has applied it takes nothing from the node any more.
+    /// The transaction that says so. A node that has applied it takes nothing from the departed
+    /// node any more.
     public var stamp: Stamp
     /// Whether others decided it, for the node would not return; else it left by itself.
     public var isRetired: Bool
@@ -43,7 +44,7 @@ public struct Member: Hashable, Sendable {
     /// Whether it is a member now.
     public var isCurrent: Bool { joined != nil && departure == nil }
 
-    /// Describes a node of which nothing is known yet.
+    /// A node about which nothing is known yet.
     public init(
         node: NodeID, address: MemberAddress? = nil, joined: Stamp? = nil,
         departure: Departure? = nil

@@ -31,7 +31,8 @@ extension RowState {
     /// Takes in the row as another store has it.
     ///
     /// - Parameters:
-    ///   - other: the row there; one of which nothing is known where it was collected, or never came.
+    ///   - other: the row there; a row about which nothing is known if it was collected, or never
+    ///     came.
     ///   - seen: all that this store has applied.
     ///   - otherSeen: all that the other has.
     /// - Precondition: both have the same number of properties.

@@ -1,8 +1,8 @@
 /// A transaction as it came from another node: checked from its first byte to its last, with its
 /// changes still encoded.
 ///
-/// A value that takes a byte on the wire takes 24 in memory, so whoever keeps transactions that wait
-/// keeps them like this: then what they take is what was sent.
+/// A value that takes a byte on the wire takes 24 in memory, so transactions that wait are kept
+/// like this: then they take as much as was sent.
 package struct ReceivedTransaction: Hashable, Sendable {
     /// Its name.
     package let dot: Dot

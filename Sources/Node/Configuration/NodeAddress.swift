@@ -103,6 +103,6 @@ public struct MeshEndpoint: Hashable, Sendable, CustomStringConvertible {
         return "tcp://\(local):0;\(address)"
     }
 
-    /// Whether libzmq must be told to use version 6 of the Internet protocol.
+    /// Whether libzmq needs to use version 6 of the Internet protocol.
     var needsVersion6: Bool { address.host.contains(":") }
 }

@@ -18,7 +18,7 @@ extension NodeConfiguration {
         if group == nil, try reader.optional("publish") == nil,
             try reader.optional("exchange") == nil
         {
-            // What the environment says of a mesh is not to be lost. A flag may be meant for HTTP.
+            // The environment's settings of a mesh must not be lost. A flag may be meant for HTTP.
             if let variable = outside.environment.keys.sorted().first(where: {
                 $0.hasPrefix("TRIBUTARY_MESH_")
             }) {

@@ -69,7 +69,7 @@ extension NodeConfiguration {
 
     private static var lastReason: String { String(cString: strerror(errno)) }
 
-    /// What the system says; Foundation knows sentences for some failures only.
+    /// The system's own text; Foundation knows sentences for some failures only.
     private static func reason(_ error: any Error) -> String {
         guard let cause = (error as? CocoaError)?.underlying else {
             return error.localizedDescription

@@ -183,7 +183,7 @@ extension NodeConfiguration {
     /// Whether at most two letters were added, left out or put in another's place.
     static func isNear(_ text: String, _ other: String) -> Bool {
         let (left, right) = (Array(text.utf8), Array(other.utf8))
-        // What a user sets may be long; what is much longer is not near.
+        // A setting may be long; a name that is much longer is not near.
         guard abs(left.count - right.count) <= 2 else { return false }
         var row = Array(0...right.count)
         for (index, byte) in left.enumerated() {

@@ -1,4 +1,4 @@
-// What a node is told at start: the settings of its YAML file, after overrides.
+// The configuration of a node: the settings of its YAML file, after overrides.
 //
 // Values only; may be used from any thread. NodeConfiguration+YAML.swift reads them.
 
@@ -12,9 +12,9 @@ public struct NodeConfiguration: Hashable, Sendable {
     public struct TokenFile: Hashable, Sendable {
         /// The file, mode 0600.
         public var file: String
-        /// What its bearer may do.
+        /// The bearer's permissions.
         public var scope: HTTPScope
-        /// What people call it.
+        /// The token's name for people.
         public var name: String
 
         /// Describes a token's file.
@@ -217,7 +217,7 @@ public struct NodeConfiguration: Hashable, Sendable {
         return try CurveKeys.read(secretFile: file, key: "mesh.secretKeyFile")
     }
 
-    /// What the transport of this node needs; nil for a node by itself.
+    /// The settings of this node's transport; nil for a node by itself.
     ///
     /// - Throws: ``NodeError`` with `secretUnreadable`, which says why.
     package func transportSettings() throws(NodeError) -> ZeroMQTransport.Settings? {

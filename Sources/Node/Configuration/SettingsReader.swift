@@ -72,7 +72,7 @@ struct Setting {
         }
     }
 
-    /// What the node is, in words.
+    /// The node's kind, in words.
     var kind: String {
         switch node {
         case .scalar: "single value"

@@ -1,16 +1,16 @@
-// Who may ask for what: bearer tokens and their scopes.
+// Bearer tokens and their scopes.
 //
 // Values only; may be used from any thread. A token is never printed and never part of an error.
 
 internal import Coordinator
 
-/// What a token lets its bearer do; each scope has those below it.
+/// The permissions of a token; each scope has those below it.
 public enum HTTPScope: String, CaseIterable, Comparable, Sendable {
     /// Everything that changes nothing: fetching, pinned generations, history, conflicts, status.
     case read
     /// Saves, and resolving conflicts.
     case write
-    /// What changes the node or the cluster itself.
+    /// Changes of the node or the cluster itself.
     case admin
 
     /// Orders scopes by what they let in.
@@ -29,9 +29,9 @@ public enum HTTPScope: String, CaseIterable, Comparable, Sendable {
 package struct HTTPToken: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {
-    /// What it lets its bearer do.
+    /// The permissions of its bearer.
     package let scope: HTTPScope
-    /// What people call it; never the token itself.
+    /// The token's name for people; never the token itself.
     package let name: String
     let secret: String
 
@@ -90,7 +90,7 @@ struct HTTPAccess: Sendable {
     /// Takes a time that depends on what was sent and on the number of tokens only, not on how much
     /// was right. Of equal tokens the one of the greatest scope counts.
     func token(inField field: String?) -> HTTPToken? {
-        // The scheme is told without regard to case (RFC 9110, section 11.1).
+        // The scheme may be in either case (RFC 9110, section 11.1).
         let scheme = "Bearer "
         guard let field, field.prefix(scheme.count).lowercased() == scheme.lowercased() else {
             return nil

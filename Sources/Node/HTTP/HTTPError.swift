@@ -1,4 +1,4 @@
-// From errors to what a client is told: a status, a code and a message to act on.
+// From errors to answers: a status, a code and a message to act on.
 
 internal import Coordinator
 internal import HTTPTypes
@@ -40,7 +40,7 @@ struct HTTPError: Error {
             details: ["limit": .integer(Int64(limit))])
     }
 
-    /// Something of which there is too much under way; it is to be asked for again.
+    /// Too much of something is under way; the client must ask again.
     static func busy(_ what: String, seconds: Int) -> HTTPError {
         var error = HTTPError(
             503, "busy", "This node has too many \(what) under way. Ask again in \(seconds) s.")
@@ -48,15 +48,15 @@ struct HTTPError: Error {
         return error
     }
 
-    /// Whatever was thrown, as an answer. Where it has values, their references are named by the
-    /// entities that the model lets them lead to.
+    /// Any thrown error, as an answer. If it has values, their references are named by the entities
+    /// that the model allows there.
     ///
     /// - Parameter renderer: writes the values and objects that the error names.
     init(describing error: any Error, renderer: ValueRenderer) {
         self.init(describing: error, renderer: renderer, naming: { _, destination in destination })
     }
 
-    /// Whatever was thrown, as an answer.
+    /// Any thrown error, as an answer.
     ///
     /// - Parameters:
     ///   - renderer: writes the values and objects that the error names.
@@ -96,7 +96,7 @@ struct HTTPError: Error {
             self.init(422, error.code.description, error.message)
         case let error as NotSupported: self = .notSupported(error.description)
         default:
-            // What an unforeseen error says may hold users' data, so only its type is told.
+            // An unforeseen error's text may hold users' data, so the answer has only its type.
             self.init(500, "internal", "The node failed with \(type(of: error)).")
         }
     }

@@ -10,10 +10,10 @@ internal import HTTPTypes
 struct HTTPRouter: Sendable {
     typealias Handler = @Sendable (HTTPRequestParts) async throws -> HTTPAnswer
 
-    /// What is at an address for one method.
+    /// The endpoint of an address for one method.
     struct Endpoint: Sendable {
         let method: String
-        /// What a token must be good for; nil where none is asked for: supervisors have none.
+        /// The scope that a token must have; nil if none is needed: supervisors have none.
         let scope: HTTPScope?
         /// The parameters that it takes; nil where it does not mind others.
         var parameters: [String]? = []
@@ -89,10 +89,10 @@ struct HTTPRouter: Sendable {
         throw error
     }
 
-    /// What is possible at this node, at one address or another.
+    /// The methods of this node, at one address or another.
     static let everything = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
-    /// What is possible at an address, told to whoever has any token.
+    /// The methods of an address. Any token may ask for them.
     ///
     /// - Throws: ``HTTPError``: 401 `unauthorized` and 404 `notFound`.
     func allowed(

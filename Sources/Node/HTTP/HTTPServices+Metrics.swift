@@ -1,51 +1,57 @@
-// What the HTTP interface measures of itself.
+// Metrics of the HTTP interface's reads and answers.
 
 extension HTTPServices {
-    /// Gauges and counters of reads and answers, in Prometheus' text format.
-    var metricsText: String {
-        var writer = ExpositionWriter()
-        let reads = lanes.gauges
-        writer.write(
-            "tributary_http_reads_running", .gauge, "Reads of clients under way, by kind.",
-            [
-                ([("kind", "short")], Double(reads.running - reads.runningLong)),
-                ([("kind", "long")], Double(reads.runningLong)),
-            ])
-        writer.write(
-            "tributary_http_reads_waiting", .gauge, "Reads of clients that wait, by kind.",
-            [
-                ([("kind", "short")], Double(reads.waiting)),
-                ([("kind", "long")], Double(reads.waitingLong)),
-            ])
-        let totals: [(String, String, UInt64)] = [
-            (
-                "tributary_http_reads_abandoned_total", "Reads that ended with their client.",
-                reads.abandoned
-            ),
-            (
-                "tributary_http_reads_restarted_total",
-                "Long reads that gave way to others and began anew.", reads.gaveWay
-            ),
-            (
-                "tributary_http_reads_refused_total", "Reads refused, for too many waited.",
-                reads.refused
-            ),
-            (
-                "tributary_http_answers_refused_total",
-                "Answers refused, for too many bytes were under way.", answers.refused
-            ),
-            (
-                "tributary_http_slow_clients_total",
-                "Clients cut off that took nothing of their answer for too long.", writes.cutOff
-            ),
-        ]
-        for (name, help, value) in totals { writer.write(name, .counter, help, Double(value)) }
-        writer.write(
-            "tributary_http_answer_bytes", .gauge, "Bytes of answers being made or sent.",
-            Double(answers.bytes))
-        writer.write(
-            "tributary_http_writes_waiting", .gauge, "Writes that clients are to make room for.",
-            Double(writes.count))
-        return writer.text
+    /// Reads and answers at one moment.
+    struct Gauges {
+        let reads: ReadLanes.Gauges
+        let answers: AnswerBudget
+        let writes: PendingWrites
     }
+
+    /// The metrics in Prometheus' text format.
+    var metricsText: String {
+        Self.metrics.text(of: Gauges(reads: lanes.gauges, answers: answers, writes: writes))
+    }
+
+    static let metrics: [Metric<Gauges>] = [
+        .gauge("tributary_http_reads_running", by: "kind", help: "Reads that run: short or long.") {
+            [
+                (["short"], Double($0.reads.running - $0.reads.runningLong)),
+                (["long"], Double($0.reads.runningLong)),
+            ]
+        },
+        .gauge(
+            "tributary_http_reads_waiting", by: "kind",
+            help: "Reads that wait for their turn: short or long."
+        ) {
+            [
+                (["short"], Double($0.reads.waiting)),
+                (["long"], Double($0.reads.waitingLong)),
+            ]
+        },
+        .counter(
+            "tributary_http_reads_abandoned_total", "Reads that ended because their client left."
+        ) { $0.reads.abandoned },
+        .counter(
+            "tributary_http_reads_restarted_total",
+            "Long reads that made way for others and started again."
+        ) { $0.reads.gaveWay },
+        .counter(
+            "tributary_http_reads_refused_total", "Reads refused because too many others waited."
+        ) { $0.reads.refused },
+        .counter(
+            "tributary_http_answers_refused_total",
+            "Answers refused because all memory for answers was in use."
+        ) { $0.answers.refused },
+        .counter(
+            "tributary_http_slow_clients_total",
+            "Clients cut off because they took nothing of their answer for too long."
+        ) { $0.writes.cutOff },
+        .gauge("tributary_http_answer_bytes", "Memory of answers that are being made or sent.") {
+            Double($0.answers.bytes)
+        },
+        .gauge("tributary_http_writes_waiting", "Writes that wait until their client reads.") {
+            Double($0.writes.count)
+        },
+    ]
 }

@@ -1,4 +1,4 @@
-// What the resources of the HTTP interface share.
+// The services that the resources of the HTTP interface share.
 
 internal import Coordinator
 internal import Merge
@@ -118,8 +118,8 @@ final class HTTPServices: Sendable {
 
     /// Reads a consistent state, the newest or a pinned one, on a thread that may block.
     ///
-    /// It ends with the client of the request that is being answered. One that is long gives way to
-    /// others, and then begins anew: see ``ReadLanes``.
+    /// It ends with the client of the request that is being answered. A long read gives way to
+    /// others, and then starts again: see ``ReadLanes``.
     ///
     /// - Parameters:
     ///   - pin: the state; nil for the newest.
@@ -149,8 +149,8 @@ final class HTTPServices: Sendable {
         return try await pinTurns.take(pin, onThread)
     }
 
-    /// A token from a text, with all that it names. Where it names an incarnation of which nothing has come
-    /// here yet, that is waited for, for some seconds: it is on its way, where it is not lost.
+    /// A token from a text, with all that it names. If it names an incarnation from which nothing
+    /// has come yet, that is waited for, for some seconds: it is on its way, unless it is lost.
     func known(_ token: QueryGenerationToken?) async throws -> QueryGenerationToken? {
         guard let token, !token.isWhole else { return token }
         let known = try await read { token.completed(by: try $0.beginnings()) }
@@ -188,8 +188,8 @@ final class HTTPServices: Sendable {
 
     // MARK: Failures
 
-    /// Whatever was thrown, as an answer. What the references of its values lead to is looked up
-    /// where their entity has heirs; should that fail, they are named as the model has them.
+    /// Any thrown error, as an answer. The targets of its values' references are looked up if their
+    /// entity has heirs; should that fail, they are named as the model has them.
     func answer(to error: any Error) async -> HTTPError {
         let renderer = renderer
         if hasHeirs, let error = error as? CoordinatorError, !error.conflicts.isEmpty {
@@ -206,7 +206,7 @@ final class HTTPServices: Sendable {
     ///
     /// - Parameter target: the address that was asked for; its query is left out.
     func note(_ error: any Error, answered answer: HTTPError, method: String, target: String) {
-        // Whoever is withdrawn, as all are when the server ends, has not failed.
+        // A client that is withdrawn, as all are when the server ends, has not failed.
         guard [500, 507].contains(answer.status), !(error is CancellationError) else { return }
         var failure = RequestFailure(
             method: method, path: String(target.prefix { $0 != "?" }.prefix(Self.shownOfPath)),
@@ -217,7 +217,7 @@ final class HTTPServices: Sendable {
         backend.noteFailure(failure)
     }
 
-    /// How many characters of an address are told of: more than those of this interface have.
+    /// How many characters of an address are logged: more than those of this interface have.
     private static let shownOfPath = 200
 
     /// Ends the feed and the threads; reads under way are finished.

@@ -6,7 +6,7 @@ package import Coordinator
 package import Merge
 package import Replication
 
-/// What the HTTP interface asks of a node; a coordinator alone is enough to answer most of it.
+/// The node as the HTTP interface needs it; a coordinator alone is enough to answer most requests.
 package protocol NodeBackend: Sendable {
     /// The store.
     var coordinator: PersistentStoreCoordinator { get }
@@ -25,19 +25,19 @@ package protocol NodeBackend: Sendable {
     ) async throws -> SaveResult
     /// Counts an answer that was given.
     func countRequest(status: Int)
-    /// Is told of the connections of the interface.
+    /// Receives events of the interface's connections.
     func noteConnections(_ note: ConnectionNote)
-    /// Is told of a request that failed through a fault of the node's own.
+    /// Receives a request that failed through a fault of the node's own.
     func noteFailure(_ failure: RequestFailure)
     /// Takes note that this node's own store does not hold what was written.
     ///
     /// - Parameter differences: what is wrong, a sentence each.
     func noteUnsound(_ differences: [String])
-    /// What replication knows of itself and its peers.
+    /// The state of replication and of its peers.
     func status() async -> NodeStatus
-    /// What is measured, in Prometheus' text format.
+    /// The metrics, in Prometheus' text format.
     func metricsText() async throws -> String
-    /// What each peer last told of its vector and digest.
+    /// Each peer's latest vector and digest.
     func peerDigests() async -> [PeerDigest]
     /// Waits until other nodes have a transaction on disk.
     ///
@@ -54,8 +54,8 @@ package protocol NodeBackend: Sendable {
     /// - Returns: how many transactions were purged.
     /// - Throws: ``CoordinatorError``, or ``NotSupported`` where the node cannot do it.
     func purgeHistory(before token: QueryGenerationToken) async throws -> Int
-    /// Reads keys, tokens and certificates of the configuration anew, goes on with them, and listens
-    /// again to peers that are ignored for what they sent.
+    /// Reads keys, tokens and certificates of the configuration again, goes on with them, and
+    /// listens again to peers that are ignored for what they sent.
     ///
     /// - Throws: ``NodeError``, and nothing has changed, or ``NotSupported``.
     func reload() async throws -> ReloadReport
@@ -118,7 +118,7 @@ extension NodeBackend {
 
 /// Something of the interface that this node or release does not offer.
 package struct NotSupported: Error, Sendable, CustomStringConvertible {
-    /// What it is and what to do instead.
+    /// The refusal, and what to do instead.
     package let description: String
 
     /// Describes what is not offered.
@@ -132,11 +132,11 @@ package struct RequestFailure: Sendable {
     package var method: String
     /// The path as it was asked for, without the query, cut where it is very long.
     package var path: String
-    /// The code that the client was told.
+    /// The code in the client's answer.
     package var code: String
-    /// The message that the client was told.
+    /// The message in the client's answer.
     package var message: String
-    /// What shows for certain that the node's store is damaged; nil where nothing does.
+    /// The error that shows for certain that the node's store is damaged; nil if none does.
     package var damage: CoordinatorError?
 
     /// Describes a failure that is no damage of the store.
@@ -215,9 +215,10 @@ package struct NodeStatus: Hashable, Sendable {
     package var alarms: [RaisedAlarm] = []
     /// Where the keys of the mesh stand.
     package var keys = MeshKeyReport()
-    /// What is not stable, and for whom it waits; nil without replication.
+    /// The transactions that are not stable, and the members they wait for; nil without
+    /// replication.
     var stability: StabilityReport?
-    /// What has gone of history; nil where nobody tends it.
+    /// The history purged so far; nil if nobody tends it.
     var history: HistoryReport?
     /// The limits of history, likewise.
     var historyLimits: HistoryLimits?
@@ -232,7 +233,7 @@ package struct NodeStatus: Hashable, Sendable {
     }
 }
 
-/// What a peer last told of its state.
+/// A peer's latest state.
 package struct PeerDigest: Hashable, Sendable {
     /// The peer.
     package var node: NodeID

@@ -1,4 +1,4 @@
-// What goes of history while a node runs.
+// Purging of history while a node runs.
 //
 // Threading: told by the loop; read by all threads.
 
@@ -8,7 +8,7 @@ internal import Merge
 internal import Replication
 internal import Synchronization
 
-/// What has gone of history since the node was started, and what keeps the rest.
+/// The history purged since the node was started, and what keeps the rest.
 struct HistoryReport: Hashable, Sendable {
     /// Transactions that went by age, by size while stable, and by size while not.
     var purgedByAge: UInt64 = 0
@@ -18,7 +18,7 @@ struct HistoryReport: Hashable, Sendable {
     var recordsDropped: UInt64 = 0
     /// How often a consumer lost what it had not read.
     var consumersExpired: UInt64 = 0
-    /// What keeps the oldest transaction although it may go.
+    /// The reason why the oldest transaction stays although it may go.
     var hold: HistoryHold?
     /// The last time that something went which was not stable; nil where nothing did.
     var lastUnstable: Unstable?
@@ -29,7 +29,7 @@ struct HistoryReport: Hashable, Sendable {
         var atMilliseconds: UInt64
         /// The last of them.
         var transaction: Dot
-        /// Who was not known to have it, by number.
+        /// The members that were not known to have it, by number.
         var members: [NodeID]
     }
 }
@@ -87,7 +87,7 @@ final class HistoryKeeper: Sendable {
         if isAlarm, let lagging {
             counters.raise(
                 AlarmLine(
-                    "history", .critical, "History was purged that a member is not known to have",
+                    .history, .critical, "History was purged that a member is not known to have",
                     [
                         LogKeys.peer: "\(lagging.map(\.description).joined(separator: ", "))",
                         LogKeys.count: "\(total)",

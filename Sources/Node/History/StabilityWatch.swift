@@ -22,7 +22,7 @@ struct StabilityReport: Hashable, Sendable {
     var unstable: UInt64 = 0
     /// Since when some of them wait, in monotonic milliseconds; nil where none does.
     var waitingSince: UInt64?
-    /// Whether this node's own store was put back, or made anew beside older ones, and is not vouched
+    /// Whether this node's own store was put back, or is new beside older ones, and is not vouched
     /// for: it takes no saves, and collects nothing.
     var isRecovering = false
     /// The other members, by number.
@@ -118,7 +118,7 @@ extension StabilityReport.Member {
         }
     }
 
-    /// What is missing from it, for people.
+    /// The reason why a member holds collection back, for people.
     ///
     /// - Parameters:
     ///   - now: monotonic milliseconds.
@@ -126,7 +126,7 @@ extension StabilityReport.Member {
     func reason(now: UInt64, startedAt: UInt64) -> String {
         let node = "Node \(status.node)"
         func age(_ since: UInt64) -> String { Self.age(now > since ? now - since : 0) }
-        // Whoever is away tells nothing, whatever its last report lacked.
+        // A member that is away reports nothing, whatever its last report lacked.
         if let heardAt, now >= heardAt + StabilityWatch.patience {
             return "\(node) was last heard \(age(heardAt)) ago."
         }

@@ -50,7 +50,7 @@ struct MeshLinks {
                 try transport.disconnect(from: node, hearing: keys)
             } catch {
                 logger.error(
-                    "A node that is a member no more cannot be cut off",
+                    "A node that is not a member any more cannot be cut off",
                     metadata: [LogKeys.peer: "\(node)", LogKeys.error: "\(error)"])
             }
         }

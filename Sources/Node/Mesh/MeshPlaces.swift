@@ -14,7 +14,7 @@ struct MeshPlaces {
         self.peers = peers
     }
 
-    /// Goes on with other keys and peers: a key that was withdrawn must not be told as good.
+    /// Goes on with other keys and peers: a key that was withdrawn must not be reported as good.
     mutating func take(_ change: MeshChange) {
         if let keys = change.keys { own?.publicKeys = [keys.publicKey.text] }
         peers = change.peers

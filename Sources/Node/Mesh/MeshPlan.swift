@@ -2,10 +2,10 @@
 
 internal import Merge
 
-/// Whom to connect to: the configured peers, and whoever transactions tell of.
+/// The nodes to connect to: the configured peers, and those that transactions name.
 ///
-/// What is configured here stands before what transactions tell, so that a node behind another
-/// network's translation of addresses can be reached.
+/// The configuration goes before transactions, so that a node behind another network's translation
+/// of addresses can be reached.
 struct MeshPlan {
     let node: NodeID
     /// The configured peers.
@@ -15,7 +15,7 @@ struct MeshPlan {
     private(set) var withdrawn: Set<NodeID> = []
     /// The other members; nil as long as no transaction has told of any.
     var members: [NodeID]?
-    /// What transactions tell.
+    /// The members, as transactions name them.
     var membership = Membership()
 
     init(node: NodeID, configured: [MeshPeer], withdrawn: Set<NodeID> = []) {
@@ -48,8 +48,8 @@ struct MeshPlan {
         }
     }
 
-    /// Nodes to be cut off: those that others have retired, and under which keys they may still ask,
-    /// to be told. Who left by itself is still told what others have of it.
+    /// Nodes to be cut off: those that others have retired, and the keys under which they may still
+    /// ask, so that they learn it. A node that left by itself still hears what others have of it.
     var cut: [(node: NodeID, keys: [CurvePublicKey])] {
         membership.departed.filter { $0.departure?.isRetired ?? false }.map {
             ($0.node, (try? peer($0.node).get().publicKeys) ?? [])

@@ -61,8 +61,8 @@ struct MeshWatch {
         }
     }
 
-    /// Whether something is to be said of a peer. Sockets that are refused are made anew again and
-    /// again, and each begins with no handshake: that is no news.
+    /// Whether a peer is worth a line. Refused sockets are made again and again, and each begins
+    /// with no handshake: that is no news.
     private mutating func isNews(_ peer: MeshKeyReport.Peer, now: UInt64) -> Bool {
         var said = handshakesSaidAt[peer.node] ?? [:]
         defer { handshakesSaidAt[peer.node] = said }

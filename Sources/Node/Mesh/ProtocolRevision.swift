@@ -1,7 +1,7 @@
 internal import Replication
 
-/// The revision of the protocol between nodes, for whoever asks the program for its version.
+/// The revision of the protocol between nodes, as `tributary --version` shows it.
 public enum ProtocolRevision {
-    /// What this program speaks; a node of another revision is refused.
+    /// This program's revision; a node of another one is refused.
     public static let current = Message.revision
 }

@@ -17,7 +17,7 @@ public enum MeshChannel: Hashable, Sendable {
 public struct IncomingFrame: Sendable {
     /// The bytes, whole; at most as many as the transport's limit says.
     public var bytes: [UInt8]
-    /// Who sent it. With keys this is proven; without, it is what the peer says.
+    /// The sender. With keys this is proven; without, it is what the peer says.
     public var sender: NodeID
     /// The way it came.
     public var channel: MeshChannel
@@ -35,9 +35,9 @@ public struct IncomingFrame: Sendable {
 
 /// The way back along one connection that a peer made to us.
 ///
-/// Two processes that claim one NodeID have two routes, so that both can be told.
+/// Two processes that claim one NodeID have two routes, so that both can hear of it.
 public struct ReplyRoute: Hashable, Sendable {
-    /// Who is at the other end.
+    /// The node at the other end.
     public let node: NodeID
     let identity: [UInt8]
 
@@ -48,7 +48,7 @@ public struct ReplyRoute: Hashable, Sendable {
     }
 }
 
-/// What became of a frame that was to be sent.
+/// The fate of a frame that was to be sent.
 public enum FrameOutcome: Hashable, Sendable {
     /// It is on its way; whether it arrives is not known.
     case sent
@@ -85,7 +85,7 @@ public struct MeshPeer: Hashable, Sendable {
     }
 }
 
-/// What a running mesh goes on with: its own keys, its peers, and theirs.
+/// The settings that a running mesh goes on with: its own keys, its peers, and theirs.
 public struct MeshChange: Hashable, Sendable {
     /// This node's keys; nil for a mesh without CURVE, which a running one cannot become.
     public var keys: CurveKeys?
@@ -99,7 +99,7 @@ public struct MeshChange: Hashable, Sendable {
     }
 }
 
-/// What a transport has counted since it began.
+/// The counts of a transport since it began.
 public struct TransportStatistics: Hashable, Sendable {
     /// Frames and bytes given to the caller.
     public var framesReceived = 0
@@ -126,11 +126,11 @@ public struct TransportStatistics: Hashable, Sendable {
     public init() {}
 }
 
-/// What carries frames between nodes. See the head of this file for what it may do to them.
+/// Carries frames between nodes. See the head of this file for what it may do to them.
 public protocol Transport: AnyObject {
     /// Ends a poll early; the only part that other threads may touch.
     var wakeup: Wakeup { get }
-    /// What was counted so far.
+    /// The counts so far.
     var statistics: TransportStatistics { get }
 
     /// Waits for frames, the wake-up or the time-out, whichever comes first.
@@ -161,17 +161,17 @@ public protocol Transport: AnyObject {
     /// Connects to a peer, or to its new addresses where it is connected already.
     func connect(to peer: MeshPeer) throws
 
-    /// Ends the connections to a node that is a member no more, those that it made too, and takes
-    /// its keys off the list.
+    /// Ends the connections to a node that is not a member any more, those that it made too, and
+    /// takes its keys off the list.
     ///
-    /// - Parameter keys: under these it may still ask over the exchange, to be told; what is
-    ///   published it does not get.
+    /// - Parameter keys: under these it may still ask over the exchange, and learn that it has
+    ///   departed; published frames it does not get.
     func disconnect(from node: NodeID, hearing keys: [CurvePublicKey]) throws
 
     /// Goes on with other keys and peers.
     ///
-    /// Connections under keys that are not listed any more are ended, whoever made them; others
-    /// may be ended and made again on the way.
+    /// Connections under keys that are not listed any more are ended, on whichever side they were
+    /// made; others may be ended and made again on the way.
     ///
     /// - Throws: ``NodeError`` with `configurationInvalid`, and nothing has changed, where a mesh
     ///   would begin or end to use keys or a peer has none; others where the transport is broken.
@@ -182,7 +182,7 @@ public protocol Transport: AnyObject {
 }
 
 extension Transport {
-    /// Connects to each peer anew; for transports that know no keys.
+    /// Connects to each peer again; for transports that know no keys.
     public func update(_ change: MeshChange) throws {
         for peer in change.peers { try connect(to: peer) }
     }

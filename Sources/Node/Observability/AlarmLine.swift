@@ -4,19 +4,16 @@ internal import Logging
 internal import Merge
 internal import Replication
 
-/// What is said of an alarm.
+/// An alarm as text: for the log, and for status.
 struct AlarmLine: Sendable {
-    /// Its name, as in docs/OPERATIONS.md.
-    var name: String
-    /// How bad it is.
-    var level: Logger.Level
-    /// What has happened.
-    var message: Logger.Message
-    /// To whom, and how.
-    var metadata: Logger.Metadata
+    let name: AlarmName
+    let level: Logger.Level
+    let message: Logger.Message
+    /// The peer, the transaction and the reason.
+    let metadata: Logger.Metadata
 
     init(
-        _ name: String, _ level: Logger.Level, _ message: Logger.Message,
+        _ name: AlarmName, _ level: Logger.Level, _ message: Logger.Message,
         _ metadata: Logger.Metadata
     ) {
         self.name = name
@@ -25,20 +22,20 @@ struct AlarmLine: Sendable {
         self.metadata = metadata
     }
 
-    /// All of it in one line.
+    /// The message with its metadata, in one line.
     var text: String {
         let particulars = metadata.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
         return "\(message) (\(particulars.joined(separator: ", ")))"
     }
 }
 
-/// An alarm that was raised, once or again and again.
+/// An alarm that was raised, once or several times.
 package struct RaisedAlarm: Hashable, Sendable {
-    /// Its name, as in docs/OPERATIONS.md.
+    /// An ``AlarmName``.
     package var name: String
-    /// The peer that it is about; nil where it is about none.
+    /// The peer that it is about; nil if it is about none.
     package var peer: String?
-    /// What it said last, with its particulars.
+    /// Its latest text, with the metadata.
     package var text: String
     /// How often it was raised.
     package var count: UInt64
@@ -60,7 +57,7 @@ extension Alarm {
         switch self {
         case .digestMismatch(let peer, _, let ours, let theirs):
             AlarmLine(
-                "digestMismatch",
+                .digestMismatch,
                 .critical, "A peer shows other data at the same vector; run verify",
                 [
                     LogKeys.peer: "\(peer)", LogKeys.digest: "\(ours)",
@@ -69,7 +66,7 @@ extension Alarm {
             )
         case .refused(let peer, let refusal):
             AlarmLine(
-                "refused",
+                .refused,
                 .error, "A peer is refused: it does not fit this node",
                 [
                     LogKeys.peer: "\(peer)", LogKeys.part: "\(refusal.part.rawValue)",
@@ -78,13 +75,13 @@ extension Alarm {
             )
         case .dotReused(let dot, let peer):
             AlarmLine(
-                "dotReused",
+                .dotReused,
                 .critical, "A peer has transactions in our name that we never wrote",
                 [LogKeys.peer: "\(peer)", LogKeys.transaction: "\(dot)"]
             )
         case .twoNodesWithOneID(let node, let incarnation):
             AlarmLine(
-                "twoNodesWithOneID",
+                .twoNodesWithOneID,
                 .critical, "Another live process uses this number of a node",
                 incarnation.map {
                     [
@@ -95,7 +92,7 @@ extension Alarm {
             )
         case .incarnationOutdated(let node, let incarnation, let newest):
             AlarmLine(
-                "incarnationOutdated",
+                .incarnationOutdated,
                 .warning, "A peer comes as an incarnation that is not its newest",
                 [
                     LogKeys.peer: "\(node)",
@@ -105,32 +102,32 @@ extension Alarm {
             )
         case .unexpectedSender(let expected, let claimed):
             AlarmLine(
-                "unexpectedSender",
+                .unexpectedSender,
                 .error, "The node at a peer's address is another one",
                 [LogKeys.peer: "\(expected)", LogKeys.theirs: "\(claimed)"]
             )
         case .rejected(let dot, let reason):
             AlarmLine(
-                "rejected",
+                .rejected,
                 .error, "A transaction could not be applied and is held",
                 [LogKeys.transaction: "\(dot)", LogKeys.reason: "\(reason)"]
             )
         case .timestampInFuture(let dot, let timestamp):
             AlarmLine(
-                "timestampInFuture",
+                .timestampInFuture,
                 .error, "A transaction is held: its clock is far ahead",
                 [LogKeys.transaction: "\(dot)", LogKeys.reason: "\(timestamp)"]
             )
         case .clockOff(let milliseconds):
             AlarmLine(
-                "clockOff",
+                .clockOff,
                 .critical,
                 "This node's clock is far off from the other members'; saves are refused",
                 [LogKeys.reason: "it is ahead by \(Double(milliseconds) / 1000) s"]
             )
         case .stampsAhead(let latest, let milliseconds):
             AlarmLine(
-                "stampsAhead",
+                .stampsAhead,
                 .critical,
                 "This node's saves are stamped far ahead of its clock: others hold them",
                 [
@@ -140,37 +137,37 @@ extension Alarm {
             )
         case .clocksApart(let milliseconds):
             AlarmLine(
-                "clocksApart",
+                .clocksApart,
                 .error, "The other node's clock and this one's are far apart",
                 [LogKeys.reason: "the other's is ahead by \(Double(milliseconds) / 1000) s"]
             )
         case .transactionTooLarge(let dot, let bytes):
             AlarmLine(
-                "transactionTooLarge",
+                .transactionTooLarge,
                 .critical, "A save is too long to be carried to other nodes",
                 [LogKeys.transaction: "\(dot)", LogKeys.bytes: "\(bytes)"]
             )
         case .transferFailed(let donor, let reason):
             AlarmLine(
-                "transferFailed",
+                .transferFailed,
                 .error, "A copy of a member's store could not be taken over",
                 [LogKeys.peer: "\(donor)", LogKeys.reason: "\(reason)"]
             )
         case .historyTooShort(let peer, let missing):
             AlarmLine(
-                "historyTooShort",
+                .historyTooShort,
                 .warning, "A peer's history does not reach back far enough",
                 [LogKeys.peer: "\(peer)", LogKeys.count: "\(missing)"]
             )
         case .departed(let peer):
             AlarmLine(
-                "departed",
-                .critical, "This node is a member of its cluster no more, and takes no saves",
+                .departed,
+                .critical, "This node is not a member of its cluster any more, and takes no saves",
                 [LogKeys.peer: "\(peer)"]
             )
         case .undecodable(let reason):
             AlarmLine(
-                "undecodable", .warning, "A frame could not be decoded",
+                .undecodable, .warning, "A frame could not be decoded",
                 [LogKeys.reason: "\(reason)"])
         }
     }

@@ -10,12 +10,6 @@ struct ExpositionWriter {
     /// The text so far; every line ends with a line feed.
     private(set) var text = ""
 
-    /// Writes one metric with a single sample.
-    mutating func write(_ name: String, _ kind: Kind, _ help: String, _ value: Double) {
-        begin(name, kind, help)
-        sample(name, [], value)
-    }
-
     /// Writes one metric with a sample per set of labels.
     mutating func write(
         _ name: String, _ kind: Kind, _ help: String,

@@ -53,7 +53,7 @@ package final class NodeCounters: Sendable {
         var transfersInstalled: UInt64 = 0
         /// Copies that were whole and could not.
         var transfersFailed: UInt64 = 0
-        /// Saves that can be applied no more and that there was no room to keep.
+        /// Saves that can never be applied and that there was no room to keep.
         var orphansLeftOut: UInt64 = 0
         /// Saves that were not acknowledged by enough nodes in time.
         var unacknowledged: UInt64 = 0
@@ -104,19 +104,20 @@ package final class NodeCounters: Sendable {
     func countFailedSave() { state.withLock { $0.failedSaves += 1 } }
     func countUnacknowledged() { state.withLock { $0.unacknowledged += 1 } }
 
-    /// Counts an alarm. Of one name and peer the last text is kept, with how often it was raised, of
-    /// the ``alarmsKept`` names and peers that were raised last.
+    /// Counts an alarm. Keeps one entry for each name and peer, with its latest text and a count, and
+    /// the latest ``alarmsKept`` entries.
     func countAlarm(_ line: AlarmLine, now: UInt64) {
+        let name = line.name.rawValue
         let peer = line.metadata[LogKeys.peer].map { "\($0)" }
         let text = line.text
         state.withLock { state in
             state.alarms += 1
-            let place = state.lastAlarms.firstIndex { $0.name == line.name && $0.peer == peer }
+            let place = state.lastAlarms.firstIndex { $0.name == name && $0.peer == peer }
             let count = place.map { state.lastAlarms.remove(at: $0).count } ?? 0
             if state.lastAlarms.count == Self.alarmsKept { state.lastAlarms.removeFirst() }
             state.lastAlarms.append(
                 RaisedAlarm(
-                    name: line.name, peer: peer, text: text, count: count + 1, raisedAt: now))
+                    name: name, peer: peer, text: text, count: count + 1, raisedAt: now))
         }
     }
 

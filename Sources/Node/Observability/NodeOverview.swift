@@ -40,7 +40,7 @@ package struct NodeOverview: Sendable {
     package var peers: [PeerStatus]
     /// Transactions that are held, and why.
     package var held: [HeldTransaction]
-    /// How many saves of others are kept that can be applied no more.
+    /// How many saves of others are kept that can never be applied.
     package var orphans: Int
     /// The copy of a member's store that is being taken in, if one is.
     package var transfer: TransferStatus?

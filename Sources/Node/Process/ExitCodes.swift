@@ -56,7 +56,7 @@ extension NodeError.Code {
     /// Another live process uses this node's number.
     package static let nodeIDInUse = Self("nodeIDInUse")
     /// The cluster knows a later incarnation of this node than the one that runs; the context's
-    /// `incarnation` names it. The store must be opened anew, with a later one still.
+    /// `incarnation` names it. The store must be opened again, with a later one still.
     package static let incarnationOutdated = Self("incarnationOutdated")
     /// A whole and sound copy of a member's store lies beside this one, whose log or the members'
     /// logs do not reach: close the store, let

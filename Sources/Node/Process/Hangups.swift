@@ -34,7 +34,8 @@ final class Hangups: Sendable {
         } catch let error as NodeError where error.code == .stopped {
             state.withLock { $0.isOwed = true }
         } catch {
-            // What went wrong is in the log; whoever sent a signal has no other place to look.
+            // What went wrong is in the log: a person who sends a signal has no other place to
+            // look.
         }
     }
 }

@@ -11,7 +11,7 @@ struct LoopReport: Sendable {
     var keys = MeshKeyReport()
     var stability = StabilityReport()
     var startedAt: UInt64 = 0
-    /// When the process opened the node first: it may have opened its store anew since.
+    /// When the process first opened the node: it may have opened its store again since.
     var beganAt: UInt64 = 0
     var isRunning = false
 }

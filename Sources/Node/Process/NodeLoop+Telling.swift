@@ -1,4 +1,4 @@
-// What people are told of a node's core and of its store: in the log, as alarms, and in figures.
+// Reports on a node's core and on its store: log lines, alarms and figures.
 
 internal import Coordinator
 internal import Logging
@@ -16,13 +16,13 @@ extension NodeLoop {
         case .quarantined(let node, let reason):
             raise(
                 AlarmLine(
-                    "quarantined", .warning, "What this peer sends is ignored for a while",
+                    .quarantined, .warning, "What this peer sends is ignored for a while",
                     [LogKeys.peer: "\(node)", LogKeys.reason: "\(reason)"]))
         case .orphaned(let dots):
             raise(
                 AlarmLine(
-                    "orphaned", .error,
-                    "Saves that can be applied no more are kept: an earlier one of their node is lost",
+                    .orphaned, .error,
+                    "Saves that can never be applied are kept: an earlier one of their node is lost",
                     [
                         LogKeys.transaction: "\(dots.first.map { "\($0)" } ?? "")",
                         LogKeys.count: "\(dots.count)",
@@ -31,8 +31,8 @@ extension NodeLoop {
             shared.counters.countOrphansLeftOut(dots.count)
             raise(
                 AlarmLine(
-                    "orphansNotKept", .error,
-                    "There is no room to keep saves that can be applied no more",
+                    .orphansNotKept, .error,
+                    "There is no room to keep saves that can never be applied",
                     [
                         LogKeys.transaction: "\(dots.first.map { "\($0)" } ?? "")",
                         LogKeys.count: "\(dots.count)",
@@ -95,7 +95,7 @@ extension NodeLoop {
         case .apply(let transactions):
             raise(
                 AlarmLine(
-                    "notApplied", .error, "Transactions of other nodes could not be applied",
+                    .notApplied, .error, "Transactions of other nodes could not be applied",
                     [LogKeys.count: "\(transactions.count)", LogKeys.error: "\(error)"]))
         case .makeDurable: tellOfDurability(error)
         case .remember(let actor):
@@ -142,7 +142,7 @@ extension NodeLoop {
         isDurabilityTold = true
         raise(
             AlarmLine(
-                "notDurable", .error,
+                .notDurable, .error,
                 "What other nodes have saved is applied, and could not be made durable",
                 [LogKeys.error: "\(error)"]))
     }
@@ -154,7 +154,7 @@ extension NodeLoop {
         guard isRemoved, !isRemovalTold else { return }
         raise(
             AlarmLine(
-                "storeRemoved", .critical,
+                .storeRemoved, .critical,
                 "The store's file is not where it was opened; saves are refused",
                 [LogKeys.path: "\(coordinator.storePath)"]))
     }

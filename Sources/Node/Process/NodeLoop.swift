@@ -13,7 +13,7 @@ internal import Synchronization
 /// The loop of a node: it owns the transport and the node's core, and blocks on nothing but the
 /// sockets.
 final class NodeLoop {
-    /// How often time is told to the core.
+    /// How often the loop gives the core the time.
     static let tickMilliseconds: UInt64 = 50
     /// How often it is looked how long transactions wait to become stable.
     static let secondMilliseconds: UInt64 = 1_000
@@ -137,7 +137,7 @@ final class NodeLoop {
             case .stop: isStopping = true
             }
         }
-        // Once for all who wait, be it a thousand.
+        // Once for all who wait, even if they are a thousand.
         if isAnybodyAwaited { try feed(.awaited(shared.acknowledgements.awaitedPeers)) }
     }
 

@@ -1,4 +1,4 @@
-// Models, as people are told of them.
+// Models, as logging and status describe them.
 
 internal import Replication
 

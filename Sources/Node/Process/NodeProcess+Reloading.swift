@@ -19,7 +19,7 @@ package struct ReloadReport: Hashable, Sendable {
     package init() {}
 }
 
-/// Reads the configuration of a running node anew.
+/// Reads the configuration of a running node again.
 actor NodeReloader {
     private let read: @Sendable () throws -> NodeConfiguration
     private let service: NodeService
@@ -45,7 +45,7 @@ actor NodeReloader {
 
     /// Ends this run's part: what is read from now on is not taken up by it.
     ///
-    /// - Returns: what the node goes on with when its store is opened anew.
+    /// - Returns: the settings that the node goes on with when its store is opened again.
     func end() -> (NodeConfiguration, NodeSecrets) {
         isEnded = true
         return (current, secrets)
@@ -102,14 +102,14 @@ actor NodeReloader {
     private func checkFits(_ new: NodeConfiguration) throws(NodeError) {
         func failure(_ key: String, _ reason: String) -> NodeError {
             NodeError(
-                .configurationInvalid, "\(key): \(reason); start the node anew for that",
+                .configurationInvalid, "\(key): \(reason); restart the node for that",
                 context: ["key": key, "reason": reason])
         }
         guard new.cluster == current.cluster, new.node == current.node else {
             throw failure("node", "this configuration is another node's")
         }
-        // Without this a file whose mesh is gone would be told to cut all peers off; none would be
-        // until the store is opened anew, and then all.
+        // Without this, a file without a mesh would cut all peers off; none would be until the
+        // store is opened again, and then all.
         if (new.mesh == nil) != (current.mesh == nil) {
             throw failure("mesh", "the node begins or ends to have a mesh")
         }

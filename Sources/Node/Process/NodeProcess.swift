@@ -15,14 +15,14 @@ internal import UnixSignals
 /// What the runs of a node in one process hand on to each other.
 ///
 /// Files are read once, at the start of the process: what is put there afterwards is for the next
-/// start or a reload, not for a run that begins since the store was to be opened anew.
+/// start or a reload, not for a run that begins because the store is opened again.
 struct NodeRun: Sendable {
     /// The configuration, and what it keeps secret, with what reloads took up.
     var configuration: NodeConfiguration
     var secrets: NodeSecrets
     let model: ManagedObjectModel
     let counters: NodeCounters
-    /// The replicators of earlier runs have let go of those that are not written yet.
+    /// Saves that earlier runs' replicators gave up and that are not written yet.
     let orphans: OrphanKeeper
     let hangups = Hangups()
     /// When the store was open first, and last, in monotonic milliseconds.
@@ -69,8 +69,8 @@ public struct NodeProcess: Sendable {
     public let configuration: NodeConfiguration
     /// Where log lines go; by default to the standard error.
     public var logger = Logger(label: "tributary") { StreamLogHandler.standardError(label: $0) }
-    /// Reads the configuration anew, at SIGHUP and where an administrator asks for it; nil where
-    /// there is no file to read.
+    /// Reads the configuration again, at SIGHUP and when an administrator asks for it; nil if there
+    /// is no file to read.
     public var reread: (@Sendable () throws -> NodeConfiguration)?
     /// Tells where the node listens, once it is ready; by default one line on standard output.
     public var announce: @Sendable (String) -> Void = { NodeProcess.print($0) }
@@ -152,7 +152,7 @@ public struct NodeProcess: Sendable {
                         openFor: MonotonicClock.milliseconds - run.openedAt)
                 else { throw NodeError.numberInUse(configuration.node, cause: error) }
                 run.minimumIncarnation = error.detail("incarnation").flatMap { UInt64($0) } ?? 0
-                logger.notice("A later incarnation is known; the store is opened anew")
+                logger.notice("A later incarnation is known; the store is opened again")
             } catch let error as NodeError where error.code == .transferReady {
                 run.transferPauseMilliseconds = Self.transferPause(
                     after: run.transferPauseMilliseconds,
@@ -195,7 +195,7 @@ public struct NodeProcess: Sendable {
             run.counters.countTransfer(isInstalled: false)
             run.counters.raise(
                 AlarmLine(
-                    "transferFailed", .error, "A copy of a member's store could not be taken over",
+                    .transferFailed, .error, "A copy of a member's store could not be taken over",
                     [LogKeys.reason: "\(error)"]), logger)
             // What cannot be gone on with the next run removes.
             if (error as? CoordinatorError)?.code == .storeBusy { return false }
@@ -249,7 +249,7 @@ public struct NodeProcess: Sendable {
             if let reloader { (run.configuration, run.secrets) = await reloader.end() }
             // What is to be done next is found out again at the next start.
             if Task.isCancelled || Task.isShuttingDownGracefully { return }
-            // What a failed sync has lost is seen by a process that begins anew only.
+            // Only a new process sees what a failed sync has lost.
             if let failure = service.coordinator.diskFailure { throw failure }
             throw error
         }
@@ -277,7 +277,7 @@ public struct NodeProcess: Sendable {
         return Task { for await _ in signals { await hangups.heed() } }
     }
 
-    /// Lets the service reload, be it for a request or for a SIGHUP.
+    /// Lets the service reload, for a request or for a SIGHUP.
     private func takeReloads(
         _ reloader: NodeReloader?, _ service: NodeService, _ hangups: Hangups
     ) async {
@@ -297,7 +297,7 @@ public struct NodeProcess: Sendable {
         let lost = run.orphans.notKept
         guard let first = lost.first else { return }
         logger.critical(
-            "Saves that can be applied no more could not be kept, and are lost here",
+            "Saves that can never be applied could not be kept, and are lost here",
             metadata: [LogKeys.transaction: "\(first)", LogKeys.count: "\(lost.count)"])
     }
 
@@ -337,7 +337,7 @@ public struct NodeProcess: Sendable {
             node: configuration.node, options: options)
         if coordinator.isMadeAnew {
             logger.notice(
-                "The store was not there, though one had been, and was made anew",
+                "The store was not there, though one had been; a new one was made",
                 metadata: [LogKeys.path: "\(coordinator.storePath)"])
         }
         run.noteOpening()

@@ -46,8 +46,9 @@ extension NodeService: NodeBackend {
         return status
     }
 
-    /// What can be applied no more, by dot: what the store keeps, also of earlier runs, and what it
-    /// does not, but for what was applied after all. What was kept and is no more was discarded.
+    /// The saves that can never be applied, by dot: those that the store keeps, also of earlier
+    /// runs, and those that it does not, unless they were applied after all. One that was kept and
+    /// is not any more was discarded.
     private func orphans(_ replicator: ReplicatorStatus?) -> [NodeStatus.Held] {
         let kept = Set((try? coordinator.orphanedDots) ?? [])
         let applied = (try? coordinator.currentToken)?.versionVector ?? VersionVector()
@@ -60,7 +61,7 @@ extension NodeService: NodeBackend {
         }
     }
 
-    /// Reads keys, tokens and certificates anew, and lifts quarantines; see ``NodeProcess``.
+    /// Reads keys, tokens and certificates again, and lifts quarantines; see ``NodeProcess``.
     package func reload() async throws -> ReloadReport {
         guard let reloader = reloader.withLock({ $0 }) else {
             throw NotSupported("This node was not started from a configuration file.")
@@ -137,8 +138,9 @@ extension NodeService: NodeBackend {
 
     /// Tries again while it is refused for its store has to be vouched for: nothing was saved then.
     ///
-    /// Each waits no longer than two seconds by itself: others may go through meanwhile, in a store made
-    /// anew those without a save ID, and then they are no more the first two in which saves are refused.
+    /// Each waits no longer than two seconds by itself. Others may go through meanwhile (in a new
+    /// store those without a save ID), and then these are not the first two any more in which saves
+    /// are refused.
     func saveOnceVouched(
         _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult
     ) async throws -> SaveResult {

@@ -1,4 +1,4 @@
-// What a node makes of failures that are its own: they are in its log, and a damaged store ends it.
+// Failures that are the node's own: they are in its log, and a damaged store ends it.
 
 internal import Coordinator
 internal import Logging
@@ -32,7 +32,7 @@ extension NodeService {
         case .noRoom(let maximum):
             counters.raise(
                 AlarmLine(
-                    "connectionsFull", .warning,
+                    .connectionsFull, .warning,
                     "All connections of the HTTP interface are taken: the longest idle ones are closed",
                     [LogKeys.count: "\(maximum)"]),
                 settings.logger)
@@ -53,7 +53,7 @@ extension NodeService {
     private func raiseDamage(_ particulars: Logger.Metadata) {
         counters.raise(
             AlarmLine(
-                "damageSuspected", .critical,
+                .damageSuspected, .critical,
                 "What was read of the store, or a copy of it, is damaged; run verify", particulars),
             settings.logger)
     }
@@ -71,7 +71,7 @@ extension NodeService {
     }
 }
 
-/// Lets whoever asks again and again fill the log with his failures only so fast.
+/// Limits how fast a client that asks again and again can fill the log with its failures.
 struct FailureWatch {
     /// How many failures are logged in a second; a full disk fails every save, and the log may be
     /// on it.

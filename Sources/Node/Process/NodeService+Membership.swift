@@ -8,9 +8,9 @@ internal import Synchronization
 extension NodeService {
     /// Makes a node a member, or tells of a member's new address.
     ///
-    /// The transaction travels like any other; whoever applies it connects to the node and waits
-    /// for its word before it collects anything. The node itself may be started before or after,
-    /// with this or another member among its configured peers.
+    /// The transaction travels like any other. A node that applies it connects to the new node and
+    /// waits for its word before it collects anything. The node itself may be started before or
+    /// after, with this or another member among its configured peers.
     ///
     /// - Throws: ``CoordinatorError``: `memberDeparted` where the number was a member's once,
     ///   `malformed` where this node does not know its own address to tell the others, where another
@@ -29,7 +29,8 @@ extension NodeService {
                     .malformed,
                     "Node \(node) cannot be at \(taken): node \(other) is. Give its own address.")
             }
-            // A key is good for one number: whoever has been let in with it first keeps the other out.
+            // A key is good for one number: the node that was let in with it first keeps the other
+            // out.
             if !Set(known.publicKeys).isDisjoint(with: address.publicKeys) {
                 throw CoordinatorError(
                     .malformed,
@@ -79,7 +80,7 @@ extension NodeService {
 
     /// Ends the membership of a node that will not return, so that nobody waits for it any more.
     ///
-    /// What it has saved and told nobody of is in its own store only, and stays there.
+    /// Saves that it has announced to nobody are in its own store only, and stay there.
     ///
     /// - Parameter isForced: whether also a node that was heard lately is retired.
     /// - Throws: ``CoordinatorError``: `memberUnknown`, `memberDeparted` or `memberConnected`.
@@ -121,7 +122,7 @@ extension NodeService {
 
     private func check(_ node: NodeID) throws {
         if try coordinator.membership[node]?.departure != nil {
-            throw CoordinatorError(.memberDeparted, "Node \(node) is a member no more.")
+            throw CoordinatorError(.memberDeparted, "Node \(node) is not a member any more.")
         }
         guard try members.contains(node) || unnamed().contains(node) else {
             throw CoordinatorError(.memberUnknown, "Node \(node) is no member of this cluster.")
@@ -146,7 +147,7 @@ extension NodeService {
                         + "where it is: set mesh.advertise in its configuration, and restart it.")
             }
             let changed = Set(changes.map(\.node))
-            // Whom it does not tell of ceases to be a member, and would never hear of it.
+            // A node that it does not name stops being a member, and would never hear of it.
             if let missing = try unnamed().first(where: { !changed.contains($0) }) {
                 throw CoordinatorError(
                     .malformed,

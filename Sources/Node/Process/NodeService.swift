@@ -37,7 +37,7 @@ public final class NodeService: Sendable {
         public var history = HistoryLimits()
         /// Where log lines go.
         public var logger = Logger(label: "tributary.node")
-        /// What an earlier run of the node in this process has counted, to be gone on with.
+        /// The counts of an earlier run of the node in this process, to go on with.
         var counters: NodeCounters?
         /// The orphans that it could not write yet.
         var orphans: OrphanKeeper?
@@ -79,7 +79,7 @@ public final class NodeService: Sendable {
     /// When the first save was refused of those that are since the store is to be vouched for, in
     /// monotonic milliseconds; 0 where none is.
     let recoveringSince = Atomic<UInt64>(0)
-    /// Whether the loop was told that the store is damaged: once is enough, and it may have ended.
+    /// Whether the loop knows that the store is damaged: once is enough, and it may have ended.
     let isDamageTold = Atomic<Bool>(false)
     let failureWatch = Mutex(FailureWatch())
     /// The store.
@@ -94,7 +94,7 @@ public final class NodeService: Sendable {
         }
         return membership.current
     }
-    /// What is counted; the HTTP interface counts its requests here.
+    /// The counters; the HTTP interface counts its requests here.
     package var counters: NodeCounters { shared.counters }
 
     let settings: Settings
@@ -104,7 +104,7 @@ public final class NodeService: Sendable {
     let places: Mutex<MeshPlaces>
     let readQueue = DispatchQueue(label: "tributary.node.log", qos: .userInitiated)
     let maintenanceQueue = DispatchQueue(label: "tributary.node.maintenance", qos: .utility)
-    /// Reads the configuration anew; nil where there is none.
+    /// Reads the configuration again; nil if there is none.
     let reloader = Mutex<(@Sendable () async throws -> ReloadReport)?>(nil)
     private let configuredMembers: [NodeID]
     private let makeTransport: @Sendable () throws -> any Transport
@@ -227,8 +227,8 @@ public final class NodeService: Sendable {
                 beganAt: settings.beganAt, logger: settings.logger))
     }
 
-    /// Ends the waiting of whoever waits for other nodes: for acknowledgements, or for what a token
-    /// names. They are told that it did not come in time.
+    /// Ends all waiting for other nodes: for acknowledgements, or for what a token names. The
+    /// callers learn that it did not come in time.
     func endWaiting() {
         shared.acknowledgements.end()
         coordinator.endWaiting()

@@ -1,4 +1,5 @@
-// What can be applied no more and is not in the store yet, for status and for the next run.
+// The saves that can never be applied and are not in the store yet, for status and for the next
+// run.
 //
 // Threading: written by the loop; read by all threads.
 
@@ -12,10 +13,11 @@ final class OrphanKeeper: Sendable {
 
     init(_ book: OrphanBook = OrphanBook()) { kept = Mutex(book) }
 
-    /// What the loop knew last.
+    /// The loop's latest knowledge.
     var book: OrphanBook { kept.withLock { $0 } }
 
-    /// What is not in the store, because it could not be written yet or has no room; by dot.
+    /// The saves that are not in the store, because they could not be written yet or have no room;
+    /// by dot.
     var notKept: [Dot] { book.notKept }
 
     /// Takes over what the loop knows.

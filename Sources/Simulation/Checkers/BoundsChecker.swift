@@ -14,10 +14,10 @@ struct BoundsChecker: Checker {
     static let writeAheadLogBytes: UInt64 = 64 << 20
 
     private var findings = Findings()
-    /// A node whose log a pin holds, or has held so that it has yet to begin anew.
+    /// A node whose log a pin holds, or has held so that it has yet to start over.
     private struct PinnedLog {
-        /// Whether something was committed since it was last looked at: only then the log can begin
-        /// anew.
+        /// Whether something was committed since it was last looked at: only then the log can start
+        /// over.
         var hasGrown = false
         /// How often more it may be found too long: a pin a second is given up for its sake.
         var patience: Int?
@@ -66,8 +66,9 @@ struct BoundsChecker: Checker {
         }
     }
 
-    /// Whether a log that is too long may be so for now: what is written in a second while a pin holds
-    /// it has no bound, and one pin goes a second. A commit after the last then begins it anew.
+    /// Whether a log that is too long may be so for now: what is written in a second while a pin
+    /// holds it has no bound, and one pin goes a second. A commit after the last then starts it
+    /// over.
     private mutating func mayWait(
         _ node: Int, _ gauges: ProcessGauges, _ measures: [(name: String, found: Int, bound: Int)]
     ) -> Bool {

@@ -190,8 +190,8 @@ struct ConflictChecker: Checker {
 
     // MARK: What the journal tells
 
-    /// What is told to be over was a conflict: its sides are of transactions of which none had seen
-    /// another. Who resolved it had seen them all.
+    /// A closed conflict was one: none of its sides' transactions had seen another. Its resolution
+    /// had seen them all.
     private mutating func checkClosed(_ conflict: Conflict, _ node: Int, _ run: RunContext) {
         guard !conflict.isOpen, !findings.isFull("closed") else { return }
         let sides = conflict.sides.compactMap(\.dot)
@@ -208,8 +208,8 @@ struct ConflictChecker: Checker {
             if writers.count < 2 || !seen.isEmpty {
                 findings.note(
                     "closed",
-                    "\(place): expected sides of which none had seen another, found "
-                        + "\(Telling.dots(sides)), of which others had seen "
+                    "\(place): expected that no side had seen another, found "
+                        + "\(Telling.dots(sides)), and others had seen of these "
                         + Telling.dots(seen.map(\.dot)))
             }
         case .uniqueness, .dangling, .count, .save: break

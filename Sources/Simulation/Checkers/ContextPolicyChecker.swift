@@ -211,7 +211,7 @@ struct ContextPolicyChecker: Checker {
             if expected[position] == found.values[position] { continue }
             // Where its target is gone or is claimed by another, a reference reads as null.
             if property.isReference, found.values[position].isNull { continue }
-            // One that leads to a group shows whoever stands for it.
+            // A reference to a group shows the row that stands for it.
             if case .toOne(let destination) = property.content,
                 GroupedObject.isConstrained(destination, model)
             {
@@ -245,8 +245,8 @@ struct ContextPolicyChecker: Checker {
     }
 }
 
-/// Objects of which Core Data's rules alone do not tell what becomes of them, because other objects
-/// have their unique key, or may get it by the same save. What they show is law 3's to tell.
+/// Objects whose outcome Core Data's rules alone do not give, because other objects have their
+/// unique key, or may get it by the same save. Law 3 says what they show.
 private enum GroupedObject {
     static func `is`(
         _ object: ContextRecord.Object, _ record: ContextRecord, _ model: ManagedObjectModel

@@ -130,9 +130,9 @@ struct StabilityChecker: Checker {
                 + "found that it is concurrent to it")
     }
 
-    /// Whether two transactions may speak of one row: a row is spoken of by those that have seen
-    /// its insertion, so they have that in common. Stores made anew, which have not met the older
-    /// ones yet, write concurrently with all of them in form only.
+    /// Whether two transactions may speak of one row: transactions that speak of a row have seen
+    /// its insertion, so they have that in common. New stores, which have not met the older ones
+    /// yet, write concurrently with all of them in form only.
     private func sharesPast(
         _ transaction: Transaction, _ dot: Dot, _ run: RunContext
     ) -> Bool {

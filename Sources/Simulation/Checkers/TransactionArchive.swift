@@ -212,7 +212,7 @@ final class TransactionArchive {
     }
 
     /// What the oracle says of some hierarchies and links alone; cheaper by as much as they are
-    /// fewer, and computed anew only where one of them was written to.
+    /// fewer, and computed again only if one of them was written to.
     ///
     /// - Parameter subjects: names of root entities and of links. What references of theirs lead
     ///   to must be among them.

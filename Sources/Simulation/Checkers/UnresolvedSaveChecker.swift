@@ -27,8 +27,8 @@ struct UnresolvedSaveChecker: Checker {
         return findings.take()
     }
 
-    /// The rows of which a save says that it resolves them: those that it names so, those that
-    /// readers see in place of such, and what their delete rules take along without being named.
+    /// The rows that a save says it resolves: those that it names so, those that readers see in
+    /// their place, and those that its delete rules take along without naming them.
     private static func resolved(
         by save: SaveRequest, _ transaction: Transaction, _ run: RunContext
     ) -> Set<RowID> {

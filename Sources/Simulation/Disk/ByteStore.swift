@@ -2,8 +2,8 @@ import Glibc
 
 /// Bytes that grow at their end, moved as blocks only.
 ///
-/// Memory safety: `start` points at `capacity` allocated bytes, of which the first `count` are
-/// initialised; every access is checked against them, and the store cannot be copied, so that the
+/// Memory safety: `start` points at `capacity` allocated bytes. The first `count` of them are
+/// initialised. Every access is checked against them, and the store cannot be copied, so that the
 /// bytes are freed once.
 struct ByteStore: ~Copyable {
     /// How many bytes there are.

@@ -24,7 +24,7 @@ package struct DiskImage: Hashable, Sendable {
 
     private static let sideFile = "-incarnation"
 
-    /// The store alone, as whoever copies its file copies it.
+    /// The store alone, as a copy of its file has it.
     var withoutSideFiles: DiskImage {
         DiskImage(files: files.filter { !$0.name.hasSuffix(Self.sideFile) })
     }

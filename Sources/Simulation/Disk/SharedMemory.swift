@@ -3,8 +3,8 @@ import GRDBSQLite
 /// The index of a write-ahead log, which all connections of a file share, and its locks.
 ///
 /// Its disk's lock guards everything but the bytes of the regions, which SQLite itself guards by
-/// the locks here. Whoever has mapped it keeps a reference, so that the regions outlive the life
-/// of a process that was killed while connections of it are still to be closed.
+/// the locks here. Each mapping keeps a reference, so that the regions outlive the life of a
+/// process that was killed while connections of it are still to be closed.
 final class SharedMemory {
     private var regions: [UnsafeMutableRawPointer] = []
     private var shared = [Int](repeating: 0, count: Int(SQLITE_SHM_NLOCK))

@@ -90,8 +90,8 @@ package final class SimulatedDisk: @unchecked Sendable {
     /// - Parameter name: a file's name, without a folder.
     package func path(_ name: String) -> String { "\(DiskRegistry.root)\(number)/\(name)" }
 
-    /// Begins a run: chance and time of SQLite itself, which it keeps for the process and not for
-    /// a file, begin anew. Without it the salts of a log differ from run to run, and nothing else.
+    /// Begins a run: SQLite's own chance and time, which it keeps for the process and not for a
+    /// file, start over. Without it the salts of a log differ from run to run, and nothing else.
     ///
     /// To be called while no other thread uses SQLite.
     ///

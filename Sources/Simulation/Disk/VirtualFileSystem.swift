@@ -45,7 +45,7 @@ enum VirtualFileSystem {
         guard registered else { fatalError("SQLite takes no file system.") }
     }
 
-    /// Begins SQLite's chance anew from a seed.
+    /// Starts SQLite's chance over from a seed.
     static func beginRun(seed: UInt64, wallMilliseconds: (@Sendable () -> UInt64)?) {
         register()
         run.withLock {

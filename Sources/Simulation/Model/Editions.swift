@@ -7,7 +7,7 @@ struct Editions {
     struct Trial {
         /// By which of them the store is.
         let base: Int
-        /// Those of which it must have had one: it refuses by what it knows.
+        /// Those that it must have had one of: it refuses by what it knows.
         let known: Set<Int>
         /// What it is to refuse.
         let model: ManagedObjectModel
@@ -17,14 +17,13 @@ struct Editions {
 
     /// What a deviating edition stands for.
     struct Deviation {
-        /// In the place of which one a node is given it.
+        /// The edition whose place it takes at a node.
         let base: Int
-        /// Whether only a store that is made anew takes it.
+        /// Whether only a new store takes it.
         let isNew: Bool
     }
 
-    /// From the first to the last, each of which can be reached from all before it; then those that
-    /// deviate.
+    /// From the first to the last. Each can be reached from all before it. Then those that deviate.
     var models: [ManagedObjectModel]
     /// By edition: what deviates, so that its node and those of the others refuse each other.
     var deviations: [Int: Deviation] = [:]

@@ -101,7 +101,7 @@ extension ModelWalk {
 
     /// Makes the model one to be refused.
     ///
-    /// - Returns: the editions of which a store must have had one for that; nil where the model has
+    /// - Returns: the editions that a store must have had one of for that; nil if the model has
     ///   nothing to make it so by.
     private mutating func plant(_ fault: Fault) -> Set<Int>? {
         switch fault {

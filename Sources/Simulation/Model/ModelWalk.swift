@@ -36,8 +36,8 @@ struct ModelWalk {
         self.generator = generator
     }
 
-    /// Draws two to four models, of which the first is given, and what deviates from them or is to
-    /// be refused.
+    /// Draws two to four models, the given one first, and some that deviate from them or must be
+    /// refused.
     static func draw(
         from model: ManagedObjectModel, _ generator: inout SeededGenerator
     ) -> Editions {

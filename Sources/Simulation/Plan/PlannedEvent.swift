@@ -61,8 +61,8 @@ struct PlannedEvent: Hashable, Sendable {
         /// A process is closed in order, its store opened with a model that it is to refuse, and then
         /// with its own.
         case tryModel(node: Int, trial: Int, milliseconds: UInt64)
-        /// A process ends, its store or a new one is opened with an edition that deviates from the
-        /// others' and, after a time, made anew.
+        /// A process ends. Its store, or a new one, is opened with an edition that deviates from
+        /// the others' and, after a time, made again.
         case deviate(node: Int, edition: Int, milliseconds: UInt64)
         /// A node takes a copy of another's store over, though logs would do.
         case takeOver(node: Int, donor: Int)

@@ -30,7 +30,7 @@ extension RunPlan {
                     at: UInt64(time), &generator)
             }
         }
-        // A deviation ends with a store that is made anew, and loses what it alone has.
+        // A deviation ends with a new store, and loses what it alone has.
         if options.hasFaults { drawDeviations(editions, stage, &generator) }
         for edition in 1...editions.last {
             drawStep(to: edition, stage, hasFaults: options.hasFaults, &generator)
@@ -64,8 +64,8 @@ extension RunPlan {
     private mutating func drawDeviations(
         _ editions: Editions, _ stage: Int, _ generator: inout SeededGenerator
     ) {
-        // Whoever must tell of members, or stands between two others, keeps its store, and so the
-        // model that deviates.
+        // A machine that must tell of members, or stands between two others, keeps its store, and
+        // so the model that deviates.
         guard joiners.isEmpty, !hasDepartures, strangers.isEmpty, machines.count > 2 else { return }
         for (deviating, deviation) in editions.deviations.sorted(by: { $0.key < $1.key }) {
             let node = generator.number(below: machines.count)

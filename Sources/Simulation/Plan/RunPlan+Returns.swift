@@ -23,8 +23,8 @@ extension RunPlan {
         }
     }
 
-    /// A store is put back to what it was a moment before, of which the file beside it may not have
-    /// been told yet.
+    /// A store is put back to what it was a moment before. The file beside it may not know that
+    /// state yet.
     private mutating func drawPutBack(
         _ node: Int, at time: UInt64, _ generator: inout SeededGenerator
     ) {

@@ -128,7 +128,7 @@ struct RunPlan {
         return reached.count == count
     }
 
-    /// Lets somebody read the history of some machines, of which some forget it soon.
+    /// Lets consumers read the history of some machines. Some machines forget it soon.
     private mutating func drawConsumers() {
         var generator = SeededGenerator(seed: seed &* 0xD6E8_FEB8_6659_FD93 &+ 19)
         for place in machines.indices {

@@ -2,8 +2,7 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// Several saves committed as one group, of which some must fail by themselves and leave the others
-/// alone.
+/// Several saves committed as one group. Some must fail by themselves and leave the others alone.
 struct GroupCommits: Workload {
     let name = "group-commits"
 

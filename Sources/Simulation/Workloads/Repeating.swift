@@ -103,7 +103,7 @@ struct Repeating: Workload {
         return isLost ?? false
     }
 
-    /// Versions of rows are told to whoever saved first only.
+    /// Only the first answer has versions of rows.
     private func compare(
         _ one: SaveResult, _ other: SaveResult, _ request: SaveRequest, _ session: WorkloadSession
     ) {
@@ -133,7 +133,7 @@ struct Repeating: Workload {
             && answer.insertedRows.allSatisfy { $0.temporary.rawValue < 0 }
     }
 
-    /// What an answer has that can be made anew from its transaction.
+    /// The part of an answer that can be rebuilt from its transaction.
     private static func rebuildable(_ answer: SaveResult, _ hasRows: Bool) -> SaveResult {
         var answer = answer
         answer.conflicts = []

@@ -3,7 +3,7 @@ internal import Merge
 internal import Replication
 
 /// Few unique keys given to many rows at several nodes: inserts, changes of keys, deletes and
-/// revivals, saves to whoever is shown for a group, references and links to rows that become
+/// revivals, saves to the row that is shown for a group, references and links to rows that become
 /// eclipsed, and the decisions of a person over keys that nobody decided.
 struct UniqueKeys: Workload {
     let name = "unique-keys"
@@ -147,7 +147,7 @@ struct UniqueKeys: Workload {
         return groups.isEmpty ? rows : groups
     }
 
-    /// A save to whoever is shown, of properties that are no key's.
+    /// A save to the row that is shown, of properties that are no key's.
     private func save(
         _ rows: [RowSnapshot], _ session: WorkloadSession, _ generator: inout SeededGenerator
     ) {

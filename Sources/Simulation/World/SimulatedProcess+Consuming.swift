@@ -6,8 +6,8 @@ internal import Merge
 extension SimulatedProcess {
     /// What a consumer found.
     private enum Consumption {
-        /// The store does not know it: its disk was lost, or put back; or has it further on, for it was
-        /// registered anew and did not hear of that.
+        /// The store does not know it: its disk was lost, or put back; or the store has it further
+        /// on, because it was registered again and did not hear of that.
         case unknown
         /// The store has told that it kept no more for it.
         case expired

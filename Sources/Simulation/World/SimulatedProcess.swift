@@ -67,7 +67,8 @@ final class SimulatedProcess {
 
     /// Opens the machine's store and starts the process; `begin()` follows.
     ///
-    /// - Parameter orphans: those that the process could not write before it opened the store anew.
+    /// - Parameter orphans: those that the process could not write before it opened the store
+    ///   again.
     init(
         machine: Machine, world: World, minimumIncarnation: UInt64, startedAt: UInt64,
         orphans: OrphanBook

@@ -30,7 +30,7 @@ extension World {
         met(.backupMade)
     }
 
-    /// Puts the last image of a store in its place; whoever does so leaves the file beside it.
+    /// Puts the last image of a store in its place and leaves the file beside it.
     ///
     /// Not where the image holds a transaction that every disk has lost since: the cluster has
     /// gone on without it (ARCHITECTURE, failure model).

@@ -35,8 +35,8 @@ extension World {
     /// The members' processes, once each of them, by its own store, takes for the members exactly
     /// whom all stores together tell. Empty before that, or where one of them is down.
     ///
-    /// Stores that were put back or made anew agree among themselves while they have not come as
-    /// far in the log as the changes that others remember: such a world has not settled.
+    /// Stores that were put back or are new agree among themselves while they have not come as far
+    /// in the log as the changes that others remember: such a world has not settled.
     var memberProcesses: [SimulatedProcess] {
         guard !plan.joiners.isEmpty || plan.hasDepartures else {
             let all = machines.filter { !$0.isCopy }.compactMap(\.process)
@@ -64,8 +64,8 @@ extension World {
             .compactMap(told).reduce(into: Membership()) { $0.join($1) }
     }
 
-    /// A machine that begins anew is configured with the members there are: else it might believe
-    /// one that departed (ARCHITECTURE, failure model).
+    /// A new machine is configured with the members there are: else it might believe one that
+    /// departed (ARCHITECTURE, failure model).
     func configureAnew(_ machine: Machine) {
         guard !knownMembership.isEmpty else { return }
         machine.configured = otherMembers(than: machine)
@@ -81,9 +81,10 @@ extension World {
         }
     }
 
-    /// Whether a machine's disk alone holds a change of membership: whoever makes one waits until a
-    /// majority has it, for what a lost machine alone has heard of is lost with it (ARCHITECTURE,
-    /// failure model). Of two disks with one number nobody can say which will be given up.
+    /// Whether a machine's disk alone holds a change of membership. A person who makes a change
+    /// waits until a majority has it, because what a lost machine alone has heard of is lost with
+    /// it (ARCHITECTURE, failure model). Of two disks with one number nobody can say which will be
+    /// given up.
     func hasAloneChange(_ machine: Machine) -> Bool {
         guard !machine.membership.isEmpty else { return false }
         let doubled = Set(machines.filter { $0.isCopy && !$0.isRemoved }.map(\.node))
@@ -127,10 +128,10 @@ extension World {
 
     /// Whether some member never hears of another, by what each tells; nil for who does not count.
     ///
-    /// Whoever lost its store asks whom its log names, or its configuration, and whom their logs
-    /// name. Where all of those have lost theirs, or were put back to before a join, they take each
-    /// other for the whole cluster (ARCHITECTURE, failure model). Of a node with two stores either
-    /// may be the one that is asked, and each asks by its own log.
+    /// A node that lost its store asks the nodes that its log names, or its configuration, and
+    /// those that their logs name. If all of those have lost theirs, or were put back to before a
+    /// join, they take each other for the whole cluster (ARCHITECTURE, failure model). Of a node
+    /// with two stores either may be the one that is asked, and each asks by its own log.
     private func hidesMembers(
         telling: (Machine) -> (membership: Membership, configured: [NodeID])?
     ) -> Bool {
@@ -230,7 +231,7 @@ extension World {
         }
     }
 
-    /// Whoever made a join whose outcome is unknown sees in the end whether it came about.
+    /// A caller that made a join with an unknown outcome sees in the end whether it came about.
     func enrolWhoJoined() {
         for machine in machines where knownMembership[machine.node]?.isCurrent ?? false {
             enrol(machine)
@@ -250,8 +251,8 @@ extension World {
             return state.durable.contains(joined.dot)
         }
         guard holders.count <= members.count / 2 else {
-            // Its configuration names all members. One that names some, of which all lose their
-            // stores before the newcomer has caught up, makes them vouch for each other.
+            // Its configuration names all members. If it named only some, and all those lost their
+            // stores before the newcomer has caught up, it would make them vouch for each other.
             machine.configured = otherMembers(than: machine)
             machine.isEnrolled = true
             // It is installed like one of the others.

@@ -10,7 +10,7 @@ extension World {
     }
 
     /// Closes a machine's process; its store is opened with a later model from now on. Its clients
-    /// begin anew, for what they remember is in the places of the model before.
+    /// start over, because what they remember is in the places of the model before.
     ///
     /// - Returns: whether it had a former one.
     @discardableResult
@@ -27,8 +27,8 @@ extension World {
         plan.editions?.deviations[machine.edition] != nil
     }
 
-    /// Lets a machine's store, or one that is made anew, be opened with a model that deviates from the
-    /// one that others are given.
+    /// Lets a machine's store, or a new one, be opened with a model that deviates from the one that
+    /// others are given.
     ///
     /// - Returns: whether it was done.
     func deviate(_ machine: Machine, to edition: Int) -> Bool {
@@ -46,14 +46,14 @@ extension World {
         return true
     }
 
-    /// Ends a deviation: what the store has settled otherwise stays in it, so it is made anew, with
-    /// the model of the others.
+    /// Ends a deviation: what the store has settled otherwise stays in it, so it is made again,
+    /// with the model of the others.
     func makeAnew(_ machine: Machine) {
         guard let deviation = plan.editions?.deviations[machine.edition] else { return }
         makeAnew(machine, by: deviation.base)
     }
 
-    /// Makes a machine's store anew by another model; nobody puts the former one back.
+    /// Replaces a machine's store by a new one with another model; nobody puts the former one back.
     private func makeAnew(_ machine: Machine, by edition: Int) {
         end(machine, .wiped)
         machine.edition = edition

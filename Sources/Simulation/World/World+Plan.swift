@@ -184,8 +184,9 @@ extension World {
     ///
     /// - Returns: whether it was done.
     private func copy(_ node: Int, _ takesAddress: Bool, _ time: UInt64) -> Bool {
-        // Whoever goes back from a copy would forget a departure that only the copy has applied. And
-        // were there copies of all nodes, the originals would take them for lost: one node has none.
+        // Going back from a copy would forget a departure that only the copy has applied. And if
+        // there were copies of all nodes, the originals would take them for lost: one node has
+        // none.
         let copied = machines.count { $0.isCopy && !$0.isRemoved }
         guard !plan.hasDepartures, machines.count(where: { !$0.isCopy }) > copied + 1,
             let original = machine(node), original.process != nil, !isDeviating(original),
@@ -219,12 +220,12 @@ extension World {
         end(copy, .copyRemoved)
         let (held, membership) = (copy.heldAtEnd, copy.membershipAtEnd)
         copy.heldAtEnd = VersionVector()
-        // Whoever goes back to the machine that was copied restores an older store, and says so.
+        // Going back to the machine that was copied restores an older store, and says so.
         guard let original = machines.first(where: { !$0.isCopy && $0.node == copy.node }) else {
             return
         }
         if hasAloneOfOthers(original), hasAloneChange(original) {
-            // Made anew it would be forgotten who joined, and nobody would be there to tell.
+            // With a new store it would be forgotten who joined, and nobody would be there to tell.
             trace {
                 "node \(original.number + 1) goes on with its copy's disk: it must tell of members"
             }
@@ -235,7 +236,7 @@ extension World {
             original.hadEditions = copy.hadEditions
             observe(.ended(node: original.number, how: .restored))
         } else if hasAloneOfOthers(original) {
-            trace { "node \(original.number + 1) is made anew: it alone has what others gave up" }
+            trace { "node \(original.number + 1) gets a new store: it has what others gave up" }
             end(original, .wiped)
             forget(original)
         } else {
@@ -251,8 +252,8 @@ extension World {
     ///
     /// Its writer lost that save with its disk while it was still on its way here, and at the word
     /// of the other store the members have gone on without it. They would get it back from this one
-    /// when it goes on by itself (ARCHITECTURE, failure model). Whoever goes back to it makes it
-    /// anew, see ``remove(_:)``.
+    /// when it goes on by itself (ARCHITECTURE, failure model). Going back to it makes it again,
+    /// see ``remove(_:)``.
     func checkDouble(of process: SimulatedProcess) {
         let machine = process.machine
         guard machine.process === process,

@@ -155,7 +155,7 @@ final class World {
 
     func address(of node: NodeID) -> Int { addresses[node] ?? 0 }
 
-    /// Where an answer to a node goes: to whoever last asked in its name.
+    /// The client that last asked in a node's name: an answer to the node goes there.
     func route(from machine: Machine, to node: NodeID) -> Int {
         routes[machine.number]?[node] ?? address(of: node)
     }
@@ -346,9 +346,9 @@ final class World {
         restart(process.machine, after: 500)
     }
 
-    /// A process leaves to its double, until somebody sets things right: in a healed world it has
-    /// none any more, it was told of its former lives by one peer after the other, and whoever keeps
-    /// it running starts it again.
+    /// A process leaves to its double, until somebody sets things right. In a healed world it has
+    /// none any more: one peer after the other told it of its former lives, and its keeper starts
+    /// it again.
     func leave(_ process: SimulatedProcess) {
         let machine = process.machine
         guard machine.process === process else { return }

@@ -83,7 +83,7 @@ extension CommandFailure {
     ) -> String {
         let advice: String? =
             switch (code, name) {
-            case (_, "mergeConflict"): "Fetch the object anew and save against its version."
+            case (_, "mergeConflict"): "Fetch the object again and save against its version."
             case (_, "unresolvedConflict"):
                 "See `tributary conflicts list --state unresolved`, then resolve it."
             case (_, "sidesChanged"):
@@ -102,7 +102,7 @@ extension CommandFailure {
             case (_, "storeIncomplete"):
                 "The commands are `tributary restore` and `tributary rebuild`."
             case (.storeDamaged, _):
-                "Run `tributary verify`; restore a backup, or take the store anew from the other "
+                "Run `tributary verify`; restore a backup, or copy the store again from the other "
                     + "nodes with `tributary rebuild`."
             case (.storeInUse, _): "Stop the other process, or ask it with --node."
             case (.notAuthorised, "forbidden"): "Give such a token with --token-file FILE."

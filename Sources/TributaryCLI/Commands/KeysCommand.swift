@@ -7,7 +7,7 @@ import Node
 struct KeysCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "keys",
-        abstract: "Look at a node's keys, and have it read keys, tokens and certificates anew.",
+        abstract: "Look at a node's keys, and have it read keys, tokens and certificates again.",
         discussion: "`tributary keygen` makes a key pair; docs/OPERATIONS.md has how to rotate.",
         subcommands: [
             KeysListCommand.self, KeysReloadCommand.self, KeysPublicCommand.self,
@@ -80,7 +80,7 @@ struct KeysListCommand: AsyncParsableCommand {
 struct KeysReloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reload",
-        abstract: "Have the node read keys, tokens and certificates of its configuration anew.",
+        abstract: "Have the node read keys, tokens and certificates of its configuration again.",
         discussion: """
             Needs an admin token where there are tokens. A key that is not listed any more is cut \
             off within five seconds. A file that is wrong changes nothing, and is told. SIGHUP does \

@@ -11,7 +11,7 @@ struct OrphansCommand: AsyncParsableCommand {
         discussion: """
             A node that is lost may leave saves behind that others have heard of, without an earlier \
             one of its that nobody has. They can be applied no more; each node keeps those that it \
-            has. Save anew what is wanted of them, at any node, and discard them.
+            has. Save again what is wanted of them, at any node, and discard them.
             """,
         subcommands: [
             OrphansListCommand.self, OrphansShowCommand.self, OrphansDiscardCommand.self,

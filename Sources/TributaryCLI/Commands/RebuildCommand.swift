@@ -9,7 +9,7 @@ import Node
 struct RebuildCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rebuild",
-        abstract: "Move a stopped node's damaged store aside, to be made anew from its peers.",
+        abstract: "Move a stopped node's damaged store aside, to be copied again from its peers.",
         discussion: """
             The node's next start takes all data from the other members, by their logs or as a \
             copy of a member's store, and saves again once it has all that one of them has. What \
@@ -72,7 +72,7 @@ struct StoreFolder {
     init(store: String) { self.store = files.resolved(store) }
 
     /// Gives the database and its log other names in the same folder, durably, so that the next
-    /// opening makes a store anew. Neither is read, however damaged they are.
+    /// opening makes a new store. Neither is read, however damaged they are.
     ///
     /// A database without its log is another state, and may be taken for whole. So all have their
     /// second names before one loses its first, and the database loses that before its log: wherever

@@ -6,7 +6,7 @@ import Coordinator
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Compute the digest anew from the rows, and compare it.",
+        abstract: "Compute the digest from the rows, and compare it.",
         discussion: """
             Ends with 5 where a store does not hold what was written, and with 1 where it does, \
             but another node shows something else after the same saves.
@@ -63,7 +63,7 @@ struct VerifyCommand: AsyncParsableCommand {
             return CommandFailure(
                 .storeDamaged,
                 "\(damaged.name) does not hold what was written. Restore a backup, or take the store "
-                    + "anew from the other nodes with `tributary rebuild`.")
+                    + "again from the other nodes with `tributary rebuild`.")
         }
         if let comparison, !comparison.isSame {
             return CommandFailure(

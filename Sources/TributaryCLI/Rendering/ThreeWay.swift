@@ -122,8 +122,8 @@ struct ThreeWay {
         return ["          \(label)\(DisplayText.line(shown))"]
     }
 
-    /// The commands that decide otherwise, with the sides that this view shows: whoever runs one
-    /// later decides over nothing that has come since.
+    /// The commands that decide otherwise, with the sides that this view shows. So a person who
+    /// runs one later decides over nothing that has come since.
     private func advice() -> [String] {
         let id = DisplayText.line(text("id"))
         let sides = (conflict["sides"]?.array ?? []).compactMap(\.object)

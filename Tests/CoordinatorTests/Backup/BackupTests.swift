@@ -250,7 +250,7 @@ import Testing
         #expect(writing?.message.contains("reads go on") == false)
     }
 
-    /// Files on a disk of which SQLite finds that it is full.
+    /// Files on a disk that SQLite finds full.
     private struct FullFiles: StoreFiles {
         private let system = SystemFiles()
         private static let full = DatabaseError(resultCode: .SQLITE_FULL)
@@ -304,7 +304,7 @@ import Testing
                     files: failing)
                 if files.contents(atPath: node.path) == nil {
                     refused += 1
-                    // Neither is a store made anew, nor does the log go.
+                    // Neither is a new store made, nor does the log go.
                     let had = files.contents(atPath: node.path + "-wal")
                     #expect(try node.code { try node.open() }?.rawValue == "storeIncomplete")
                     #expect(files.contents(atPath: node.path) == nil)

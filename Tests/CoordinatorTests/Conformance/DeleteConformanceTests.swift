@@ -5,8 +5,8 @@ import Testing
 /// CONFORMANCE.md, delete rules (CD-108, CD-109): a save carries them out on what the context shows,
 /// not on what the store had.
 @Suite struct DeleteConformanceTests {
-    /// Orders take their address along; accounts their profile, of which each has one. Crates are
-    /// not deleted while they have labels, and stay where labels go.
+    /// Orders take their address along; accounts their profile, one each. Crates are not deleted
+    /// while they have labels, and stay where labels go.
     private static func model() throws -> ManagedObjectModel {
         try ManagedObjectModel(entities: [
             EntityDescription(

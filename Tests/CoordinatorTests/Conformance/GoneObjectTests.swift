@@ -198,7 +198,7 @@ struct GoneObjectTests {
         try context.performAndWait {
             let person = try context.existingObject(with: ada)
             #expect(person.relatedObjects(forKey: "notes").isEmpty)
-            // Another context leads one to her, of which this one's to-many does not know yet.
+            // Another context makes one refer to her. This one's to-many does not know of it yet.
             let other = store.context()
             let id = try other.performAndWait {
                 let note = other.insert("Note")

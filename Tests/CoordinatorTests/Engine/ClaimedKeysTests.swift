@@ -72,7 +72,7 @@ struct ClaimedKeysTests {
         #expect(try node.coordinator.verify().isOK)
     }
 
-    @Test("What is kept of two objects of one key is had by whoever had what was shown")
+    @Test("The object that had the one shown has the one kept of two objects of one key")
     func kept() throws {
         let otherPerson = try other.insert("Person", ["code": .string("1")])
         let otherBadge = try other.insert(

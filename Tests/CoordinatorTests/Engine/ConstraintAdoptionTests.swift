@@ -112,7 +112,7 @@ import Testing
         #expect(try node.conflicts(kind: .uniqueness).isEmpty)
     }
 
-    /// Animals of which dogs, puppies among them, have tags of their own.
+    /// Animals. Dogs, puppies among them, have tags of their own.
     private func animals(_ breeds: String...) throws -> ManagedObjectModel {
         try ManagedObjectModel(
             entities: [

@@ -25,7 +25,7 @@ final class EngineNode {
     }
 
     /// - Parameters:
-    ///   - store: a store's file of which the node gets a copy, with the file beside it.
+    ///   - store: a store's file. The node gets a copy of it, with the file beside it.
     ///   - configure: what its options are beside the files.
     init(
         _ model: ManagedObjectModel, node: Int = 1, files: any StoreFiles = SystemFiles(),

@@ -3,7 +3,7 @@ import Merge
 import Testing
 
 /// Users of one address are one, administrators and guests alike; visits and rooms have guests alone.
-@Suite("Relationships to an heir, of which another heir may have the key")
+@Suite("Relationships to an heir whose key another heir may have")
 struct HeirReferenceTests {
     let nodes: [EngineNode]
     let admin: ManagedObjectID

@@ -147,7 +147,7 @@ import Testing
         for id in [id, other] {
             #expect(try edits(id) == [.string("then"), .string("first")])
         }
-        // The entry is written anew when one more edit comes; it tells what it told.
+        // The entry is written again when one more edit comes; it says the same.
         try forget(a)
         let later = try EngineNode(a.model, node: 4)
         try later.take(from: b)
@@ -268,7 +268,7 @@ import Testing
         #expect(try a.value(first, "holder") == .null)
     }
 
-    @Test("Whoever saves a one-to-one withdraws hidden claims as well")
+    @Test("A save of a one-to-one withdraws hidden claims as well")
     func hiddenClaims() throws {
         let person = try shared("Person")
         let first = try a.insert("Passport", ["holder": .reference(person.row)])
@@ -424,7 +424,7 @@ import Testing
         #expect(try a.row(note) == nil)
     }
 
-    @Test("CD-6, CD-13: what whoever names a version has seen is told and overwritten by the log")
+    @Test("CD-6, CD-13: a client that names a version gets its snapshot from the log")
     func snapshotOfAVersion() throws {
         let id = try a.insert("Tag", ["name": .string("first")])
         try a.update(id, ["color": .string("red")])

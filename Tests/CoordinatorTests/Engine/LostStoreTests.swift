@@ -6,7 +6,7 @@ import Testing
 
 @testable import Coordinator
 
-@Suite("A store that is made anew under a number that was used")
+@Suite("A new store under a number that was used")
 struct LostStoreTests {
     @Test("Its objects have other identities, though it is the same minute")
     func sameMinute() throws {
@@ -64,7 +64,7 @@ struct LostStoreTests {
             #expect(known.timestamp == outcome.timestamp && known.seen == outcome.seen)
             // Nobody knows what the request called them.
             #expect(known.insertedRows.allSatisfy { $0.name == nil })
-            // What was applied waits for the disk; whoever is answered has waited for it.
+            // What was applied waits for the disk; a client that gets an answer has waited for it.
             #expect(node.coordinator.isAwaitingDisk(known) == !isReopened)
             let again = try node.coordinator.save(request)
             #expect(again.transaction == outcome.transaction)

@@ -85,7 +85,7 @@ struct MissingStoreTests {
         #expect(!files.fileExists(atPath: node.path + "-restored"))
     }
 
-    @Test("An empty log is nobody's: the store is made anew beside it")
+    @Test("An empty log is nobody's: a new store is made beside it")
     func emptyLog() throws {
         node.close()
         try files.removeItem(atPath: node.path)

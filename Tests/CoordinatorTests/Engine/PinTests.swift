@@ -130,7 +130,7 @@ import Testing
         #expect(try node.code { _ = try names(pin) } == .queryGenerationExpired)
     }
 
-    @Test("Whoever pins what another has pinned has it for as long as one who pins it first")
+    @Test("The second to pin a generation keeps it as long as the first")
     func agedAndShared() throws {
         let now = Mutex<UInt64>(5_000)
         node.close()
@@ -191,7 +191,7 @@ import Testing
         let limit: UInt64 = 2 * 100 * 4_096
         #expect(node.coordinator.storeSizes().walFileBytes > 5 * limit)
         pin = nil
-        // One writes the log back to its end, the next begins it anew.
+        // One writes the log back to its end, the next starts it over.
         for name in ["a", "b"] { try node.update(id, ["name": .string(name)]) }
         #expect(node.coordinator.storeSizes().walFileBytes <= limit)
         #expect(try names(nil) == [.string("b")])
@@ -238,7 +238,7 @@ import Testing
             try node.update(id, ["name": .string("\(number)" + text)])
         }
         try #require(coordinator.storeSizes().walBytes > overdue)
-        // As a node does each second. What follows the next commit begins the log anew.
+        // As a node does each second. What follows the next commit starts the log over.
         #expect(coordinator.maintain() == 0)
         for number in 0..<2 { try node.update(id, ["name": .string("\(number)" + text)]) }
         #expect(coordinator.storeSizes().walBytes < overdue / 4)

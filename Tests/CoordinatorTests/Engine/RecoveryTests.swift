@@ -8,7 +8,7 @@ import Testing
 /// Openings of stores that are new, the node's own, older than that, or copied; and what an
 /// opening must never use again.
 @Suite struct RecoveryTests {
-    /// The system's files, of which one write fails: before it is done, or after.
+    /// The system's files. One write fails: before it is done, or after.
     private final class FailingFiles: StoreFiles {
         private let system = SystemFiles()
         private let left: Mutex<Int>
@@ -279,7 +279,7 @@ import Testing
     }
 
     /// Seed 2004344: the first block of the new store began elsewhere, its second did not.
-    @Test("A store made anew in the minute of a lost one gives out none of its identities")
+    @Test("A new store in the minute of a lost one gives out none of its identities")
     func identitiesOfALostStore() throws {
         node.close()
         let directory = URL(fileURLWithPath: node.path).deletingLastPathComponent()

@@ -26,7 +26,7 @@ import Testing
         #expect(try node.coordinator.rememberedIncarnations == expected)
     }
 
-    @Test("Who founded the cluster is remembered, over openings, until it is vouched for anew")
+    @Test("Who founded the cluster is remembered, over openings, until it is vouched for again")
     func founders() throws {
         #expect(node.coordinator.recovery == .new)
         try node.coordinator.noteFounder()
@@ -78,7 +78,7 @@ import Testing
         #expect(try successor.coordinator.formerIncarnations == [own])
     }
 
-    @Test("A store that goes on after an incarnation it does not know must be vouched for anew")
+    @Test("A store that goes on after an incarnation it does not know must be vouched for again")
     func laterIncarnation() throws {
         try node.coordinator.vouch()
         let own = try #require(node.coordinator.actor)

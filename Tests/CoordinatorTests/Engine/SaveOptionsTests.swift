@@ -48,7 +48,7 @@ import Testing
         #expect(error?.code == .malformed)
     }
 
-    @Test("A context repeats an update of what it fetches anew, and is answered as the first")
+    @Test("A context that repeats an update of what it fetched again gets the first answer")
     func repeatedUpdate() throws {
         let id = try store.insert("Item", ["p": "old", "q": "old"])
         func update(_ context: ManagedObjectContext) throws -> Dot? {

@@ -271,7 +271,7 @@ import Testing
         #expect(try node.coordinator.verify().isOK)
     }
 
-    @Test("A one-to-one is taken from whoever had it, from either side")
+    @Test("A one-to-one is taken from the object that had it, from either side")
     func steal() throws {
         let node = try EngineNode(try EngineModel.everything())
         let one = try node.insert("Person")

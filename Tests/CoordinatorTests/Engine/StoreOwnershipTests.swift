@@ -124,7 +124,7 @@ struct StoreOwnershipTests {
 
     /// As while another thread begins a process, which has a copy of every open file until it runs
     /// its program.
-    @Test("A lock that is let go is free, whoever has a copy of its file")
+    @Test("A released lock is free, even if another process has a copy of its file")
     func releasedWithCopy() throws {
         let path = FileManager.default.temporaryDirectory
             .appendingPathComponent("tributary-\(UUID().uuidString)").path

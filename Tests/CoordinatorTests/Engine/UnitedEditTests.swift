@@ -104,7 +104,7 @@ struct UnitedEditTests {
     }
 
     @Test(
-        "Under the error policy whoever has not seen that they are one is told",
+        "Under the error policy a save that has not seen that they are one fails",
         arguments: [true, false])
     func underError(isDeleteFirst: Bool) throws {
         let nodes = try Self.nodes()

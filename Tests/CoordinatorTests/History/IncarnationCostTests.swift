@@ -79,7 +79,7 @@ struct IncarnationCostTests {
         #expect(
             try stranger.code { try stranger.coordinator.setConsumer("c", to: read) }
                 == .historyTokenExpired)
-        // Whoever goes on after it, here or there, goes on where it was.
+        // Later incarnations, here or there, go on where it was.
         for node in nodes {
             try node.coordinator.read { reader in
                 let whole = read.completed(by: try reader.beginnings())

@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(
-        "Whoever purges shows what those show who keep everything, and counts what is left",
+        "A node that purges shows what nodes show that keep everything, and counts what is left",
         arguments: Extent.allCases, 0..<4)
     func converge(_ extent: Extent, _ block: Int) throws {
         let model = try Self.model.get()

@@ -14,7 +14,7 @@ import Testing
     private let address = MemberAddress(
         publish: "tcp://h:1", exchange: "tcp://h:2", publicKeys: ["one", "two"])
 
-    @Test("Members are kept over openings, and reach whoever applies the transaction")
+    @Test("Members are kept over openings, and reach every node that applies the transaction")
     func kept() throws {
         let first = try EngineNode(model, node: 1)
         let second = try EngineNode(model, node: 2)

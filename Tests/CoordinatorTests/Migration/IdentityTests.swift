@@ -26,7 +26,8 @@ struct IdentityTests {
                 renamingIdentifier: identifier))
     }
 
-    /// Takes a store through models, of which the last is refused, and looks whether it is as it was.
+    /// Takes a store through models. The last is refused. Then looks whether the store is as it
+    /// was.
     private func expect(
         _ models: [ManagedObjectModel], areRefusedFor place: String, _ former: String,
         _ now: String,

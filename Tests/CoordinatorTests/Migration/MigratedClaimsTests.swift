@@ -2,7 +2,7 @@ import Coordinator
 import Merge
 import Testing
 
-/// One-to-ones when a migration forms groups anew.
+/// One-to-ones when a migration forms groups again.
 @Suite("Claims when a model groups otherwise")
 struct MigratedClaimsTests {
     private func model(_ key: String) throws -> ManagedObjectModel {

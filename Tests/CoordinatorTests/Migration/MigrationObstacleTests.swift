@@ -50,7 +50,7 @@ struct MigrationObstacleTests {
     }
 
     @Test(
-        "A to-many neither becomes its own inverse nor ceases to be it", arguments: [true, false])
+        "A to-many neither becomes its own inverse nor stops being it", arguments: [true, false])
     func ownInverse(before: Bool) throws {
         func friends(_ isOwnInverse: Bool) throws -> ManagedObjectModel {
             try person(

@@ -5,8 +5,8 @@ import Testing
 /// Nodes of two models that exchange transactions: whether a node migrates before or after it
 /// applies them makes no difference.
 @Suite struct MixedModelTests {
-    /// Concurrent writes of three nodes of the first model, one of which migrates early, one late
-    /// and one in between; at the end all must show one state.
+    /// Concurrent writes of three nodes of the first model: one migrates early, one late and one in
+    /// between. At the end all must show one state.
     private func run(
         _ policy: MergePolicyChoice, to second: ManagedObjectModel, seed: UInt64
     ) throws {

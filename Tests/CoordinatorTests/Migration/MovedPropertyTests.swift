@@ -157,7 +157,7 @@ struct MovedPropertyTests {
         #expect(message.contains("Student.friends"), "\(message)")
         #expect(!message.contains("boss"), "\(message)")
         #expect(try node.members(two, "friends") == [one.row])
-        // What is another relationship begins anew.
+        // Another relationship starts empty.
         let others = RelationshipDescription("others", to: "Person", isToMany: true)
         #expect(try node.obstacle(to: try model(student: [others, boss])) == nil)
         #expect(try node.value(two, "boss") == .reference(one.row))

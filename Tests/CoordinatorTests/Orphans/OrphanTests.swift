@@ -17,7 +17,7 @@ struct OrphanTests {
         y = try EngineNode(try EngineModel.everything(), node: 2)
     }
 
-    /// Saves at the second node of which the first has none.
+    /// Saves at the second node. The first has none of them.
     private func saves(_ count: Int, bytes: Int = 1) throws -> [EncodedTransaction] {
         for number in 0..<count {
             let name = "\(number)" + String(repeating: "x", count: bytes)

@@ -2,7 +2,7 @@ import Synchronization
 
 @testable import Coordinator
 
-/// The system's files, of which one operation fails: before it is done, or after.
+/// The system's files. One operation fails: before it is done, or after.
 final class FailingFiles: StoreFiles {
     private let system = SystemFiles()
     let left: Mutex<Int>

@@ -206,7 +206,7 @@ import Testing
         #expect(try #require(incoming.begun()).offset == 30_000)
         #expect(try receive(outgoing, into: incoming) == first)
         _ = try incoming.check(cluster: "test", model: joiner.model)
-        // A donor that has started again has another copy: it begins anew.
+        // A donor that has started again has another copy: the transfer starts over.
         outgoing.tend(all: true)
         _ = try receive(outgoing, into: incoming, parts: 1)
         #expect(try #require(incoming.begun()).offset == 10_000)
@@ -502,7 +502,7 @@ import Testing
         #expect(try consumers().map(\.name) == ["all", "none"])
         #expect(try consumers().map(\.isExpired) == [false, true])
         #expect(try consumers().map(\.behind).first == 0)
-        // It is not lost again each time that history is tended, of which there is none.
+        // It is not lost again each time that history is tended. There is none.
         let tended = try joiner.coordinator.tendHistory(
             HistoryLimits(), HistoryKnowledge(stable: try joiner.vector))
         #expect(tended.expired.isEmpty)
@@ -634,7 +634,7 @@ import Testing
         #expect(try joiner.value(tag, "name") == .string("b"))
     }
 
-    @Test("Whoever asks is given the copy there is, unless the log no longer goes on from it")
+    @Test("A taker gets the copy there is, unless the log no longer goes on from it")
     func shared() throws {
         _ = try donor.insert("Tag")
         let outgoing = OutgoingTransfer(donor.coordinator, clock: clock.now)

@@ -179,7 +179,7 @@ extension EndToEnd.ClockTests {
                 #expect(try await node.count("Latest") == before + 2)
                 #expect(try await node.verify()["ok"]?.boolean == true)
             }
-            // Nor after they have been started anew.
+            // Nor after a restart.
             #expect(try await cluster.node(1).terminate() == 0)
             try await cluster.node(1).start()
             let later = try await save("of now, later", on: cluster.node(1))
@@ -212,7 +212,8 @@ extension EndToEnd.ClockTests {
         }
     }
 
-    /// Retires a node whose save is held for a year: whoever has it keeps it, and lists it.
+    /// Retires a node whose save is held for a year: the nodes that have the save keep it, and list
+    /// it.
     private func retire(
         _ wrong: NodeHandle, keeping transaction: String, _ cluster: TestCluster
     ) async throws {

@@ -2,8 +2,8 @@ import Client
 import Coordinator
 import Node
 
-/// Saves of objects with unique keys, of which there are few, and of what belongs to one of them alone,
-/// each of what a node shows at that moment.
+/// Saves of objects with few unique keys, and of what belongs to one of them alone, each of what a
+/// node shows at that moment.
 enum KeyedWrites {
     private static let keys = 6
     private static let cards = 3

@@ -6,9 +6,9 @@ import Testing
 
 /// Kills node 1 of two at one point after the other, and looks each time at what is left.
 ///
-/// After each kill the node is started anew. Then it must find its store whole, have every save that
-/// it had acknowledged, come to the same state as its peer, and no dot may ever have named two
-/// different transactions, on either node, over the whole run.
+/// After each kill the node is started again. Then it must find its store whole, have every save
+/// that it had acknowledged, and come to the same state as its peer. Over the whole run no dot may
+/// ever have named two different transactions, on either node.
 final class KillPointRun {
     private let cluster: TestCluster
     private let strace: String

@@ -12,8 +12,8 @@ import Synchronization
 final class MixedReader: Sendable {
     /// What was heard so far.
     struct Outcome: Sendable {
-        // Each is a whole entity, and the oracle computes each anew from all saves up to its vector,
-        // in time that grows faster than these: a soak has ten times the saves and the readings.
+        // Each is a whole entity, and the oracle computes each from all saves up to its vector, in
+        // time that grows faster than these: a soak has ten times the saves and the readings.
         var readings = EvenSample<Reading>(capacity: 100)
         var pins = EvenSample<PinnedReading>(capacity: 20)
         var unansweredCount = 0

@@ -71,7 +71,7 @@ extension EndToEnd.NetworkFaultTests {
                 #expect(
                     logs.contains { $0.contains("ignored for a while") }, "Nobody noticed anything")
                 for node in cluster.nodes where try await node.ignoresSomebody() {
-                    // A quarantine lasts a minute, or until the node is started anew.
+                    // A quarantine lasts a minute, or until the node is restarted.
                     #expect(try await node.terminate() == 0)
                     try await node.start()
                 }
@@ -122,7 +122,7 @@ extension TestCluster {
         nodes.map(\.number).filter { !numbers.contains($0) }
     }
 
-    /// Waits until whoever takes part has been heard after all links were mended.
+    /// Waits until every node has been heard after all links were mended.
     fileprivate func waitForFirstHeads() async throws {
         try await Task.sleep(for: .milliseconds(1500))
     }

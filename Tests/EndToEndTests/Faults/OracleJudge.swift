@@ -151,8 +151,8 @@ struct OracleJudge {
 
     // MARK: - Parts
 
-    /// The transactions without the changes that have no bearing on an entity; those of which
-    /// nothing is left are left out.
+    /// The transactions without the changes that have no bearing on an entity; those left empty are
+    /// left out.
     private func part(of entity: String) -> [Transaction] {
         let subjects = subjects(of: entity)
         return transactions.compactMap { transaction in

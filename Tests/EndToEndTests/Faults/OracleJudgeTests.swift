@@ -7,8 +7,8 @@ extension EndToEnd {
     /// be and then with one thing wrong.
     @Suite("The judge of readings")
     struct OracleJudgeTests {
-        /// Node 1 inserts two rows, of which one is the other's parent and friend, and changes the
-        /// first; node 2, which has seen the inserts alone, changes it as well.
+        /// Node 1 inserts two rows, one the other's parent and friend, and changes the first; node
+        /// 2, which has seen the inserts alone, changes it as well.
         private let world: ForgedWorld
 
         init() throws { world = try ForgedWorld() }

@@ -47,7 +47,7 @@ private final class Intruder {
 }
 
 extension EndToEnd.HostilePeerTests {
-    @Test("Strangers get no byte of data, and whoever has a key costs no more than his share")
+    @Test("Strangers get no byte of data, and a key's holder costs no more than its share")
     func intruders() async throws {
         try await TestCluster.with(starting: []) { cluster in
             let ring = try Keyring(cluster)

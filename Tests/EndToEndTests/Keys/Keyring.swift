@@ -6,8 +6,8 @@ import Synchronization
 
 /// The keys of a cluster under test: each node's own, and those that each lists of the others.
 ///
-/// Whoever changes something writes the nodes' files anew with ``write(_:)``; the nodes read them
-/// at their start and when they are told to.
+/// A test that changes something writes the nodes' files with ``write(_:)``. The nodes read them at
+/// their start and when a test makes them reload.
 final class Keyring: Sendable {
     private struct State {
         /// The pair that a node is to hold, and its file.
@@ -108,7 +108,7 @@ final class Keyring: Sendable {
 }
 
 extension NodeHandle {
-    /// Has the node read its file anew; gives what it says has changed.
+    /// Has the node read its file again; gives what it says has changed.
     @discardableResult
     func reload() async throws -> [String] {
         let answer = try await expect("POST", "/v1/reload")

@@ -1,7 +1,7 @@
 import Foundation
 
 extension NodeHandle {
-    /// Begins to measure anew how much memory the node holds at the most.
+    /// Starts to measure again how much memory the node holds at the most.
     ///
     /// - Returns: what it holds now, in bytes.
     func beginPeak() throws -> Int {

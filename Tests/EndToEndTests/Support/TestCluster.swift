@@ -151,7 +151,7 @@ final class TestCluster: Sendable {
                 do {
                     positions.append(try await node.position())
                 } catch let error as ClientError where error.isNoAnswer {
-                    // It opens its store anew, or has ended, which is found when the time is over.
+                    // It opens its store again, or has ended, which is found when the time is over.
                     return false
                 }
             }

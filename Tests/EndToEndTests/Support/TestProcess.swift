@@ -3,7 +3,7 @@ import Synchronization
 
 /// One run of the `tributary` program, as a process of its own.
 ///
-/// Whoever starts one ends it; ``end()`` does so whatever state the process is in.
+/// The test that starts one ends it; ``end()`` does so whatever state the process is in.
 final class TestProcess: Sendable {
     /// Where the program is: TRIBUTARY_PROGRAM, or beside the test bundle.
     static func program() throws -> URL {

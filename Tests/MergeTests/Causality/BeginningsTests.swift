@@ -57,7 +57,7 @@ import Testing
             guard nodes[index].vector.covers(frontier),
                 nodes[index].vector[dot.actor] == dot.sequence - 1
             else { return }
-            // Law 1, at whoever comes to apply it.
+            // Law 1, at every node that applies it.
             #expect(nodes[index].beginnings.closure(of: frontier) == whole)
             nodes[index].vector.advance(to: dot)
             if dot.sequence == 1, !untold.contains(dot.actor) {
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test("A closed vector is its frontier's closure, whoever told it and whoever reads it")
+    @Test("A closed vector is its frontier's closure, for every sender and every reader")
     func laws() throws {
         var left = 0
         for seed in 1...40 as ClosedRange<UInt64> {

@@ -31,7 +31,7 @@ struct CollapseLawTests {
         #expect(joins > Self.histories / 5, "nothing was ever joined")
     }
 
-    @Test("A register of which one sibling is not stable keeps all of them")
+    @Test("A register with one sibling that is not stable keeps all of them")
     func partlyStableStays() throws {
         var row = try conflictingRow(.mergeByPropertyStoreTrump)
         let before = row.state

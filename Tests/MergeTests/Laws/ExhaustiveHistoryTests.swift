@@ -28,7 +28,7 @@ struct HistoryEnumeration {
     private(set) var histories = 0
     /// Pairs of a causally closed set and the write applied last to it.
     private(set) var orders = 0
-    /// Pairs of causally closed sets of which neither has the other, and whose states were joined.
+    /// Pairs of causally closed sets, neither part of the other, whose states were joined.
     private(set) var joins = 0
     /// What went wrong first.
     private(set) var failure: String?

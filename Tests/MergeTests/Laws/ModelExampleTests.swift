@@ -269,7 +269,7 @@ struct ModelExampleTests {
         #expect(scene.shown("X") == .integer(10))
     }
 
-    @Test("S1: under store trumps whoever keeps editing apart loses")
+    @Test("S1: under store trumps the node that keeps editing apart loses")
     func s1FirstOfTheMaximal() throws {
         var scene = try Scene(.mergeByPropertyStoreTrump, ["X"])
         try scene.apply(

@@ -71,7 +71,7 @@ struct CBORTests {
             writer.write(number)
             if writer.bytes != given { Issue.record("half \(pattern)") }
         }
-        // All but the NaNs (2 signs, 1023 payloads), of which one is canonical.
+        // All but the NaNs (2 signs, 1023 payloads). One of those is canonical.
         #expect(accepted == 65536 - 2 * 1023 + 1)
     }
 

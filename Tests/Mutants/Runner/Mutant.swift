@@ -29,8 +29,8 @@ struct Mutant {
     var name: String
     /// What is wrong while it is awake, in a few words.
     var title: String
-    /// The laws of DESIGN section 14 any of which should catch it; 0 for the simulator's own, that
-    /// one seed is one run.
+    /// The laws of DESIGN section 14. Any of them should catch it. 0 stands for the simulator's
+    /// own: one seed is one run.
     var laws: [Int]
     /// The most seeds it may take to be caught.
     var seeds: Int

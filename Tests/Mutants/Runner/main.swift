@@ -5,8 +5,8 @@
 // All mutants go into one copy of the sources, each asleep until its name is in the environment, so
 // that one build serves all. The copy as it is must run without a violation, and with each mutant
 // awake the simulator must report one within the mutant's seeds, at a seed that passes without it.
-// Which law reports it is told beside those that the mutant names, and marked where it is none of
-// them; that is for whoever reads it, and fails nothing.
+// Beside the laws that the mutant names, the output has the law that reported it, marked if it is
+// none of them. That is for readers, and fails nothing.
 
 import Foundation
 

@@ -197,7 +197,7 @@ struct ConflictContractTests {
             let logged = try node.coordinator.read { try $0.history(afterPosition: 2, limit: 1) }
             let made = try #require(logged.first).encoded.transaction
             #expect(try await node.save(change("remove")).status == 200)
-            // Elsewhere the link was made anew meanwhile.
+            // Elsewhere the link was made again meanwhile.
             let actor = ActorID(node: try HTTPTestNode.node(2), startedAtSeconds: 9, random: 7)
             let again = Transaction(
                 dot: Dot(actor: actor, sequence: 1),

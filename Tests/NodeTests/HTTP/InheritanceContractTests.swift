@@ -6,7 +6,7 @@ import Testing
 
 @Suite("An object has one URI, whatever leads to it")
 struct InheritanceContractTests {
-    /// Owners of animals, each of which is a dog or a cat.
+    /// Owners of animals. Each animal is a dog or a cat.
     private static let model = """
         {"entities": [
           {"name": "Owner", "attributes": [{"name": "name", "type": "string"}],
@@ -100,7 +100,7 @@ struct InheritanceContractTests {
             #expect(stale["error.conflicts.0.cachedSnapshot.pet"] == .string(pets.cat))
             #expect(!Self.namesDestinations(stale.text), "\(stale.text)")
 
-            // Elsewhere the owner was given the dog anew, by somebody who had not seen the cat.
+            // Elsewhere somebody who had not seen the cat gave the owner the dog again.
             let owner = try #require(ObjectURI(pets.owner)?.row)
             let dog = try #require(ObjectURI(pets.dog)?.row)
             let actor = ActorID(node: try HTTPTestNode.node(2), startedAtSeconds: 9, random: 7)

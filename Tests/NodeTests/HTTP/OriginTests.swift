@@ -135,7 +135,7 @@ struct OriginTests {
                 #expect(refused.status == 415 && refused.code == "encodingNotSupported")
                 #expect(refused["Accept-Encoding"] == "identity")
             }
-            // Also in chunks, of which nothing is announced.
+            // Also in chunks, which announce no length.
             let chunked =
                 "POST /v1/save HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
                 + "\(String(Self.save.utf8.count, radix: 16))\r\n\(Self.save)\r\n0\r\n\r\n"

@@ -4,6 +4,9 @@ import Glibc
 import Node
 
 /// A connection on which a test says byte by byte what a client of HTTP would not.
+///
+/// `@unchecked Sendable`: the descriptor never changes. `buffer` and `isClosed` are touched on
+/// `queue` only, but for tests, which read `isClosed` after they awaited what the queue did.
 final class RawConnection: @unchecked Sendable {
     /// An answer as it came.
     struct Answer {

@@ -76,7 +76,7 @@ struct ReadLanesTests {
         #expect(second.begun == 1)
         first.end()
         try await firstTask.value
-        try await eventually("it begins anew") { second.begun == 2 }
+        try await eventually("it starts again") { second.begun == 2 }
         second.end()
         try await secondTask.value
         #expect(lanes.gauges.running == 0)

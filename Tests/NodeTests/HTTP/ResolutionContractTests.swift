@@ -133,7 +133,7 @@ struct ResolutionContractTests {
             ] {
                 #expect(try await node.save(#"{"operations": [{\#(change)}]}"#).status == 200)
             }
-            // Elsewhere the link was made anew.
+            // Elsewhere the link was made again.
             let links = made.changes.filter { $0.kind != .insert }
             #expect(!links.isEmpty)
             try apply(node, seen: seen, made.shapes, links)

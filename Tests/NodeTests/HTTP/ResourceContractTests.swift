@@ -1,9 +1,10 @@
 import Client
 import Coordinator
 import Merge
-import Node
 import Synchronization
 import Testing
+
+@testable import Node
 
 @Suite("The other resources")
 struct ResourceContractTests {
@@ -15,7 +16,10 @@ struct ResourceContractTests {
             node.backend.ready.withLock { $0 = false }
             let early = try await node.ask("GET", "/readyz")
             #expect(early.status == 503 && early.code == "notReady")
-            #expect(try await node.ask("GET", "/metrics").text.hasPrefix("tributary_up 1\n"))
+            let metrics = try await node.ask("GET", "/metrics").text
+            #expect(metrics.hasPrefix("tributary_up 1\n"))
+            let families = metrics.matches(of: /# TYPE (\w+)/).map { String($0.output.1) }
+            #expect(families == HTTPServices.metrics.map(\.name))
             let model = try await node.ask("GET", "/v1/model")
             let again = try ManagedObjectModel(json: model.json)
             #expect(again.modelHash == node.coordinator.model.modelHash)

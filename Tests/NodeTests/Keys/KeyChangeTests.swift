@@ -264,7 +264,7 @@ extension MeshSuites {
             try impostor.connect(mesh.transports[0].exchangeEndpoint)
             _ = try impostor.send([66])
             #expect(try mesh.wait { $0.transports[0].statistics.framesRefused == 1 })
-            // Whoever gets its machine and its key under a new number is a member like others.
+            // A new number with its machine and its key is a member like others.
             _ = try mesh.transports[0].connect(
                 to: Mesh.peer(3, mesh.transports[1], key: keys[1].publicKey))
             #expect(

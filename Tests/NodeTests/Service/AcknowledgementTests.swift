@@ -62,7 +62,7 @@ struct AcknowledgementTests {
         await node.stop()
     }
 
-    @Test("Whoever waits is told when the node stops")
+    @Test("A save that waits fails when the node stops")
     func stopping() async throws {
         let acknowledgements = Acknowledgements()
         let actor = ActorID(node: try #require(NodeID(1)), incarnation: 7)

@@ -134,7 +134,7 @@ struct DamagedStoreTests {
             }
             #expect(error?.code == .storeRemoved)
             #expect(error?.message.contains(store) == true)
-            // Whoever removed it can have it back.
+            // The person who removed it can have it back.
             let backup = cluster.directory.appendingPathComponent(UUID().uuidString).path
             _ = try node.coordinator.backUp(to: backup)
             let saved = try PersistentStoreCoordinator(readingStoreAt: backup)

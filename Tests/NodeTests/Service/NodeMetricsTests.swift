@@ -27,17 +27,17 @@ struct NodeMetricsTests {
     @Test("Of alarms the last of a name and peer is kept, and how often, within a bound")
     func alarms() {
         let counters = NodeCounters()
-        func raise(_ name: String, _ peer: String?, _ reason: String, at now: UInt64) {
+        func raise(_ name: AlarmName, _ peer: String?, _ reason: String, at now: UInt64) {
             counters.countAlarm(
                 AlarmLine(
                     name, .error, "What happened",
                     [LogKeys.peer: peer.map { "\($0)" }, LogKeys.reason: "\(reason)"]
                         .compactMapValues { $0 }), now: now)
         }
-        raise("refused", "2", "one", at: 1)
-        raise("refused", "3", "two", at: 2)
-        raise("departed", nil, "three", at: 3)
-        raise("refused", "2", "four", at: 4)
+        raise(.refused, "2", "one", at: 1)
+        raise(.refused, "3", "two", at: 2)
+        raise(.departed, nil, "three", at: 3)
+        raise(.refused, "2", "four", at: 4)
         #expect(
             counters.values.lastAlarms == [
                 RaisedAlarm(
@@ -50,7 +50,7 @@ struct NodeMetricsTests {
                     name: "refused", peer: "2", text: "What happened (peer 2, reason four)",
                     count: 2, raisedAt: 4),
             ])
-        for peer in 10..<50 { raise("refused", "\(peer)", "", at: 5) }
+        for peer in 10..<50 { raise(.refused, "\(peer)", "", at: 5) }
         #expect(counters.values.alarms == 44)
         #expect(counters.values.lastAlarms.count == NodeCounters.alarmsKept)
         #expect(counters.values.lastAlarms.last?.peer == "49")
@@ -95,6 +95,7 @@ struct NodeMetricsTests {
         #expect(lines.contains { $0.hasPrefix("tributary_peer_lag_transactions{peer=\"2\"} ") })
         let families = lines.filter { $0.hasPrefix("# TYPE ") }
             .map { String($0.split(separator: " ")[2]) }
+        #expect(families == NodeMetrics.all.map(\.name))
         #expect(families.count == Set(families).count)
         for line in lines where !line.hasPrefix("#") {
             #expect(families.contains { line.hasPrefix($0) }, "\(line)")

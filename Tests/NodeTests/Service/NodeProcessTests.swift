@@ -130,7 +130,7 @@ struct NodeProcessTests {
         #expect(run.counters.values.transfersInstalled == 1)
     }
 
-    @Test("A copy waits for whoever reads the store's file, and the node goes on without it")
+    @Test("A copy waits while a program reads the store's file, and the node goes on without it")
     func readMeanwhile() async throws {
         let directory = try Self.directory()
         defer { try? FileManager.default.removeItem(at: directory) }

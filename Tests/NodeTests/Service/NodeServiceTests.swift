@@ -13,7 +13,7 @@ import Testing
 
 @Suite("A node joins its store to others", .serialized)
 struct NodeServiceTests {
-    // A client that repeats its save while the store is made anew was saved twice.
+    // A client must not be saved twice if it repeats its save while a new store is made.
     @Test("A store made in another's place repeats no ID before it has heard of the others")
     func madeAnew() async throws {
         let cluster = try TestCluster(2)
@@ -31,7 +31,8 @@ struct NodeServiceTests {
         #expect(second.coordinator.mayLackSaveIDs)
         // While it waits, nobody is told that it was not saved.
         let coordinator = second.coordinator
-        // On a thread of its own, for it waits two seconds only, whoever else has the tasks' threads.
+        // On a thread of its own, because it waits two seconds only, whatever else has the tasks'
+        // threads.
         async let isUnderWay = onOwnThread {
             for _ in 0..<60_000 {
                 if coordinator.isSaveUnderWay("before") { return true }
@@ -96,7 +97,7 @@ struct NodeServiceTests {
         await node.stop()
     }
 
-    @Test("Whoever joins a cluster of one is waited for by nobody: it may be started afterwards")
+    @Test("Nobody waits for a node that joins a cluster of one: it may be started afterwards")
     func joined() async throws {
         let cluster = try TestCluster(1)
         var settings = NodeService.Settings()

@@ -272,7 +272,7 @@ struct ContextPolicyCheckerTests {
         #expect(found(1_001) { $0.isDone = false } == [])
     }
 
-    @Test("Law 9: a pin may hold the log up to its limit, until the log begins anew after it")
+    @Test("Law 9: a pin may hold the log up to its limit, until the log starts over after it")
     func pinnedLog() throws {
         var script = try CheckerScript()
         var checker = BoundsChecker()

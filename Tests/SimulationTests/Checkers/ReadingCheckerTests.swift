@@ -329,7 +329,7 @@ struct ReadingCheckerTests {
         #expect(found([other]).contains("expected the time 40.0, found 0.0"))
     }
 
-    @Test("Law 12: what is told to be over was a conflict, and whoever resolved it had seen it")
+    @Test("Law 12: what was reported closed was a conflict, and its resolution had seen it")
     func closedConflicts() throws {
         var (script, vector, conflict) = try dispute()
         let sides = conflict.sides.compactMap(\.dot)

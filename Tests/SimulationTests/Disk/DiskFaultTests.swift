@@ -156,7 +156,7 @@ struct DiskFaultTests {
             #expect(code { try script.save("two", in: coordinator) } == .outcomeUnknown)
             #expect(coordinator.isOutcomeUnknown)
             #expect(code { try script.save("three", in: coordinator) } == .outcomeUnknown)
-            // Whoever repeats it is not told that nothing was saved, for nobody knows.
+            // A client that repeats it does not hear that nothing was saved, because nobody knows.
             #expect(code { try script.save("two", in: coordinator) } == .outcomeUnknown)
             coordinator.close()
             try script.check()

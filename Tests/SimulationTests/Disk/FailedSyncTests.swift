@@ -37,7 +37,7 @@ struct FailedSyncTests {
         let foreign = try DiskScript.foreignTransactions(20)
         let script = try DiskScript(SimulatedDisk(seed: 1))
         let coordinator = try script.open(checkpointPages: 30)
-        // The log begins anew with it, and is synced.
+        // The log starts over with it, and is synced.
         try script.save("one", in: coordinator)
         let syncs = script.disk.syncCount
         script.disk.arm(.syncError, afterOperations: 0)

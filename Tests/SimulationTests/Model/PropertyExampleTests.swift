@@ -64,7 +64,7 @@ import Testing
         #expect(sides == [.string("c"), .string("d")])
     }
 
-    @Test("P18: whoever decides over sides that are no longer all is refused")
+    @Test("P18: a decision over sides that are no longer all is refused")
     func resolutionRace() throws {
         let (x, y, z) = try ExampleModel.nodes(try ExampleModel.pair(.error))
         let a = try x.at(1).insert("A", ["p": .string("0")])

@@ -232,7 +232,7 @@ import Testing
         #expect(try x.value(second, "s") == .reference(b.row))
         try undo(x.at(9), "A.\(first.row).object")
         try expectConvergence(x, y)
-        // Undoing is an ordinary save, which takes the target from whoever has it.
+        // Undoing is an ordinary save, which takes the target from the object that has it.
         #expect(try y.members(b, "t") == [first.row])
         #expect(try y.value(second, "s") == .null)
     }

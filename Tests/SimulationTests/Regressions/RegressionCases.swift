@@ -32,7 +32,7 @@ extension RegressionCase {
         RegressionCase(
             seed: 105,
             lesson: """
-                Law 3. A store made anew in the place of a lost one knew nothing of the blocks of \
+                Law 3. A new store in the place of a lost one knew nothing of the blocks of \
                 identities of its former life: at its next opening it took one of them again and \
                 inserted other objects under the same identities. RowIDTests.avoided.
                 """),
@@ -258,7 +258,7 @@ extension RegressionCase {
             seed: 267, plans: .changes,
             lesson: """
                 Law 1. A node with small pages told the names of its former models without their \
-                texts, so a store made anew with the newest model waited for ever for those \
+                texts, so a new store with the newest model waited for ever for those \
                 before it. ModelTests.smallPages.
                 """),
         RegressionCase(
@@ -294,7 +294,7 @@ extension RegressionCase {
         RegressionCase(
             seed: 31_000_890, plans: .changes,
             lesson: """
-                Law 8. A store made anew read in the log that a retired node was a member, and took \
+                Law 8. A new store read in the log that a retired node was a member, and took \
                 saves from it, for it still ran, before it read of the retirement. DepartureTests.
                 """),
         RegressionCase(
@@ -466,7 +466,7 @@ extension RegressionCase {
         RegressionCase(
             seed: 100_019_006, plans: .changes,
             lesson: """
-                Law 1. A store made anew with the newest model was told of the one before while its \
+                Law 1. A new store with the newest model was told of the one before while its \
                 disk was full; it could not record that, and never asked again: all of that model \
                 was held until a restart. ModelTests.learningAgain.
                 """),
@@ -646,7 +646,7 @@ extension RegressionCase {
         RegressionCase(
             seed: 370_006_140, plans: .joins,
             lesson: """
-                Law 8. A store made anew was configured with the only member there was, and read \
+                Law 8. A new store was configured with the only member there was, and read \
                 the part of the log in which that one had not joined: so it was no guide, and who \
                 had been retired since was believed. DepartureTests.newerThanTheLog.
                 """),
@@ -837,7 +837,7 @@ extension RegressionCase {
         RegressionCase(
             seed: 1_000_007_525, plans: .smallQueues,
             lesson: """
-                Law 1. A store made anew with the newest model, with room for one actor that waits: what was \
+                Law 1. A new store with the newest model, with room for one actor that waits: what was \
                 published had taken it, and the first transactions, which are of the model before, were \
                 dropped as often as they came. A model is asked for only where something is held for it, \
                 and nothing was. It is noted as held now, be there room for it or not.

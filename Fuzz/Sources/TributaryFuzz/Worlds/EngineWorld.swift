@@ -5,9 +5,9 @@ import GRDB
 
 /// A store in memory with sample rows. What an input does to it is rolled back.
 final class EngineWorld {
-    /// Made at the first use; libFuzzer uses one thread.
+    /// Made at the first use. Safe: libFuzzer uses one thread, and FuzzTests is serialized.
     nonisolated(unsafe) static let shared = must { try EngineWorld() }
-    /// The same rows with more conflicts; likewise.
+    /// The same rows with more conflicts. Safe as `shared` is.
     nonisolated(unsafe) static let disputed = must { try EngineWorld(hasDisputes: true) }
 
     let queue: DatabaseQueue
@@ -62,7 +62,7 @@ final class EngineWorld {
         try queue.unsafeRead { try body(StoreReader(database: $0, catalog: catalog)) }
     }
 
-    /// Made anew each time: it keeps the actors it has met, and those here are rolled back.
+    /// Made again each time: it keeps the actors it has met, and those here are rolled back.
     private var catalog: StoreCatalog {
         let names = must { try queue.unsafeReentrantRead { try StoreLayout.readNames(in: $0) } }
         return StoreCatalog(

@@ -25,7 +25,7 @@ final class ObjectsInMemory {
         }
     }
 
-    /// Made at the first use; libFuzzer uses one thread.
+    /// Made at the first use. Safe: libFuzzer uses one thread, and FuzzTests is serialized.
     nonisolated(unsafe) static let shared = must {
         try EngineWorld.shared.read { try ObjectsInMemory($0) }
     }
@@ -52,7 +52,7 @@ final class ObjectsInMemory {
         }
     }
 
-    /// The rows of an entity and its heirs of which a predicate holds, sorted.
+    /// The rows of an entity and its heirs that match a predicate, sorted.
     func rows(of entity: ManagedObjectModel.Entity, _ evaluator: PredicateEvaluator) throws
         -> [RowID]
     {

@@ -15,7 +15,7 @@ final class ResourceWorld: Sendable {
 
     let services: HTTPServices
     let backend: AskedBackend
-    /// The journal's entries by name, of which requests pick one.
+    /// The journal's entries by name, from which requests pick one.
     let conflicts: [Conflict]
     private let router: HTTPRouter
 
@@ -34,7 +34,7 @@ final class ResourceWorld: Sendable {
         // Whatever path an input names is taken, so that no backup is written there.
         options.files = NoFiles(length: 0)
         let store = try PersistentStoreCoordinator(readingStoreAt: path, options: options)
-        // Nothing is to come: whoever would wait for a token is refused at once.
+        // Nothing is to come, so a request that would wait for a token is refused at once.
         store.endWaiting()
         let journal = try store.read { try $0.conflicts(ConflictQuery()) }
         precondition(!journal.isEmpty, "The sample has no conflicts.")

@@ -18,7 +18,7 @@ struct BackupFile {
     private static let pagesInStep: CInt = 100
     private static let pauseMicroseconds: UInt32 = 1_000
 
-    /// What SQLite may have beside a file that is being written, the file itself first.
+    /// The suffixes of a file that is being written and of those that SQLite may put beside it.
     static let suffixes = ["", "-journal", "-wal", "-shm"]
 
     private var unfinished: String { path + "-unfinished" }
@@ -76,7 +76,7 @@ struct BackupFile {
         }
     }
 
-    /// What a store's file holds.
+    /// Describes the content of a store's file.
     private static func describe(_ database: Database, path: String) throws -> StoreBackup {
         let owner = try owner(of: database, path: path)
         return StoreBackup(

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The backups that this process is writing, by which those are told that nobody writes any more.
+/// The backups that this process is writing. Unfinished files of others have no writer any more.
 ///
 /// A backup is written beside its path under a name of its own, `PATH-<number>-unfinished`, and one that
 /// is killed leaves that, as large as the store. Thread-safe; calls block on the disk.

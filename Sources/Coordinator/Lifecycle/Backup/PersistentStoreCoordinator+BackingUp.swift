@@ -5,9 +5,10 @@ extension PersistentStoreCoordinator {
     /// Copies the newest state of the store to a file, which is a store in its own right. Saves
     /// and reads go on meanwhile; the write-ahead log grows by what is saved.
     ///
-    /// The copy is marked: whoever puts it in the store's place gets an incarnation of its own
-    /// that takes no saves until a member has told it what it lacks (DESIGN section 13). Blocks;
-    /// not for the threads of tasks. Copying a store's files while it is open makes no backup.
+    /// The copy is marked. Put in the store's place, it opens as an incarnation of its own, which
+    /// takes no saves until a member has told it what it lacks (DESIGN section 13). Blocks, so it
+    /// must not run on the threads of tasks. Copying a store's files while it is open makes no
+    /// backup.
     ///
     /// - Parameter path: the new file; its folder must exist. Meanwhile a file beside it is used, whose
     ///   name is the path with a random number, so that two who back up to one path do not meet. What
@@ -39,7 +40,7 @@ extension PersistentStoreCoordinator {
         do {
             backup = try BackupFile(path: made, files: files).write(from: pool)
         } catch let error as CoordinatorError {
-            // Whoever asked does not know the names in between.
+            // The caller does not know the names in between.
             let message = error.message.replacing(made + "-unfinished", with: path)
             throw CoordinatorError(error.code, message.replacing(made, with: path))
         }

@@ -60,8 +60,8 @@ extension StoreBackup {
             throw blaming(backup, for: error, of: copy)
         }
         if isThere {
-            // So that it is one file. A damaged one keeps its log under the new name, and so does one
-            // whose disk fails: nothing may build on a log of which a part may be lost.
+            // So that it is one file. A damaged one keeps its log under the new name, and so does
+            // one whose disk fails: nothing may build on a log that may have lost a part.
             if (try? files.rewrite(path + "-wal")) != nil {
                 try? StoreConnection.emptyLog(of: path)
             }

@@ -14,7 +14,7 @@ public struct StoreBackup: Hashable, Sendable {
     public var generation: UInt64
     /// All that is applied in it.
     public var versionVector: VersionVector
-    /// Who is a member in it.
+    /// The members in it.
     package internal(set) var membership = Membership()
 }
 

@@ -3,7 +3,7 @@ import Merge
 /// How a store gets from the model it has to another: worked out from the models alone, before
 /// anything is written.
 struct MigrationPlan {
-    /// What becomes of one table of a root entity, by names of columns.
+    /// The change of one table of a root entity, by names of columns.
     struct Table {
         let old: ManagedObjectModel.Entity
         let new: ManagedObjectModel.Entity
@@ -15,7 +15,7 @@ struct MigrationPlan {
         var added: [(column: String, value: PropertyValue)] = []
         /// Entities that are gone, with their rows.
         var removedEntities: [String] = []
-        /// Whether rows of several entities are told apart from now on, or not any more.
+        /// Whether the table holds several entities, before and after the migration.
         var sharing: (old: Bool, new: Bool) { (old.sharesTable, new.sharesTable) }
     }
 
@@ -65,8 +65,8 @@ struct MigrationPlan {
         }
     }
 
-    /// What keeps a model from being one that a store of another model may learn of: its
-    /// transactions could not be applied.
+    /// The reasons why a store of another model may not learn of a model: its transactions could
+    /// not be applied.
     static func obstacles(
         from other: ManagedObjectModel, to model: ManagedObjectModel
     ) -> [String] {
@@ -259,8 +259,8 @@ struct MigrationPlan {
 
     // MARK: What has to be done
 
-    /// Whether names or places of what there is change, so that indexes and the conflict journal
-    /// are to be made anew.
+    /// Whether existing names or places change, so that indexes and the conflict journal must be
+    /// made again.
     var isReshaping: Bool {
         !removedEntities.isEmpty || !renamedEntities.isEmpty || !renamedLinks.isEmpty
             || !joinedLinks.isEmpty || !removedLinks.isEmpty
@@ -279,15 +279,15 @@ struct MigrationPlan {
             .map { ($0.target, $0.substitutes) }.sorted { $0.entity.name < $1.entity.name }
     }
 
-    /// Whether an entity that stays has another policy: what is no register's, but that of several
-    /// rows together (groups, claims of one-to-ones), never collapses and follows the present
-    /// model, so it is to be settled anew (MODEL.md, P14).
+    /// Whether an entity that stays has another policy. Outcomes that no single register holds, but
+    /// several rows together (groups, claims of one-to-ones), never collapse and follow the present
+    /// model. So they must be settled again (MODEL.md, P14).
     var hasOtherPolicies: Bool {
         mapping.byTarget.values.contains { $0.policies != $0.target.policies }
     }
 
-    /// Whether the claims of one-to-ones are to be settled anew: another stands by the policy, or
-    /// the one that stood is gone.
+    /// Whether the claims of one-to-ones must be settled again: by the policy another claim stands,
+    /// or the one that stood is gone.
     var hasOtherClaims: Bool {
         hasOtherPolicies || tables.contains { !$0.removedEntities.isEmpty }
     }

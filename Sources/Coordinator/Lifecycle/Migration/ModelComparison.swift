@@ -67,7 +67,7 @@ struct ModelComparison {
                 place: place, part: part, first: old, second: new, obstacle: obstacle))
     }
 
-    /// Two of one identity could not be told apart.
+    /// Nothing would distinguish two of one identity.
     private mutating func checkIdentities(_ model: ManagedObjectModel) {
         var groups = [("", model.descriptions.map(\.identity))]
         for entity in model.entities {
@@ -95,7 +95,7 @@ struct ModelComparison {
                 let before = first.entity(named: old.name)?.storedIdentities,
                 let after = second.entity(named: new.name)?.storedIdentities
             else { continue }
-            // What both inherit is compared with those that declare it.
+            // Inherited properties are compared with those that declare them.
             for name in old.propertyNames.union(new.propertyNames) {
                 guard let one = before[name], let other = after[name] else { continue }
                 compareIdentity("\(new.name).\(name)", one.identity, other.identity)

@@ -27,7 +27,7 @@ public struct ModelDifference: Hashable, Sendable, CustomStringConvertible {
         case constraint
         /// A hash modifier.
         case hashModifier
-        /// An identity: of a name that both have, or one that cannot be told.
+        /// An identity: of a name that both have, or one that is ambiguous.
         case identity
         /// An attribute's default, as far as it stands for missing values.
         case defaultValue = "default"
@@ -37,9 +37,9 @@ public struct ModelDifference: Hashable, Sendable, CustomStringConvertible {
     public let place: String
     /// Which part of it.
     public let part: Part
-    /// What the first model says.
+    /// The first model's value.
     public let first: String
-    /// What the second model says.
+    /// The second model's value.
     public let second: String
     /// Why no lightweight migration leads from the first to the second; nil where one does.
     public let obstacle: String?
@@ -80,7 +80,7 @@ public struct ModelDifference: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension EntityDescription {
-    /// What it is the same by in other models.
+    /// The identity by which other models have it.
     var identity: String { renamingIdentifier ?? name }
 
     /// The names of the properties that it declares itself.
@@ -88,10 +88,10 @@ extension EntityDescription {
 }
 
 extension AttributeDescription {
-    /// What it is the same by in other models.
+    /// The identity by which other models have it.
     var identity: String { renamingIdentifier ?? name }
 
-    /// What stands for a value that another model does not have.
+    /// The value that stands for one that another model does not have.
     var standIn: PropertyValue { formerDefault ?? defaultValue }
 
     /// A value as a model file has it, for people; the beginning of a long one.
@@ -103,12 +103,12 @@ extension AttributeDescription {
 }
 
 extension RelationshipDescription {
-    /// What it is the same by in other models.
+    /// The identity by which other models have it.
     var identity: String { renamingIdentifier ?? name }
 }
 
 extension ManagedObjectModel {
-    /// What an entity is the same by in other models.
+    /// The identity by which other models have the entity.
     func identity(ofEntity name: String) -> String {
         descriptions.first { $0.name == name }?.identity ?? name
     }

@@ -8,9 +8,9 @@ import Synchronization
 /// log has forgotten the transaction.
 ///
 /// Thread-safe. Readers of an older generation may look into a newer history: it only ever grows,
-/// and what it says of an actor never changes. So it keeps what was noted for a group of saves
-/// that was given up, and whoever notes something writes it into the file whether it is new here
-/// or not.
+/// and what it says of an actor never changes. So it keeps what was noted for a group of saves that
+/// was given up. A writer that notes something writes it into the file whether it is new here or
+/// not.
 final class ModelHistory: Sendable {
     /// A model that is not the store's own.
     struct Known: Sendable {
@@ -64,7 +64,8 @@ final class ModelHistory: Sendable {
 }
 
 extension EntityTable {
-    /// What rows that an actor inserted show of properties that its model lacks, by position.
+    /// The values that rows inserted by an actor show for properties that its model lacks, by
+    /// position.
     func absent(of actor: ActorID) -> [Int: PropertyValue] {
         history.mapping(of: actor)?.byTarget[entity.name]?.absent ?? [:]
     }

@@ -16,7 +16,7 @@ struct TranslationFailure: Error {
 }
 
 extension ModelMapping {
-    /// What a change must say besides what it says, as its writer could not.
+    /// The additions to a change that its writer's model could not make.
     private enum Supplement: Hashable {
         case nothing, defaults, whole
     }

@@ -1,7 +1,7 @@
 import Merge
 
-/// What another model's entities and properties are in the store's own: how transactions that
-/// name that model are applied, and how what was written by them is read.
+/// Another model's entities and properties in terms of the store's own: how transactions of that
+/// model are applied, and how what they wrote is read.
 ///
 /// A transaction names properties by the names they have in *its* model. Values of what is gone
 /// here stay in the log, parked. What its model did not have is, in rows that it inserted, what
@@ -130,7 +130,7 @@ struct ModelMapping: Sendable {
         return nil
     }
 
-    /// What an entity is in another model, or else what the nearest that it inherits from is.
+    /// The entity in another model, or else the nearest that it inherits from there.
     private static func nearest(
         _ entity: ManagedObjectModel.Entity, in source: ManagedObjectModel,
         as target: ManagedObjectModel

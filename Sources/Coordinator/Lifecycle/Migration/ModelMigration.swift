@@ -1,4 +1,4 @@
-/// What opening a store does where it was written with another model.
+/// An opening's choice if the store was written with another model.
 public enum ModelMigration: Hashable, Sendable {
     /// It is refused, with `modelMismatch`.
     case none

@@ -15,7 +15,8 @@ extension PersistentStoreCoordinator {
         }
     }
 
-    /// What an opening would migrate of a store's file, which may be in use and is only read.
+    /// The migration that an opening of a store's file would do. The file may be in use and is only
+    /// read.
     ///
     /// Worked out from models alone: that rows have one key of a constraint that is new is known only at
     /// the opening. Reads the whole file, as an opening does.

@@ -1,6 +1,6 @@
 import Merge
 
-/// What of a relationship decides where it is kept and how it merges, by identities.
+/// The traits of a relationship that decide where it is kept and how it merges, by identities.
 struct RelationshipShape: Hashable, CustomStringConvertible {
     /// Where the state is.
     enum Place: Hashable {
@@ -50,7 +50,7 @@ struct RelationshipShape: Hashable, CustomStringConvertible {
         else { return "what a relationship leads to, or how often, cannot change" }
         guard isOwnInverse == other.isOwnInverse else {
             return
-                "a relationship cannot become its own inverse, nor cease to be it: what leads one "
+                "a relationship cannot become its own inverse, nor stop being it: what leads one "
                 + "way does not lead back"
         }
         if place == other.place { return nil }

@@ -40,8 +40,8 @@ struct RowMigration: StorePart {
         try session.writeState()
     }
 
-    /// Settles the claims of one-to-ones anew, after the policy has changed that chooses who
-    /// stands, or claimants are gone. A claim that others contest is listed in `_dangling` but for
+    /// Settles the claims of one-to-ones again, after a change of the policy that chooses between
+    /// claims, or after claimants are gone. A contested claim is listed in `_dangling` unless it is
     /// the one that stood, so those rows name all there are. To be called while opening, once
     /// groups are settled.
     func settleAllClaims() throws {

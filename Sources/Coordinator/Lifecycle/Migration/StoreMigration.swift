@@ -14,7 +14,7 @@ struct StoreMigration {
     /// The hash under which the store has kept the model that was.
     let formerHash: [UInt8]
 
-    /// What a migration of the tables leaves to be done with the rows' registers.
+    /// The work on the rows' registers that a migration of the tables leaves.
     struct Remainder {
         let plan: MigrationPlan
         /// The eclipsed rows that went with their entities.
@@ -72,7 +72,7 @@ struct StoreMigration {
         }
     }
 
-    /// Indexes over what changes are made anew, those of constraints among them.
+    /// Indexes over what changes are made again, those of constraints among them.
     private func dropIndexes() throws {
         try StoreLayout.dropIndexes(notOf: plan.new, in: database)
         var tables = plan.removedLinks + (plan.renamedLinks + plan.joinedLinks).map(\.from)
@@ -112,7 +112,7 @@ struct StoreMigration {
                 sql: "SELECT code FROM _name WHERE property = '' AND entity = ? || '~' || code",
                 arguments: [entity])
             for code in codes {
-                // Whoever was shown in their place is not shown so any more.
+                // Rows that were shown in their place are not shown there any more.
                 for table in plan.tables where table.removedEntities.contains(entity) {
                     goneEclipsed += try eclipsed(code, root: table.new.name)
                 }
@@ -271,7 +271,7 @@ struct StoreMigration {
         return "(\(statement.text(0)))"
     }
 
-    /// Whoever has written so far has written by the model that was, or by one before it.
+    /// Every writer so far has written by the model that was, or by one before it.
     private func noteActors() throws {
         try execute(
             "INSERT OR IGNORE INTO _actorModel (actor, hash) SELECT code, ? FROM _actor WHERE sequence > 0",
@@ -304,7 +304,7 @@ struct StoreMigration {
         }
     }
 
-    /// What is to stand in the place of null in rows of an entity and its heirs, by property.
+    /// The values that replace null in rows of an entity and its heirs, by property.
     private func substitutes(in entity: ManagedObjectModel.Entity) -> [String: PropertyValue] {
         var result: [String: PropertyValue] = [:]
         for name in entity.familyNames {

@@ -129,7 +129,7 @@ enum StoreModels {
 
     // MARK: The history
 
-    /// What all connections of the store know of its models.
+    /// The history of the store's models, which all its connections share.
     static func history(
         of model: ManagedObjectModel, in database: Database, path: String
     ) throws -> ModelHistory {

@@ -1,8 +1,8 @@
 package import Merge
 import Synchronization
 
-/// What has come of another node's copy, beside the store as `STORE-transfer`, with a small file
-/// `STORE-transfer-offer` that says which copy it is: so it is gone on with after a restart.
+/// The part of another node's copy that has arrived, beside the store as `STORE-transfer`. A small
+/// file `STORE-transfer-offer` says which copy it is, so that a restart goes on with it.
 ///
 /// Every part is on disk before the next is asked for, so no more than one is in memory.
 /// Thread-safe; calls block on the disk.
@@ -26,8 +26,8 @@ package final class IncomingTransfer: Sendable {
     package var path: String { storePath + "-transfer" }
     private var offerPath: String { storePath + "-transfer-offer" }
 
-    /// What an earlier run has taken in, and how many bytes of it; nil where there is nothing to
-    /// go on with.
+    /// The copy that an earlier run has begun to take, and how many bytes of it there are; nil if
+    /// there is none.
     package func begun() -> (offer: TransferOffer, offset: UInt64)? {
         (try? guarding.withLock { _ in try read() }) ?? nil
     }
@@ -42,8 +42,9 @@ package final class IncomingTransfer: Sendable {
         return offer
     }
 
-    /// Removes what says which copy it is, durably, before it is written to: from then on it has other
-    /// bytes than were sent, and whoever starts after a crash shall not go on with it as the donor's.
+    /// Durably removes the file that names the copy, before the copy is written to. From then on
+    /// its bytes differ from those that were sent, so a start after a crash must not go on with it
+    /// as the donor's.
     func forgetOffer() throws { try guarding.withLock { _ in try files.remove(offerPath) } }
 
     private func read() throws -> (offer: TransferOffer, offset: UInt64)? {
@@ -82,8 +83,8 @@ package final class IncomingTransfer: Sendable {
         }
     }
 
-    /// Checks the copy as ``check(cluster:model:)`` does, and that it has something which the store
-    /// that it is for lacks: a donor gives one that it made some time ago, and whoever took it over
+    /// Checks the copy as ``check(cluster:model:)`` does, and that it has something which this
+    /// store lacks. A donor gives a copy that it made some time ago, and a taker that installed it
     /// for nothing would want the next at once.
     package func check(for coordinator: PersistentStoreCoordinator) throws {
         let vector = try check(cluster: coordinator.cluster, model: coordinator.model)

@@ -3,10 +3,11 @@ import Synchronization
 
 /// The copies of this node's store that other nodes are given (DESIGN section 8, *store transfer*).
 ///
-/// They are beside the store as `STORE-outgoing` and `STORE-outgoing-2`: whoever needs a copy while
-/// one is there is given the same, so four nodes that join at once cost the donor one copy, and a
-/// reading of the file for each. The second is for whom the first will not do while others still
-/// read it; a third is not made before one has not been read for a minute. A copy is removed when
+/// They lie beside the store as `STORE-outgoing` and `STORE-outgoing-2`. A taker that needs a copy
+/// while one is there gets the same one, so four nodes that join at once cost the donor one copy,
+/// and a reading of the file for each. The second is for takers that the first will not do for
+/// while others still read it; a third is not made before one has not been read for a minute. A
+/// copy is removed when
 /// nobody has read it for ten minutes, and at the next start.
 ///
 /// Thread-safe; a call that makes a copy takes as long as that takes, and others wait for it.
@@ -117,7 +118,7 @@ package final class OutgoingTransfer: Sendable {
     private func place(
         of number: UInt64, for node: NodeID, _ vector: VersionVector, _ state: inout State
     ) throws -> Int {
-        // Who has begun with one goes on with it.
+        // A taker that has begun with one goes on with it.
         if let begun = state.copies.firstIndex(where: { $0?.offer.number == number }) {
             return begun
         }
@@ -149,8 +150,8 @@ package final class OutgoingTransfer: Sendable {
         return free
     }
 
-    /// Whether a node can go on from a copy: it is a member there, and lacks nothing that it or
-    /// this node's log has no more.
+    /// Whether a node can go on from a copy: it is a member there, and lacks nothing that has left
+    /// the copy's log or this node's.
     private static func suffices(
         _ copy: Copy, for node: NodeID, _ needed: VersionVector
     ) -> Bool {
@@ -164,7 +165,7 @@ package final class OutgoingTransfer: Sendable {
         let store = coordinator.storePath
         let size = (files.size(of: store) ?? 0) + (files.size(of: store + "-wal") ?? 0)
         try files.requireRoom(for: size, beside: store)
-        // Nobody looks for it after a crash, and whoever takes it checks its hash.
+        // Nobody looks for it after a crash, and its taker checks its hash.
         let made = try BackupFile(path: path, files: files, isDurable: false)
             .write(from: coordinator.pool)
         var number: UInt64 = 0
@@ -178,7 +179,7 @@ package final class OutgoingTransfer: Sendable {
 }
 
 extension StoreReader {
-    /// What the log does not reach back to: every transaction outside it that is applied is there.
+    /// The transactions before the log: each of them that is applied is in the copy.
     package var purgedVector: VersionVector {
         get throws {
             let actors = try actors()

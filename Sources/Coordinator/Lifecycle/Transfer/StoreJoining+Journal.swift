@@ -121,7 +121,7 @@ extension StoreJoining {
             statement.bytes(0), id: id, openedAt: UInt64(bitPattern: statement.integer(1)))
     }
 
-    /// Whose write ended a conflict, where it is no more: the latest that the copy had not had.
+    /// The write that ended a conflict that is gone: the latest that the copy had not had.
     private func closing(_ stamps: [Stamp]) -> Stamp? {
         stamps.filter { !seen.contains($0.dot) }.max()
     }

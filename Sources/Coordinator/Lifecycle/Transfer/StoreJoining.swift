@@ -21,9 +21,9 @@ struct StoreJoining: StorePart {
     let session: StoreSession
     private let own: StoreReader
     let former: StoreReader
-    /// What the copy has applied.
+    /// The copy's vector.
     let seen: VersionVector
-    /// What the former store has.
+    /// The former store's vector.
     let formerSeen: VersionVector
 
     /// Prepares.
@@ -77,7 +77,7 @@ struct StoreJoining: StorePart {
         }
     }
 
-    /// Nobody is told of the rows of a store that is not in use, and there may be very many.
+    /// Nobody observes the rows of a store that is not in use, and there may be very many.
     private func forgetGroup() {
         let actors = group.actors
         group = StoreSession.GroupChanges()
@@ -88,7 +88,7 @@ struct StoreJoining: StorePart {
 
     // MARK: Models and members
 
-    /// Whoever wrote by another model is read by it from now on here too.
+    /// From now on this store too reads writers of another model by that model.
     private func joinModels() throws {
         let kept = try StoreModels.all(in: former.database, path: "the former store")
         for other in kept where try !transactionLog.learn(other.model()) {
@@ -138,8 +138,8 @@ struct StoreJoining: StorePart {
         }
     }
 
-    /// The rows here that the former store knows no more, though it has seen what is told of them:
-    /// stability let go of them there. Their numbers are in memory, 8 bytes each.
+    /// The rows here that the former store has forgotten, though it has seen their transactions:
+    /// stability removed them there. Their numbers are in memory, 8 bytes each.
     private func collectedRows() throws -> [RowID] {
         var found: [RowID] = []
         for place in own.rowPlaces {
@@ -179,7 +179,7 @@ struct StoreJoining: StorePart {
                 throw refusal(theirs, "was written after it had been collected there")
             }
             if let old, !old.isAlive, !old.isTrace, state.insertion.siblings.isEmpty {
-                // What it held last is told nowhere else (MODEL P5).
+                // Only this has its last values (MODEL P5).
                 _ = try journal.settle(
                     from: try journal.conflicts(of: old, dangling: []), to: [], whole: old)
             }

@@ -1,7 +1,7 @@
 import GRDB
 package import Merge
 
-/// What putting a copy in a store's place came to.
+/// The outcome of putting a copy in a store's place.
 package struct TransferInstallation: Hashable, Sendable {
     /// The node whose store was copied.
     package var donor: NodeID
@@ -22,9 +22,9 @@ package struct TransferInstallation: Hashable, Sendable {
 ///   where the former store's log does not tell of all of them, its rows are joined into the copy's;
 /// - incarnations that were met, and what is known of them, are the later of both;
 /// - outcomes of saves with an ID, and saves' conflicts, which only their node has, are carried
-///   over, and so are consumers of history. The donor's own outcomes are left out, for another's
-///   clients may have given other saves the same IDs; those of saves that this node has lost, and the
-///   copy's log brings back, are made anew;
+///   over, and so are consumers of history. The donor's own outcomes are left out, because another
+///   node's clients may have given other saves the same IDs; those of saves that this node has
+///   lost, and the copy's log brings back, are made again;
 /// - orphans, which are acknowledged saves, are kept of both.
 ///
 /// The former store is kept as `STORE-before-transfer`, the latest only: its journal may tell of
@@ -47,7 +47,7 @@ package enum TransferInstaller {
     ///   somebody reads its file for long; `storeDamaged` where there is no whole copy;
     ///   `limitExceeded` where the copy cannot take what it lacks of this store's; `modelMismatch`
     ///   where the model is not the copy's; `memberDeparted` where the store knows that the donor is
-    ///   a member no more; `storeOwner`, `diskFull` or `inputOutput`.
+    ///   not a member any more; `storeOwner`, `diskFull` or `inputOutput`.
     package static func install(
         at path: String, model: ManagedObjectModel, cluster: String, node: NodeID,
         options: PersistentStoreCoordinator.Options = PersistentStoreCoordinator.Options()
@@ -59,7 +59,7 @@ package enum TransferInstaller {
         let lock = try files.lock(storePath: path)
         defer { lock.release() }
         do {
-            // A store whose file is gone would be made anew without its log.
+            // A store whose file is gone would be made again without its log.
             try StoreConnection.checkCompleteness(path, files)
             try files.rewrite(path + "-wal")
             try StoreConnection.emptyLog(of: path)
@@ -206,8 +206,9 @@ package enum TransferInstaller {
         }
     }
 
-    /// Joins the former store's rows into the copy, for its log does not tell of all that the copy
-    /// lacks; and computes the digest of the outcome anew, which nobody else vouches for.
+    /// Joins the former store's rows into the copy, because its log does not have all that the copy
+    /// lacks. Then computes the digest of the outcome from its rows, because nobody else vouches
+    /// for it.
     private static func join(
         _ former: DatabaseQueue, _ identity: StoreIdentity,
         into coordinator: PersistentStoreCoordinator

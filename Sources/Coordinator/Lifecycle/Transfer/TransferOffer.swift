@@ -1,6 +1,6 @@
 package import Merge
 
-/// A copy of a store that another node offers: which, and how it is told whole.
+/// A copy of a store that another node offers: its name, its length and its hash.
 package struct TransferOffer: Hashable, Sendable {
     /// The node whose store was copied.
     package var donor: NodeID

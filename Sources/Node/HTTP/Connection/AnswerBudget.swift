@@ -56,7 +56,7 @@ final class AnswerRoom: Sendable {
     /// - Throws: ``HTTPError`` (503 `busy`).
     init(_ budget: AnswerBudget, _ count: Int) throws(HTTPError) {
         self.budget = budget
-        // What is small is bounded by the number of connections.
+        // The number of connections bounds small answers.
         self.count = count > AnswerWriter.small ? count : 0
         try budget.reserve(self.count)
     }
@@ -132,7 +132,7 @@ final class BudgetedAnswer: Sendable {
 
 /// Writes an answer that is made in memory, within its own bound and the budget of all.
 struct AnswerWriter {
-    /// What has been written since the last look.
+    /// The bytes written since the last look.
     var output: [UInt8] = []
     private let answer: BudgetedAnswer
     private let maximum: Int

@@ -8,7 +8,7 @@ struct HTTPBounds: Sendable {
     var slowClientMilliseconds: UInt64 = 30_000
     /// The same where its answer is in the way of others.
     var busyClientMilliseconds: UInt64 = 2_000
-    /// Those of reads; how many run is told by the number of threads.
+    /// Those of reads; the number of threads decides how many run.
     var reads = ReadLanes.Limits()
 
     init() {}

@@ -8,8 +8,8 @@ internal import NIOHTTP1
 
 /// Stands between the parser and what answers requests.
 ///
-/// What the parser or `HTTPMessageCheck` refuses is answered here, after the answers that are still
-/// due, and the connection ends: where the next message begins is not known then.
+/// A message that the parser or `HTTPMessageCheck` refuses is answered here, after the answers that
+/// are still due, and the connection ends: where the next message begins is not known then.
 final class HTTPConnectionHandler: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -22,7 +22,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
         let isOld: Bool
         /// Whether the connection ends after it.
         var isLast: Bool
-        /// Whether the client waits to be told to send the body.
+        /// Whether the client waits for the word to send the body.
         var awaitsContinue: Bool
         var isBegun = false
     }
@@ -40,11 +40,11 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     /// When the header or the body that comes has begun.
     private var begun = NIODeadline.now()
     private var bodyBytes = 0
-    /// What of a body may still come after its answer.
+    /// The bytes of a body that may still come after its answer.
     private var excess: Int
     /// Whether nothing more is let through.
     private var isEnding = false
-    /// What is answered once no other answer is due.
+    /// The refusal to send once no other answer is due.
     private var refusal: (error: HTTPError, isHead: Bool)?
     /// Whether the last answer is written.
     private var isEnded = false
@@ -54,7 +54,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     private static let farewell = TimeAmount.seconds(1)
     /// How fast a body must come once its time is over, in bytes a second.
     private static let leastRate = 16 << 10
-    /// What is answered also on connections in reserve.
+    /// The paths that are answered also on connections in reserve.
     private static let reserved: Set = ["/healthz", "/readyz", "/metrics"]
 
     init(_ connections: HTTPConnections, admission: HTTPConnections.Admission) {
@@ -179,7 +179,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
 
     /// Ends the connection with an answer, once those that are due before it are given.
     ///
-    /// - Parameter cause: what whoever reads a body that will never be whole is told.
+    /// - Parameter cause: the error for the reader of a body that will never be whole.
     private func refuse(
         _ error: HTTPError, isHead: Bool, cause: HTTPParserError = .invalidEOFState
     ) {
@@ -257,7 +257,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     private func end(_ context: ChannelHandlerContext) {
         guard !isEnded else { return }
         isEnded = true
-        // Who comes next need not wait until it is gone.
+        // The next client need not wait until it is gone.
         connections.note(context.channel, .waiting)
         if let refusal { write(refusal.error, isHead: refusal.isHead, context) }
         let written = context.eventLoop.makePromise(of: Void.self)
@@ -322,7 +322,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     private func cutOff() {
         let isBody = isReceiving
         connections.noteEnding(isBody ? .body : .header)
-        // Whoever has said nothing is told nothing.
+        // A client that has sent nothing gets no answer.
         guard hasBytes else {
             context?.close(promise: nil)
             return

@@ -18,7 +18,7 @@ package enum ConnectionEnding: String, CaseIterable, Sendable {
     case full
 }
 
-/// What the HTTP interface tells of its connections.
+/// An event of the HTTP interface's connections.
 package enum ConnectionNote: Sendable {
     /// How many are open.
     case open(Int)
@@ -45,7 +45,7 @@ final class HTTPConnections: Sendable {
         var excess = HTTPResponder.Limits.excess
     }
 
-    /// What a connection is doing.
+    /// A connection's state.
     enum Activity: Equatable {
         /// It waits for a request, or for the rest of its header.
         case waiting
@@ -55,7 +55,7 @@ final class HTTPConnections: Sendable {
         case answering
     }
 
-    /// What becomes of a new connection.
+    /// The decision on a new connection.
     enum Admission {
         case ordinary, reserve, refused
     }
@@ -76,12 +76,12 @@ final class HTTPConnections: Sendable {
     }
 
     let limits: Limits
-    /// Who counts answers, by status.
+    /// Counts answers by status.
     let countAnswer: @Sendable (Int) -> Void
     private let note: @Sendable (ConnectionNote) -> Void
     private let state = Mutex(State())
 
-    /// How often it is told that there is no room, in milliseconds.
+    /// How often the node logs that there is no room, in milliseconds.
     private static let tellingInterval: UInt64 = 60_000
 
     init(
@@ -142,7 +142,7 @@ final class HTTPConnections: Sendable {
         }
     }
 
-    /// Takes out whoever has waited longest for a request, else for the rest of a body.
+    /// Takes out the connection that has waited longest for a request, else for the rest of a body.
     private static func takeIdle(ofReserve isReserve: Bool, _ state: inout State) -> (any Channel)?
     {
         var found: (key: ObjectIdentifier, entry: Entry)?

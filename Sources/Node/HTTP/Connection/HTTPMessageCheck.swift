@@ -1,4 +1,4 @@
-// What RFC 9110 and 9112 refuse in a message, where the parser lets it through.
+// The checks of RFC 9110 and 9112 that the parser leaves out.
 //
 // Functions without state.
 
@@ -78,7 +78,7 @@ enum HTTPMessageCheck {
         }
     }
 
-    /// What a client is told of a message that the parser refuses.
+    /// The answer to a message that the parser refuses.
     ///
     /// - Parameter line: the beginning of the message, as far as it is known.
     static func refusal(_ error: HTTPParserError, line: HTTPFirstLine) -> HTTPError {

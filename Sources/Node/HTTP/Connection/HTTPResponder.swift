@@ -10,7 +10,7 @@ struct HTTPResponder: Sendable {
     let router: HTTPRouter
     /// Which pages it answers, and under which names.
     let policy: OriginPolicy
-    /// Who is at the other end of each connection.
+    /// The clients of the connections.
     let clients: ConnectedClients
     /// The tokens of now; they may be others at the next request.
     private let access: @Sendable () -> HTTPAccess
@@ -81,7 +81,7 @@ struct HTTPResponder: Sendable {
         if !isBodyRead { throw BodyNotRead() }
     }
 
-    /// What status shows of a request that reads.
+    /// The text that status shows of a request that reads.
     private static func text(of request: Request) -> String {
         "\(request.method.rawValue) \((request.head.path ?? "").prefix { $0 != "?" }.prefix(200))"
     }
@@ -126,14 +126,14 @@ struct HTTPResponder: Sendable {
         return try await writer.writeHead(head)
     }
 
-    /// A client that takes nothing for too long is cut off: what it was to be told is kept meanwhile,
-    /// and with it the generation that it reads.
+    /// A client that takes nothing for too long is cut off: its answer is kept meanwhile, and with
+    /// it the generation that it reads.
     private func begin(writingTo channel: any Channel, isLarge: Bool = false) -> Int {
         router.services.writes.begin(isOfLargeAnswer: isLarge) { channel.close(promise: nil) }
     }
 
-    /// A stream of whose failures the node is told, where they are its own: its answer has begun,
-    /// so that the client sees it cut off only. What a connection throws is nobody's business.
+    /// A stream that reports its failures to the node if they are the node's own: its answer has
+    /// begun, so that the client only sees it cut off. A connection's errors are nobody's business.
     private func noted(
         _ send: @escaping @Sendable (HTTPAnswer.Write) async throws -> Void, method: String,
         target: String
@@ -217,7 +217,7 @@ struct HTTPResponder: Sendable {
         let endpoint = try router.endpoint(
             request.method.rawValue, segments, access: access(),
             field: request.headers[.authorization])
-        // Who needs no token may not have the node keep much either.
+        // A client that needs no token may not have the node keep much either.
         let own = endpoint.scope == nil ? min(limit, Limits.openBody) : limit
         var parts = HTTPRequestParts(segments: segments, query: query, body: [])
         if announced > 0 { try RequestContent.check(request.headers) }
@@ -233,8 +233,8 @@ struct HTTPResponder: Sendable {
         } catch let error as HTTPError {
             throw error
         } catch {
-            // The connection, and not the node, has failed. Where somebody is left to be told of it,
-            // HTTPConnectionHandler does.
+            // The connection, and not the node, has failed. If somebody is left to hear of it,
+            // HTTPConnectionHandler says so.
             throw ClientGone()
         }
         if !parts.body.isEmpty { try RequestContent.check(request.headers) }

@@ -26,10 +26,10 @@ package final class HTTPServer: Sendable {
         package var listen = HostAddress(host: "127.0.0.1", port: 7100)
         /// A token for everything, beside `tokens`; nil for none.
         package var token: String?
-        /// What requests must bear in `Authorization`. Where there is no token at all, anybody may
+        /// The tokens that requests must bear in `Authorization`. Without any token, anybody may
         /// ask for anything.
         package var tokens: [HTTPToken] = []
-        /// What makes it HTTPS; nil for HTTP.
+        /// The key and certificate of HTTPS; nil for HTTP.
         package var identity: TLSIdentity?
         /// The greatest body of a request in bytes; by default 16 MiB.
         package var maximumBodyBytes = 16 << 20
@@ -85,7 +85,7 @@ package final class HTTPServer: Sendable {
 
     private typealias Service = Server<SecuredChannel>
 
-    /// What may change while the server runs.
+    /// The settings that may change while the server runs.
     private final class Security: Sendable {
         let access: Mutex<HTTPAccess>
         let identity: Mutex<TLSIdentity?>
@@ -249,11 +249,11 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Takes no more connections, lets requests under way end, and closes.
+    /// Accepts no new connections, lets requests under way end, and closes.
     ///
-    /// What is not done within the grace is cut off. What then still runs on a thread of its own, as
-    /// a backup or a verification that reads the whole store, is left behind: it ends with the
-    /// process, which is not to wait for it.
+    /// Requests that take longer than the grace are cut off. If one still runs on a thread of its
+    /// own, as a backup or a verification that reads the whole store, it is left behind: it ends
+    /// with the process, which must not wait for it.
     package func stop() async {
         ticking.cancel()
         services.feed.stop()

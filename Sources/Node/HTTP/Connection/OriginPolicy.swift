@@ -119,8 +119,9 @@ struct OriginPolicy: Sendable {
 }
 
 extension OriginPolicy {
-    /// What a browser asks before a page's request, answered where `HTTPResponder` has let the
-    /// origin through: the same for every address, so that it tells nobody without a token what is there.
+    /// The answer to a browser's request before a page's own, if `HTTPResponder` has let the origin
+    /// through. It is the same for every address, so that nobody learns from it without a token
+    /// what is there.
     static let preflight: [(HTTPField.Name, String)] = [
         (.accessControlAllowMethods, "GET, HEAD, POST, PUT, DELETE"),
         (.accessControlAllowHeaders, "Authorization, Content-Type, Accept, Last-Event-ID"),

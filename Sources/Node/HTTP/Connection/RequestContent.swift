@@ -1,4 +1,4 @@
-// What the body of a request may be: JSON, as it is.
+// The body of a request: JSON, as it is.
 //
 // Functions without state.
 

@@ -6,8 +6,8 @@ internal import Synchronization
 
 /// The pins of remote clients, each with a lease that every use renews. Thread-safe.
 ///
-/// Who pins the same generation shares a pin; it is given up when all have released it, or when
-/// the lease ends unused.
+/// Clients that pin the same generation share a pin. It is given up when all have released it, or
+/// when the lease ends unused.
 final class GenerationLeases: Sendable {
     enum Limits {
         /// Leases at once: the coordinator has no more pins to give.

@@ -10,7 +10,7 @@ internal import Synchronization
 /// the threads for reading, a few of them would keep those from everybody else. Who waits is a
 /// request of some connection, and so they are bounded as those are.
 final class PinTurns: Sendable {
-    /// Who waits for each pin that is being read.
+    /// The reads that wait for each pin that is being read.
     private let waiting = Mutex<[ObjectIdentifier: [CheckedContinuation<Void, Never>]]>([:])
 
     /// How many wait.
@@ -18,7 +18,7 @@ final class PinTurns: Sendable {
 
     /// Does something once it is a pin's turn.
     ///
-    /// Who is cancelled while it waits comes to its turn like others; what it does then is its own matter.
+    /// A cancelled read comes to its turn like others; what it does then is its own matter.
     func take<Result: Sendable>(
         _ pin: GenerationPin, _ body: () async throws -> Result
     ) async rethrows -> Result {

@@ -5,9 +5,9 @@ internal import Synchronization
 
 /// Lets short reads run beside long ones. Thread-safe.
 ///
-/// Every read begins among the short ones. One that has run for a while moves to the long ones where
-/// those have room. Where they have not, and another read waits, it gives way: it ends, and begins
-/// anew once there is room among the long ones. So a short read waits for others only for as long as
+/// Every read begins among the short ones. A read that has run for a while moves to the long ones
+/// if those have room. If they have none, and another read waits, it gives way: it ends, and starts
+/// again once there is room among the long ones. So a short read waits for others only as long as
 /// each of them may take among the short ones, whatever they ask for.
 final class ReadLanes: Sendable {
     /// The bounds.
@@ -36,7 +36,7 @@ final class ReadLanes: Sendable {
         var runningLong = 0
         var waiting = 0
         var waitingLong = 0
-        /// Reads that ended with their client, that began anew, and that found no room to wait.
+        /// Reads that ended with their client, that started again, and that found no room to wait.
         var abandoned: UInt64 = 0
         var gaveWay: UInt64 = 0
         var refused: UInt64 = 0
@@ -205,7 +205,7 @@ final class ReadLanes: Sendable {
         return goesOn
     }
 
-    /// - Returns: whether the read was told to give way.
+    /// - Returns: whether the read has given way.
     private func leave(_ id: Int) -> Bool {
         let (hasGivenWay, started) = state.withLock { state -> (Bool, [Waiting]) in
             let hasGivenWay = state.running.removeValue(forKey: id)?.hasGivenWay ?? false

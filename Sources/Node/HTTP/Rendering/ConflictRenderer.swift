@@ -47,7 +47,7 @@ struct ConflictRenderer: Sendable {
         ]
     }
 
-    /// Who resolved a conflict: `by` is the node where it was done.
+    /// A conflict's resolution: `by` is the node where it was done.
     static func json(_ decision: ConflictDecision) -> JSONValue {
         [
             "by": .integer(Int64(decision.dot.actor.node.rawValue)),

@@ -1,4 +1,4 @@
-// Of which entities the objects are that references lead to.
+// The entities of the objects that references point to.
 
 internal import Coordinator
 internal import Merge
@@ -20,8 +20,8 @@ final class ReferencedEntities {
         self.model = model
     }
 
-    /// The entity of a row; the destination where there is no such row, or no more, or where
-    /// another one is shown for it.
+    /// The entity of a row; the destination if there is no such row, or not any more, or if another
+    /// one is shown for it.
     func name(of row: RowID, destination: String) throws -> String {
         guard let entity = model.entity(named: destination), entity.familyNames.count > 1 else {
             return destination

@@ -46,7 +46,7 @@ struct TransactionRenderer: Sendable {
         }
     }
 
-    /// What becomes of a row; a transaction names it by its own entity.
+    /// The change of a row; a transaction names it by its own entity.
     private func row(
         _ change: Change, _ shape: ChangeShape, _ kind: String, _ naming: EntityNaming,
         isRevival: Bool = false

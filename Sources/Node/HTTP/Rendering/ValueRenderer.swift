@@ -105,7 +105,7 @@ struct ValueRenderer: Sendable {
         ]
     }
 
-    /// What every reading answer says of the state it came from, as members without braces.
+    /// The state that a reading answer came from, as members without braces.
     static func appendState(_ token: QueryGenerationToken, to output: inout [UInt8]) {
         output.append(contentsOf: "\"generation\":\(token.generation),\"vector\":".utf8)
         JSONWriter.append(vector(token.versionVector), to: &output)

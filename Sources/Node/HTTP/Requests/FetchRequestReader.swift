@@ -10,7 +10,7 @@ struct ClientFetch: Sendable {
     var generation: QueryGenerationToken?
     var after: QueryGenerationToken?
     var timeout: Duration
-    /// What status shows of it: the entity and the beginning of the predicate.
+    /// The request's text for status: the entity and the beginning of the predicate.
     var text: String
 
     /// How many characters of a predicate are shown.

@@ -9,7 +9,7 @@ struct PropertyReader {
     let cluster: String
     /// Objects that the request inserts, by the name it gives them.
     var named: [String: ManagedObjectID] = [:]
-    /// What was wrong so far.
+    /// The failures so far.
     private(set) var failures: [ValidationFailure] = []
 
     /// Names the property that is assigned, for failures.

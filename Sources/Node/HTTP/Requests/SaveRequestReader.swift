@@ -5,8 +5,7 @@ internal import Merge
 
 /// Reads the operations of a save.
 ///
-/// What makes no sense is thrown at once; what is wrong with values is collected and thrown
-/// together.
+/// Nonsense is thrown at once; mistakes in values are collected and thrown together.
 struct SaveRequestReader {
     /// A save with what the answer needs beside it.
     struct Result: Sendable {
@@ -266,7 +265,7 @@ struct SaveRequestReader {
             let object = objects[operation.row] ?? operation.row.description
             for (position, property) in operation.entity.properties.enumerated()
             where !property.isReference {
-                // What an update does not mention stays as it is.
+                // A property that an update does not mention stays as it is.
                 let value =
                     given[operation.row]?[position]
                     ?? (operation.kind == .insert ? property.defaultValue : nil)

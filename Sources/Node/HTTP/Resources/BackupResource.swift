@@ -10,7 +10,7 @@ struct BackupResource: Sendable {
     func post(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
         let fields = try JSONFields(
             try request.json(maximumBytes: services.maximumBodyBytes), allowed: ["path"])
-        // The node's own folder is nothing that whoever asks can know.
+        // The client cannot know the node's own folder.
         guard let path = try fields.string("path"), path.hasPrefix("/"), !path.utf8.contains(0)
         else { throw fields.wrong("path", "an absolute path on the node's machine") }
         let coordinator = services.coordinator

@@ -8,8 +8,8 @@ struct ConflictsResource: Sendable {
     let services: HTTPServices
     private let renderer: ConflictRenderer
 
-    /// Bounds of a list, above all of what it tells of former values: each is looked for in the log,
-    /// newest first, and a list is asked for again and again by whoever watches.
+    /// Bounds of a list, above all of the former values in it: each is looked for in the log,
+    /// newest first, and a client that watches asks for a list again and again.
     enum Limits {
         /// So many bytes of conflicts end a page, as of history.
         static let bytes = HistoryResource.Limits.bytes
@@ -33,7 +33,7 @@ struct ConflictsResource: Sendable {
     func list(_ request: HTTPRequestParts) async throws -> HTTPAnswer {
         var query = try query(request)
         let limit = query.limit
-        // Whether there is more is told by one more.
+        // One more than wanted shows whether there is more.
         query.limit += 1
         let asked = query
         let renderer = renderer

@@ -3,7 +3,7 @@
 internal import Coordinator
 internal import Merge
 
-/// Who reads this node's history by name, and for whom it is kept.
+/// The named readers of this node's history, for which it is kept.
 struct ConsumersResource: Sendable {
     let services: HTTPServices
 

@@ -167,7 +167,7 @@ struct FetchResource: Sendable {
             })
     }
 
-    /// What a stream will send: the rows of objects to be read batch by batch, objects to be named,
+    /// The content of a stream: the rows of objects to be read batch by batch, objects to be named,
     /// or lines.
     private struct StreamPlan: Sendable {
         var count: Int
@@ -175,7 +175,7 @@ struct FetchResource: Sendable {
         var objects: [ManagedObjectID] = []
         var lines = HTTPAnswer.Body.whole([])
 
-        /// What its lists take, which are kept until all is sent.
+        /// The bytes of its lists, which are kept until all is sent.
         var bytes: Int {
             rows.count * MemoryLayout<RowID>.stride
                 + objects.count * MemoryLayout<ManagedObjectID>.stride

@@ -28,7 +28,7 @@ struct GenerationsResource: Sendable {
         }
         _ = try await services.pin(generation: nil, after: after, timeout: timeout)
         let coordinator = services.coordinator
-        // What has run out holds no pin against this one.
+        // An expired lease holds no pin against this one.
         services.leases.sweep()
         let pin = try await services.blocking { try coordinator.pinCurrentGeneration() }
         try services.leases.add(pin, seconds: seconds)

@@ -2,7 +2,7 @@
 
 internal import Coordinator
 
-/// What supervisors ask.
+/// The requests of supervisors.
 struct HealthResource: Sendable {
     let services: HTTPServices
 
@@ -11,7 +11,7 @@ struct HealthResource: Sendable {
     func readiness() throws -> HTTPAnswer {
         if let reason = services.writerStopped {
             throw HTTPError(
-                503, "notReady", "The store takes no more saves: \(reason.message)")
+                503, "notReady", "The store takes no saves any more: \(reason.message)")
         }
         guard services.backend.isReady else {
             throw HTTPError(503, "notReady", "The node has not started yet.")

@@ -14,7 +14,7 @@ struct HistoryResource: Sendable {
         static let bytes = 8 << 20
         /// Transactions read at once. Their bytes say nothing of what they changed without writing it.
         static let page = 10
-        /// What such a change counts for.
+        /// The bytes that such a change counts for.
         static let derivedBytes = 128
     }
 
@@ -65,14 +65,14 @@ struct LogPlace: Sendable {
     private(set) var token: QueryGenerationToken
     /// Whether the last step found the log's end.
     private(set) var reachedEnd = false
-    /// What was known to the client at the beginning; it is left out wherever it comes.
+    /// The vector known to the client at the beginning; it is left out wherever it comes.
     private let known: VersionVector
     /// Whether it begins where the log does, wherever that is by now.
     private var isAtBeginning: Bool
 
     /// Begins after a token of this node or another, or at the log's beginning.
     ///
-    /// What a token has seen is told by its vector alone: see ``StoreReader/position(seen:)``.
+    /// The vector alone says what a token has seen: see ``StoreReader/position(seen:)``.
     ///
     /// - Throws: ``CoordinatorError``: `queryGenerationExpired` where some of what comes after the
     ///   token was purged, or it names an incarnation that this store knows nothing of: see
@@ -80,7 +80,7 @@ struct LogPlace: Sendable {
     init(
         after: QueryGenerationToken?, current: QueryGenerationToken, _ reader: StoreReader
     ) throws {
-        // What is gone from the beginning counts as seen, or the next page would miss it.
+        // A purged beginning counts as seen, or the next page would miss it.
         let beginnings = try reader.beginnings()
         let after = after?.completed(by: beginnings)
         known = try after?.versionVector ?? reader.purgedVector
@@ -98,7 +98,7 @@ struct LogPlace: Sendable {
     private static var expired: CoordinatorError {
         CoordinatorError(
             .queryGenerationExpired,
-            "The history after that token has been purged here; fetch the objects anew.")
+            "The history after that token has been purged here; fetch all objects again.")
     }
 
     /// Reads on; an empty page need not be the end, see ``reachedEnd``.

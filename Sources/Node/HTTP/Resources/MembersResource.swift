@@ -3,7 +3,7 @@
 internal import Coordinator
 internal import Merge
 
-/// Who is a member of the cluster.
+/// The members of the cluster.
 struct MembersResource: Sendable {
     let services: HTTPServices
 

@@ -24,7 +24,7 @@ struct ObjectsResource: Sendable {
             try await services.read(pin) { reader in
                 guard let snapshot = try reader.row(entity, row) else {
                     throw CoordinatorError(
-                        .objectNotFound, "There is no \(entity.name)/\(row), or no more.")
+                        .objectNotFound, "\(entity.name)/\(row) does not exist.")
                 }
                 var encoder = ObjectEncoder(reader, renderer: renderer, selection: selection)
                 var output = [UInt8(ascii: "{")]

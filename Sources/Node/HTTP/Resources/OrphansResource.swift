@@ -3,7 +3,7 @@
 internal import Coordinator
 internal import Merge
 
-/// Saves of other nodes that can be applied no more, and what they would have written.
+/// Saves of other nodes that can never be applied, and the changes in them.
 struct OrphansResource: Sendable {
     let services: HTTPServices
 

@@ -2,7 +2,7 @@
 
 internal import Coordinator
 
-/// Reads keys, tokens and certificates of the configuration anew, and has quarantines lifted.
+/// Reads keys, tokens and certificates of the configuration again, and lifts quarantines.
 struct ReloadResource: Sendable {
     let services: HTTPServices
 

@@ -31,7 +31,7 @@ struct SaveResource: Sendable {
         guard case .nodes(let wanted) = save.acknowledgement, wanted > 1 else { return }
         let count = await services.backend.status().members.count
         guard wanted > count else { return }
-        // What was saved when there were more is answered as such.
+        // A save that was done when the limit was higher is answered as such.
         if let saveID = save.request.saveID {
             let saved = try await services.read { try $0.savedAnswer(saveID) }
             if saved != nil { return }
@@ -98,7 +98,7 @@ struct SaveResource: Sendable {
             save.objects.map { ($0.key.description, $0.value) }, uniquingKeysWith: { $1 })
         var error = error
         error.failures = error.failures.map {
-            // What is there already is told by its URI, which ends with the row.
+            // An existing object is named by its URI, which ends with the row.
             let row = $0.object.split(separator: "/").last.map(String.init)
             return ValidationFailure(
                 object: row.flatMap { names[$0] } ?? $0.object, property: $0.property,

@@ -5,7 +5,8 @@ internal import Merge
 internal import Replication
 
 extension StatusResource {
-    /// What is not stable, and who holds it back; null where the node does not replicate.
+    /// The transactions that are not stable, and who holds them back; null if the node does not
+    /// replicate.
     static func stability(
         _ report: StabilityReport?, uncollected: Int, tombstones: Int, now: UInt64
     ) -> JSONValue {
@@ -37,7 +38,7 @@ extension StatusResource {
         ]
     }
 
-    /// What is kept of the past, for whom, within which limits, and what has gone.
+    /// The history that is kept, for whom and within which limits, and what was purged.
     static func history(
         _ history: HistoryStatus, _ status: NodeStatus, now: UInt64
     ) -> JSONValue {

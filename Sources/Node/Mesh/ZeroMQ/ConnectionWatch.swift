@@ -1,4 +1,4 @@
-// What peers make libzmq hold of what they send, connection by connection.
+// The memory that libzmq holds for peers' frames, connection by connection.
 //
 // libzmq bounds the parts of a message and the messages that wait. It does not bound how many parts one
 // message has, nor what a publisher's subscribers subscribe to, nor how many connections one peer
@@ -30,7 +30,7 @@ struct ConnectionWatch {
         var grown = Int.max
     }
 
-    /// What is known of a connection at a look.
+    /// A connection, as one look found it.
     struct Look {
         /// Which, by its number here.
         var number: UInt64
@@ -38,14 +38,14 @@ struct ConnectionWatch {
         var address: [UInt8]
         /// How long it has been there, in milliseconds.
         var age: UInt64
-        /// What came and was not given out.
+        /// The bytes that came and were not given out.
         var heldBytes: Int
     }
 
     /// The connections to end, given all, oldest first.
     ///
-    /// Who is young may be anybody: so young ones never cost another his place. Of too many, the oldest
-    /// of whichever address has most goes first.
+    /// A young connection may be anybody's: so young ones never cost another its place. Of too
+    /// many, the oldest of whichever address has most goes first.
     static func excessive(_ looks: [Look], _ bounds: Bounds) -> Set<UInt64> {
         var ended = Set(looks.filter { $0.heldBytes > bounds.heldBytes }.map(\.number))
         var total = 0
@@ -104,7 +104,7 @@ struct ConnectionWatch {
     /// How many connections there are, as far as events were taken.
     var count: Int { connections.count { !$0.isEnded } }
 
-    /// What each holds, oldest first.
+    /// The bytes that each holds, oldest first.
     var heldBytes: [Int] { connections.map { Self.look($0, now: 0).look.heldBytes } }
 
     /// The number of the connection that a part of a message came over; nil where it is gone.
@@ -134,8 +134,8 @@ struct ConnectionWatch {
 
     /// Takes note of a part of a message that the library gave out.
     ///
-    /// What waited of a connection that is closed counts for whichever has its descriptor next: a queue's
-    /// worth at the most, and once.
+    /// The waiting bytes of a closed connection count for whichever has its descriptor next: a
+    /// queue's worth at the most, and once.
     mutating func note(_ part: ZeroMQSocket.Part, isEncrypted: Bool) {
         guard let index = connections.firstIndex(where: { $0.descriptor == part.connection })
         else { return }
@@ -172,10 +172,11 @@ struct ConnectionWatch {
 
     /// Ends a connection.
     ///
-    /// It is cut and not closed, for it is the library's, which finds it ended and gives up what it
-    /// holds of it. What the system has of it is dropped: of two bytes the library could still make 64. A descriptor that the library has closed since may be another's by now; so its
-    /// other end is asked for once more, and in the moment that is left the worst is that a
-    /// connection ends that is made anew.
+    /// It is cut and not closed, because it is the library's. The library finds it ended and gives
+    /// up what it holds of it. What the system has of it is dropped: from two bytes the library
+    /// could still make 64. A descriptor that the library has closed since may belong to another
+    /// connection by now. So its other end is asked for once more. In the moment that is left, the
+    /// worst is that a connection ends that is then made again.
     ///
     /// - Returns: whether it was there, and was not ended before.
     mutating func end(_ number: UInt64) -> Bool {

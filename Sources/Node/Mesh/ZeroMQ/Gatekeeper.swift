@@ -1,19 +1,20 @@
 // The ZAP handler: only listed keys come in, and every key stands for one node.
 //
-// The key of a node that others have retired opens the exchange alone: there it may ask, and is told
-// that it is a member no more, which else it would never hear. The replicator answers it nothing else.
+// The key of a node that others have retired opens the exchange alone: there it may ask, and learns
+// that it is not a member any more, which it would never hear otherwise. The replicator answers it
+// nothing else.
 //
 // libzmq asks over `inproc://zeromq.zap.01` for each handshake and waits for the answer; the
-// transport polls this socket with the others. It asks only once for a connection, so that whoever
-// takes a key off the list must also end the connections that it has opened
-// (ZeroMQTransport+Binding.swift). Threading: belongs to the transport's thread.
+// transport polls this socket with the others. It asks only once for a connection. So taking a key
+// off the list must also end the connections that it has opened (ZeroMQTransport+Binding.swift).
+// Threading: belongs to the transport's thread.
 
 internal import CZeroMQ
 internal import Merge
 
 /// Decides who may connect.
 final class Gatekeeper {
-    /// What one look at the socket led to.
+    /// The outcome of one look at the socket.
     enum Decision {
         case nothing
         case admitted
@@ -21,7 +22,7 @@ final class Gatekeeper {
         case refused(CurvePublicKey?, address: String)
     }
 
-    /// What is bound here; it is the ZAP domain.
+    /// The socket that is bound here; it is the ZAP domain.
     enum Entrance: String {
         case publish = "tributary.publish"
         case exchange = "tributary.exchange"
@@ -31,7 +32,7 @@ final class Gatekeeper {
     /// Whose key it is, by the key's text.
     private var nodes: [String: NodeID] = [:]
     private var keys: [NodeID: [CurvePublicKey]] = [:]
-    /// The nodes that are members no more, by their keys' texts.
+    /// The nodes that are not members any more, by their keys' texts.
     private var departed: [String: NodeID] = [:]
 
     /// `ZMQ_ZAP_ENFORCE_DOMAIN`. The header hides it among the drafts, the library has it.
@@ -52,7 +53,7 @@ final class Gatekeeper {
         for key in withdrawn where nodes[key.text] == node { nodes[key.text] = nil }
         var isTaken = !withdrawn.isEmpty
         for key in admitted {
-            // One key is never two nodes': whoever is named last has it, and the other's ends.
+            // One key never belongs to two nodes: the node named last has it, and the other's ends.
             if let other = nodes[key.text], other != node {
                 keys[other]?.removeAll { $0 == key }
                 isTaken = true
@@ -68,7 +69,7 @@ final class Gatekeeper {
     /// - Returns: whether there were any, whose connections must be ended now.
     func forget(_ node: NodeID) -> Bool { admit([], as: node) }
 
-    /// Lets keys of a node that is a member no more in at the exchange.
+    /// Lets keys of a node that is not a member any more in at the exchange.
     func hear(_ keys: [CurvePublicKey], ofDeparted node: NodeID) {
         for key in keys { departed[key.text] = node }
     }

@@ -1,4 +1,4 @@
-// What a transport knows of keys: its own, who was refused here, and who refuses us.
+// The state of a transport's keys: its own, its refusals, and those by peers.
 //
 // Values only; may be handed to any thread.
 
@@ -14,7 +14,7 @@ public struct MeshKeyReport: Hashable, Sendable {
         case succeeded
         /// The peer does not list our key.
         case refusedThere
-        /// Who answers at the peer's address does not hold the key listed here, or speaks without
+        /// The node at the peer's address does not hold the key listed here, or speaks without
         /// CURVE, or hung up.
         case failed
     }
@@ -62,14 +62,15 @@ public struct MeshKeyReport: Hashable, Sendable {
     public var isListening = true
     /// The peers, lowest first.
     public var peers: [Peer] = []
-    /// Who was refused lately, at most ``RefusalBook/capacity`` of them, in order of first coming.
+    /// The latest refusals, at most ``RefusalBook/capacity`` of them, in order of first coming.
     public var refusals: [Refusal] = []
 
     /// A mesh without keys.
     public init() {}
 }
 
-/// Who was refused lately, bounded: whoever knocks with ever new keys displaces the older ones.
+/// The latest refusals, bounded: a stranger that knocks with ever new keys displaces the older
+/// ones.
 struct RefusalBook {
     /// How many are remembered. It is for people to read.
     static let capacity = 32

@@ -1,8 +1,8 @@
 // The sockets to one peer under one of its keys, and what their handshakes have come to.
 //
-// libzmq gives a connection up for good when the other end refuses it for its key, or speaks
-// something else: it would never find out that the key is listed by now. So handshakes are watched
-// here, and sockets that are given up are made anew. Threading: belongs to the transport's thread.
+// libzmq gives a connection up for good when the other end refuses its key, or speaks something
+// else: it would never find out that the key is listed by now. So handshakes are watched here, and
+// sockets that libzmq gave up are made again. Threading: belongs to the transport's thread.
 
 internal import CZeroMQ
 internal import Merge
@@ -43,7 +43,7 @@ final class MeshSocket {
         try socket.watch(events, name: name)
     }
 
-    /// What a monitor's next message says, if one waits: the event, and what it names.
+    /// A monitor's next message, if one waits: the event, and what it names.
     static func nextEvent(
         of monitor: ZeroMQSocket
     ) throws(ZeroMQError) -> (kind: Int32, value: Int32)? {

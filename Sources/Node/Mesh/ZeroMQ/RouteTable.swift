@@ -33,8 +33,8 @@ struct RouteTable {
 
     /// A name for a process of a node: `node-3-` and 16 hexadecimal digits.
     ///
-    /// The random part keeps two processes that claim one NodeID apart, so that both can be told,
-    /// and lets nobody take over a connection by guessing its name. It decides no result.
+    /// The random part keeps two processes that claim one NodeID apart, so that both can hear of
+    /// it, and lets nobody take over a connection by guessing its name. It decides no result.
     static func identity(of node: NodeID) -> String {
         let random = String(UInt64.random(in: .min ... .max), radix: 16)
         return "node-\(node)-\(String(repeating: "0", count: 16 - random.count))\(random)"

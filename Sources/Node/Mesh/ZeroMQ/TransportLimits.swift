@@ -50,7 +50,7 @@ public struct TransportLimits: Hashable, Sendable {
     /// dead, or its double's. For each that reads no answers 36 MiB may wait.
     public var connectionsOfNode = 2
     /// How many connections the library may have forgotten to close before those to an endpoint are
-    /// made anew; each may keep one frame. See `ConnectionWatch`.
+    /// made again; each may keep one frame. See `ConnectionWatch`.
     public var forgottenConnections = 8
     /// How many frames one poll takes from one socket, so that no peer starves another.
     public var framesPerSocketAndPoll = 64
@@ -85,8 +85,9 @@ public struct TransportLimits: Hashable, Sendable {
     public var reconnectOfManyMilliseconds: Int32 = 500
     /// How long after a refusal a peer is tried again, in milliseconds: by then it may list our key.
     public var refusedMilliseconds: Int32 = 1000
-    /// After how long without a handshake the sockets to a peer are made anew, in milliseconds. The
-    /// library tries again by itself, but not after everything that a foreign program may answer.
+    /// After how long without a handshake the sockets to a peer are made again, in milliseconds.
+    /// The library tries again by itself, but not after everything that a foreign program may
+    /// answer.
     public var renewalMilliseconds: Int32 = 5000
     /// The longest wait before connecting again, in milliseconds.
     public var reconnectMaximumMilliseconds: Int32 = 5000

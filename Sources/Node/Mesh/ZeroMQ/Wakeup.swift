@@ -9,7 +9,7 @@ internal import Synchronization
 ///
 /// Ringing it again before it was heard costs one atomic exchange and no system call.
 public final class Wakeup: Sendable {
-    /// What the poll waits on beside its sockets: the end of a pipe that is read.
+    /// The descriptor that the poll waits on beside its sockets: the end of a pipe that is read.
     let descriptor: Int32
     private let writing: Int32
     private let isRung = Atomic<Bool>(false)
@@ -44,7 +44,7 @@ public final class Wakeup: Sendable {
         while write(writing, &ring, 1) < 0, errno == EINTR {}
     }
 
-    /// Hears the bell; whoever polls calls this before it looks at its queues.
+    /// Hears the bell. A thread that polls calls this before it looks at its queues.
     func clear() {
         var rings: (UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0)
         // Read first, then lower the flag: the other order would lose a ring that comes between.

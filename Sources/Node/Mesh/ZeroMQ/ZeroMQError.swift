@@ -1,4 +1,4 @@
-// What libzmq answered when it refused something.
+// An error of libzmq.
 //
 // Values only; may be used from any thread.
 
@@ -6,9 +6,9 @@ internal import CZeroMQ
 
 /// A refusal of the ZeroMQ library: what was tried, on what, and its error number.
 public struct ZeroMQError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What was tried, such as "bind".
+    /// The call that failed, as "bind".
     public let operation: String
-    /// What it was tried on, such as an endpoint; empty where there is nothing to name.
+    /// The call's object, as an endpoint; empty if there is nothing to name.
     public let subject: String
     /// The error number as `zmq_errno` gives it.
     public let number: Int32

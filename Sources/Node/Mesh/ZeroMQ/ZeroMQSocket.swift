@@ -24,7 +24,7 @@ public final class ZeroMQSocket {
         }
     }
 
-    /// What became of a message that was to be sent.
+    /// The fate of a message that was to be sent.
     public enum Sending: Sendable {
         /// The library took it; whether it arrives is not known.
         case sent
@@ -51,9 +51,9 @@ public final class ZeroMQSocket {
     private let scratch: UnsafeMutablePointer<zmq_msg_t>
     /// Where this socket's events are read, if it is watched.
     ///
-    /// Kept for as long as the socket, whoever else lets go of it: the library's thread waits for
-    /// ever where it has an event to tell and nobody is there to take it, and with it stand all
-    /// sockets of the context.
+    /// Kept as long as the socket, even when all else is released: the library's thread waits for
+    /// ever if it has an event to report and nobody is there to take it, and all sockets of the
+    /// context stand still with it.
     private var monitor: ZeroMQSocket?
 
     /// Makes a socket.
@@ -72,7 +72,7 @@ public final class ZeroMQSocket {
 
     deinit {
         if let monitor {
-            // Its thread must not wait for room while it is asked to tell no more.
+            // Its thread must not wait for room once it reports nothing any more.
             while (try? monitor.receive()) != nil {}
             zmq_socket_monitor(handle, nil, 0)
         }

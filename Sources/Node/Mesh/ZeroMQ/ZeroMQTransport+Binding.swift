@@ -117,12 +117,12 @@ extension ZeroMQTransport {
 
     // MARK: - Ending connections that others made
 
-    /// Gives up both endpoints and binds them anew, so that everybody who is connected must prove
-    /// a key once more.
+    /// Gives up both endpoints and binds them again, so that every connected node must prove a key
+    /// once more.
     ///
     /// libzmq asks about a key when a connection begins and never again, and has no call to end one
-    /// connection of a publisher: whoever was let in once would go on reading. Ending all of them
-    /// costs the others some tens of milliseconds; what is published meanwhile they pull.
+    /// connection of a publisher: a node that was let in once would go on reading. Ending all of
+    /// them costs the others some tens of milliseconds; what is published meanwhile they pull.
     ///
     /// Where there are no sockets for that, it is owed: a poll tries again at the next pause.
     func endIncomingConnections() {
@@ -150,8 +150,8 @@ extension ZeroMQTransport {
     /// Binds what was given up; the library closes sockets in a thread of its own, so that a port
     /// may be taken for some milliseconds more.
     ///
-    /// Whatever else is in the way, it is tried on: a node that others cannot reach still takes
-    /// saves and asks its peers, and the report says that it does not listen.
+    /// Any other obstacle is tried again: a node that others cannot reach still takes saves and
+    /// asks its peers, and the report says that it does not listen.
     ///
     /// - Returns: whether all is bound.
     func bindAgain() -> Bool {

@@ -7,7 +7,7 @@ extension ZeroMQTransport {
     /// Connects to a peer, or to its new addresses; see ``Transport/connect(to:)``.
     public func connect(to peer: MeshPeer) throws {
         try checkKeys(of: peer)
-        if join(peer, anew: false) { endIncomingConnections() }
+        if join(peer, replacingAll: false) { endIncomingConnections() }
         makeLinks(to: peer.node)
         listItems()
         if let failure = connections[peer.node]?.failure { throw failure }
@@ -35,7 +35,7 @@ extension ZeroMQTransport {
         for node in connections.keys.sorted() where !named.contains(node) {
             if leave(node) { isWithdrawn = true }
         }
-        for peer in change.peers where join(peer, anew: isNewKey) { isWithdrawn = true }
+        for peer in change.peers where join(peer, replacingAll: isNewKey) { isWithdrawn = true }
         if isWithdrawn { endIncomingConnections() }
         // Links that are given up are released before others are made in their place.
         listItems()
@@ -76,22 +76,22 @@ extension ZeroMQTransport {
     /// Takes a peer up, with the links that it has already and still needs; the others are to be
     /// made.
     ///
-    /// - Parameter anew: whether none can stay, for our own key is another one.
+    /// - Parameter replacingAll: whether no link can stay, because our own key is another one.
     /// - Returns: whether a key was withdrawn, so that what others opened under it must be ended.
-    private func join(_ peer: MeshPeer, anew: Bool) -> Bool {
+    private func join(_ peer: MeshPeer, replacingAll: Bool) -> Bool {
         let former = connections[peer.node]
-        guard former?.peer != peer || anew else { return false }
+        guard former?.peer != peer || replacingAll else { return false }
         let isMoved =
             former?.peer.publish != peer.publish || former?.peer.exchange != peer.exchange
-        if isMoved || anew { routes.forget(peer.node) }
-        let kept = isMoved || anew ? [] : former?.links ?? []
+        if isMoved || replacingAll { routes.forget(peer.node) }
+        let kept = isMoved || replacingAll ? [] : former?.links ?? []
         connections[peer.node] = Connection(
             peer: peer,
             links: keys(of: peer).compactMap { key in kept.first { $0.serverKey == key } })
         return gatekeeper?.admit(peer.publicKeys, as: peer.node) ?? false
     }
 
-    /// The keys for each of which a peer has a link.
+    /// The keys of a peer. It has a link for each.
     private func keys(of peer: MeshPeer) -> [CurvePublicKey?] {
         settings.keys == nil ? [nil] : peer.publicKeys
     }
@@ -123,7 +123,7 @@ extension ZeroMQTransport {
     /// How often links are looked at that have come to nothing, in milliseconds.
     static let renewalPauseMilliseconds: UInt64 = 200
 
-    /// Makes the sockets of links anew that the library has given up, and those that could not be
+    /// Makes the sockets of links again that the library has given up, and those that could not be
     /// made before.
     ///
     /// - Returns: whether there were any, so that what is polled is another list now.
@@ -139,7 +139,7 @@ extension ZeroMQTransport {
             lacking.append(node)
         }
         guard !lacking.isEmpty else { return false }
-        // All that are lost are released before any is made anew, or there would be twice as many.
+        // All that are lost are released before any is made again, or there would be twice as many.
         listItems()
         for node in lacking.sorted() { makeLinks(to: node) }
         listItems()
@@ -162,7 +162,8 @@ extension ZeroMQTransport {
         try prepare(dealer, for: peer.exchange, key, isOnly: isOnly)
         try dealer.set(ZMQ_SNDHWM, limits.questionQueueFrames)
         try dealer.set(ZMQ_RCVHWM, limits.exchangedFrames)
-        // What cannot be sent now is dropped: a queue for a peer that is away would grow stale.
+        // A frame that cannot be sent now is dropped: a queue for a peer that is away would grow
+        // stale.
         try dealer.set(ZMQ_IMMEDIATE, 1)
         try dealer.set(ZMQ_ROUTING_ID, text: identity(for: peer.node))
         let link = MeshLink(
@@ -172,7 +173,7 @@ extension ZeroMQTransport {
         return link
     }
 
-    /// What this process calls itself at a peer: the same for each link to it, which takes the place of
+    /// This process's name at a peer: the same for each link to it. A new link takes the place of
     /// the one before at once.
     private func identity(for peer: NodeID) -> String {
         if let known = identities[peer] { return known }

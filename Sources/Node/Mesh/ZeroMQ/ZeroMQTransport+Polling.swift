@@ -29,7 +29,7 @@ extension ZeroMQTransport {
             nextRenewalAt = now + Self.renewalPauseMilliseconds
             let wasEndingOwed = isEndingOwed
             if wasEndingOwed { endIncomingConnections() }
-            // What is polled is another list then; what waits is found by the next poll.
+            // Another list is polled then; the next poll finds what waits.
             if renewLostLinks(now: now) || wasEndingOwed { return [] }
         }
         if now >= nextWatchAt {

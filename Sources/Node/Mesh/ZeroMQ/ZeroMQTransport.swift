@@ -10,7 +10,7 @@ public import Merge
 
 /// The transport that nodes use. See ``Transport`` for its calls.
 public final class ZeroMQTransport: Transport {
-    /// What a transport needs to begin.
+    /// The settings with which a transport begins.
     public struct Settings: Sendable {
         /// This node's number.
         public var node: NodeID
@@ -49,7 +49,7 @@ public final class ZeroMQTransport: Transport {
         var firstItem = 0
     }
 
-    /// What is bound here.
+    /// The bound sockets.
     struct BoundSockets {
         let publisher: BoundSocket
         let router: BoundSocket
@@ -63,7 +63,7 @@ public final class ZeroMQTransport: Transport {
 
     /// Ends a poll early, from any thread.
     public let wakeup: Wakeup
-    /// What was counted so far.
+    /// The counts so far.
     public internal(set) var statistics = TransportStatistics()
     /// The endpoint actually bound for publishing, with its port.
     public let publishEndpoint: String
@@ -100,8 +100,8 @@ public final class ZeroMQTransport: Transport {
     var watched = 0
     /// Frames that came in while the self-test was polling.
     var early: [IncomingFrame] = []
-    /// Who we are to the router of each peer: number and a random part, new with every process. No
-    /// peer knows what we are to another one, whose connection it could take over by that name.
+    /// This node's name at the router of each peer: number and a random part, new with every
+    /// process. No peer knows the name at another one, so it cannot take over that connection.
     var identities: [NodeID: String] = [:]
 
     /// Binds both endpoints. Peers are connected with ``connect(to:)``.

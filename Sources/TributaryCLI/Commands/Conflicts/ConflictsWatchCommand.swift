@@ -17,8 +17,8 @@ struct ConflictsWatchCommand: AsyncParsableCommand {
 
     @OptionGroup var options: NodeOptions
 
-    /// So many open conflicts are watched, the newest: each is kept in memory and asked for anew at
-    /// every change.
+    /// At most so many open conflicts are watched, the newest: each is kept in memory and asked for
+    /// again at every change.
     private static let maximum = 10_000
 
     func validate() throws {
