@@ -17,6 +17,9 @@ public enum TLSTrust: Hashable, Sendable {
 /// The settings that a client needs to speak TLS to one host.
 struct ClientTLS: Sendable {
     private let context: NIOSSLContext
+    /// No file of roots is longer.
+    private static let maximumRootsBytes = 8 << 20
+
     /// The name that the certificate must have; nil for an address, which it must have likewise.
     private let hostname: String?
 
@@ -26,9 +29,16 @@ struct ClientTLS: Sendable {
         configuration.minimumTLSVersion = .tlsv12
         configuration.applicationProtocols = ["http/1.1"]
         if case .file(let file) = trust {
-            guard access(file, R_OK) == 0 else {
+            var status = stat()
+            guard stat(file, &status) == 0, access(file, R_OK) == 0 else {
                 throw ClientError(
                     .requestInvalid, "\(file) cannot be read: \(String(cString: strerror(errno)))")
+            }
+            guard status.st_mode & S_IFMT == S_IFREG, status.st_size <= Self.maximumRootsBytes
+            else {
+                throw ClientError(
+                    .requestInvalid,
+                    "\(file) is no file of certificates in PEM of at most 8 MiB")
             }
             guard let roots = try? NIOSSLCertificate.fromPEMFile(file), !roots.isEmpty else {
                 throw ClientError(.requestInvalid, "\(file) holds no certificate in PEM")

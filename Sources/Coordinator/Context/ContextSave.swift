@@ -47,10 +47,11 @@ struct ContextSave: ContextPart {
                     relationships: links))
         }
         for object in context.sorted(graph.deleted) {
-            operations.append(
-                operation(
-                    .delete, object, values: decidingReferences(of: object),
-                    relationships: linkOperations(of: object)))
+            var deletion = operation(
+                .delete, object, values: decidingReferences(of: object),
+                relationships: linkOperations(of: object))
+            deletion.isByRule = object.isDeletedByRule
+            operations.append(deletion)
         }
         for object in context.sorted(graph.checked) where object.change == .none {
             operations.append(operation(.check, object))

@@ -88,7 +88,9 @@ struct DeletePropagation: ContextPart {
         }
         for member in relatedForDeletion(relationship, of: object) {
             if rule == .cascade {
+                guard member.change != .deleted else { continue }
                 context.delete(member)
+                member.isDeletedByRule = true
             } else {
                 nullify(relationship, of: object, at: member)
             }

@@ -50,6 +50,8 @@ open class ManagedObject {
     var assigned: Set<Int> = []
     /// Positions of references that a delete rule made null, and that nobody assigned since.
     var nullified: Set<Int> = []
+    /// Whether a delete rule deleted it, and not the application.
+    var isDeletedByRule = false
     var transients: [String: PropertyValue] = [:]
     /// The members of to-manys and derived to-ones as the store had them, once read.
     var memberBases: [String: Set<ManagedObjectID>] = [:]

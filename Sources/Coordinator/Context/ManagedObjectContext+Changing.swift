@@ -117,6 +117,7 @@ extension ManagedObjectContext {
         graph.updated[object.objectID] = nil
         // An insert stays among the deleted until its relationships are cleared.
         graph.deleted[object.objectID] = object
+        object.isDeletedByRule = false
         if graph.event.inserted.remove(object) == nil { graph.event.deleted.insert(object) }
         graph.event.updated.remove(object)
         graph.undelivered.append(object)

@@ -143,7 +143,7 @@ public final class ManagedObjectContext: @unchecked Sendable {
         line: UInt = #line
     ) {
         let place = SourcePlace(file, line)
-        confine("objectRegistry.register(_:for:)", at: place)
+        confine("register(_:for:)", at: place)
         graph.classes[entityNamed(entityName, at: place).name] = type
     }
 

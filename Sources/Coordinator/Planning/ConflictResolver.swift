@@ -17,9 +17,10 @@ struct ConflictResolver: PlanningPart {
                 .conflictNotFound, "\(id) is closed already; undo it, or save as usual.")
         }
         if conflict.kind == .uniqueness {
+            // Each row that refers to a loser is an operation. Nobody can divide them.
             return SaveRequest(
                 operations: try resolving(conflict, resolution), author: author,
-                contextName: contextName)
+                contextName: contextName, isBulk: true)
         }
         let operation: SaveOperation
         switch resolution {
@@ -48,10 +49,13 @@ struct ConflictResolver: PlanningPart {
     }
 
     /// The save that undoes a conflict's outcome.
+    ///
+    /// - Parameter id: the conflict. The name of an open one also stands for the newest closed one if
+    ///   a policy settled that, because stability closes such a conflict at any time.
     func undoing(
         _ id: ConflictID, sides: [Dot]?, author: String?, contextName: String?
     ) throws -> SaveRequest {
-        let conflict = try journalled(id)
+        let conflict = try settledSince(id) ?? journalled(id)
         // A policy's outcome replaced the sides that are not visible, whether it is open or
         // stability has closed it; a resolution replaced what was visible until then.
         let isPolicys = conflict.state == .settled
@@ -147,9 +151,17 @@ struct ConflictResolver: PlanningPart {
         return policy.leavesUnresolved || policy.choice == .latest
     }
 
+    /// The newest closed conflict of an open one's name, if none is open and a policy settled it.
+    private func settledSince(_ id: ConflictID) throws -> Conflict? {
+        guard id.closedAt == nil, try view.openEntry(id) == nil,
+            let closed = try view.closedEntry(id), closed.state == .settled
+        else { return nil }
+        return closed
+    }
+
     func journalled(_ id: ConflictID) throws -> Conflict {
         guard let entry = try view.entry(id) else {
-            throw CoordinatorError(.conflictNotFound, "There is no conflict \(id).")
+            throw CoordinatorError.noConflict(id, closed: try view.closedEntry(id)?.id)
         }
         return entry
     }
@@ -225,5 +237,17 @@ struct ConflictResolver: PlanningPart {
         }
         guard let first = failures.first else { return }
         throw CoordinatorError(.validationFailed, first.message, failures: failures)
+    }
+}
+
+extension CoordinatorError {
+    /// The refusal of a name that no conflict has.
+    ///
+    /// - Parameter closed: the newest closed conflict of an open one's name.
+    static func noConflict(_ id: ConflictID, closed: ConflictID?) -> CoordinatorError {
+        CoordinatorError(
+            .conflictNotFound,
+            closed.map { "No conflict \(id) is open. The last one closed as \($0) at this node." }
+                ?? "There is no conflict \(id).")
     }
 }

@@ -37,7 +37,13 @@ package struct SaveRequest: Sendable {
     }
 
     /// Whether it has more operations than a save may have unless it is ``isBulk``.
-    package var exceedsLimit: Bool { !isBulk && operations.count > Bounds.operations }
+    package var exceedsLimit: Bool { !isBulk && countedOperations > Bounds.operations }
+
+    /// How many operations the limit counts.
+    var countedOperations: Int {
+        operations.count <= Bounds.operations
+            ? operations.count : operations.count { !$0.isByRule }
+    }
 
     /// Describes a save.
     package init(
@@ -102,6 +108,8 @@ package struct SaveOperation: Sendable {
     /// Whether the write resolves unresolved conflicts of what it writes; of a delete also of
     /// what its delete rules take along.
     package var resolves: Bool
+    /// Whether a delete rule added it in a context.
+    var isByRule = false
     /// The caller's name for an inserted object, to find it in the answer; kept with the answer of
     /// a save that has an ID.
     package var name: String?

@@ -22,7 +22,7 @@ struct SaveWriter: StorePart {
             }
             if let answer = try saveAnswers.repeatedAnswer(to: request, saveID) { return answer }
         }
-        if request.exceedsLimit { throw CoordinatorError.notBulk(request.operations.count) }
+        if request.exceedsLimit { throw CoordinatorError.notBulk(request.countedOperations) }
         // Checked here, for what follows a departure in its own group would reach nobody.
         if state.membership[actor.node]?.departure != nil {
             throw CoordinatorError.departed(actor.node)

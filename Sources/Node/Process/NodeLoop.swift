@@ -82,6 +82,8 @@ final class NodeLoop {
     ///
     /// - Throws: what made it end otherwise: a broken transport or store, or a number in use.
     func run() throws {
+        // However it ends, the next run has what the store has not taken.
+        defer { shared.orphans.keep(core.orphans) }
         while !isStopping {
             let now = MonotonicClock.milliseconds
             let wait = nextTickAt > now ? Int(nextTickAt - now) : 0

@@ -113,6 +113,48 @@ struct BulkSaveTests {
         }
     }
 
+    @Test("A context's delete that cascades to more than the limit needs no isBulk")
+    func cascadeInContext() throws {
+        let lines = Self.limit + 1
+        let context = ManagedObjectContext(node.coordinator)
+        try context.performAndWait {
+            let order = context.insert("Order")
+            for _ in 0..<lines { context.insert("Line")["order"] = .reference(order.objectID.row) }
+            try context.save(SaveOptions(isBulk: true))
+            context.delete(order)
+            try context.save()
+        }
+        #expect(try count(node, "Line") == 0 && count(node, "Order") == 0)
+    }
+
+    @Test("A key's conflict is resolved although more rows than the limit refer to the loser")
+    func resolving() throws {
+        let model = try ManagedObjectModel(entities: [
+            EntityDescription(
+                "Tag", attributes: [AttributeDescription("name", .string)],
+                relationships: [
+                    RelationshipDescription("tasks", to: "Task", inverse: "tag", isToMany: true)
+                ], uniquenessConstraints: [["name"]]),
+            EntityDescription(
+                "Task",
+                relationships: [RelationshipDescription("tag", to: "Tag", inverse: "tasks")]),
+        ])
+        let nodes = try [EngineNode(model), EngineNode(model, node: 2)]
+        let tags = try nodes.map { try $0.insert("Tag", ["name": .string("a")]) }
+        _ = try nodes[1].coordinator.save(
+            SaveRequest(
+                operations: try (0...Self.limit).map {
+                    try nodes[1].insertion(
+                        "Task", -1 - Int64($0), ["tag": .reference(tags[1].row)])
+                }, isBulk: true))
+        try nodes[0].take(from: nodes[1])
+        let conflict = try #require(try nodes[0].conflicts(kind: .uniqueness).first)
+        let side = try #require(conflict.sides.first { $0.object == tags[0] }?.dot)
+        _ = try nodes[0].coordinator.resolve(conflict.id, .sideOf(tags[0], side)) as SaveResult
+        #expect(try nodes[0].members(tags[0], "tasks").count == Self.limit + 1)
+        #expect(try nodes[0].row(tags[1]) == nil)
+    }
+
     @Test("Another save waits for a bulk save, and succeeds")
     func waiting() async throws {
         let coordinator = node.coordinator

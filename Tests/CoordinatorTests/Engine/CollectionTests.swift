@@ -256,6 +256,22 @@ import Testing
         #expect(try x.conflicts(isOpen: nil).first?.state == .resolved)
     }
 
+    @Test("Under its open name a conflict is undone that stability closed, not one somebody resolved")
+    func undoneByItsOpenName() throws {
+        let id = try contested("Folder", "name")
+        let open = try x.onlyConflict()
+        try collect(x)
+        _ = try x.coordinator.undo(open.id) as SaveResult
+        #expect(try x.value(id, "name") == .string("a"))
+        let closed = try #require(try x.conflicts(isOpen: false).first)
+        #expect(closed.state == .resolved)
+        let error = #expect(throws: CoordinatorError.self) {
+            _ = try x.coordinator.undo(open.id) as SaveResult
+        }
+        #expect(error?.code == .conflictNotFound)
+        #expect(error?.message.contains("\(closed.id)") ?? false)
+    }
+
     @Test("A decision for a delete that is collected elsewhere is no alarm, and counts")
     func lateDelete() throws {
         let id = try x.insert("Folder", ["name": .string("n")])

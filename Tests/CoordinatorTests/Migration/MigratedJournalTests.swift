@@ -116,4 +116,39 @@ struct MigratedJournalTests {
         let closed = try #require(try here.conflicts(kind: .delete, isOpen: false).first)
         _ = try here.coordinator.undo(closed.id) as SaveResult
     }
+
+    /// Notes that refer to a topic and to a second one, under names that change.
+    private func notes(_ entity: String?, _ first: String, _ second: String) throws
+        -> ManagedObjectModel
+    {
+        let topic = EntityDescription("Topic", attributes: [AttributeDescription("t", .string)])
+        guard let entity else { return try ManagedObjectModel(entities: [topic]) }
+        return try ManagedObjectModel(entities: [
+            topic,
+            EntityDescription(
+                entity,
+                relationships: [
+                    RelationshipDescription(first, to: "Topic", renamingIdentifier: "first"),
+                    RelationshipDescription(second, to: "Topic", renamingIdentifier: "second"),
+                ], renamingIdentifier: "Note"),
+        ])
+    }
+
+    @Test("What a delete did to references is told by the names of now, and not of what is gone")
+    func derived() throws {
+        let node = try EngineNode(notes("Note", "first", "second"))
+        let topics = try (0..<2).map { _ in try node.insert("Topic") }
+        let note = try node.insert(
+            "Note", ["first": .reference(topics[0].row), "second": .reference(topics[1].row)])
+        let deletion = try #require(try node.delete(topics[0]).transaction)
+        func derived() throws -> [DerivedChange] {
+            try node.coordinator.read { try $0.derivedChanges(of: deletion) }
+        }
+        #expect(try derived() == [DerivedChange(object: note, property: "first", target: nil)])
+        try node.migrate(to: notes("Memo", "second", "first"))
+        let memo = ManagedObjectID(entityName: "Memo", row: note.row)
+        #expect(try derived() == [DerivedChange(object: memo, property: "second", target: nil)])
+        try node.migrate(to: notes(nil, "", ""))
+        #expect(try derived().isEmpty)
+    }
 }

@@ -116,7 +116,7 @@ struct StoreMigration {
                 for table in plan.tables where table.removedEntities.contains(entity) {
                     goneEclipsed += try eclipsed(code, root: table.new.name)
                 }
-                for table in ["_tombstone", "_eclipsed", "_dangling"] {
+                for table in ["_tombstone", "_eclipsed", "_dangling", "_derived"] {
                     try execute("DELETE FROM \(table) WHERE entity = ?", [code])
                 }
                 for table in plan.tables where table.removedEntities.contains(entity) {
@@ -146,6 +146,7 @@ struct StoreMigration {
     private func dropColumns(_ table: MigrationPlan.Table) throws {
         for column in table.dropped {
             try execute("ALTER TABLE \(quote(table.old.name)) DROP COLUMN \(quote(column))")
+            try changeDerived(of: table, "DELETE FROM _derived WHERE property = ?", [column])
         }
         if table.sharing == (true, false) {
             try execute("ALTER TABLE \(quote(table.old.name)) DROP COLUMN _entity")
@@ -161,12 +162,12 @@ struct StoreMigration {
             for (from, _) in table.renamed {
                 try execute(
                     "ALTER TABLE \(name) RENAME COLUMN \(quote(from)) TO \(quote("~" + from))")
-                try renameProperty(table.old.name, from, "~" + from)
+                try renameProperty(of: table, from, "~" + from)
             }
             for (from, to) in table.renamed {
                 try execute(
                     "ALTER TABLE \(name) RENAME COLUMN \(quote("~" + from)) TO \(quote(to))")
-                try renameProperty(table.old.name, "~" + from, to)
+                try renameProperty(of: table, "~" + from, to)
             }
         }
         let roots = plan.tables.filter { $0.old.name != $0.new.name }.map {
@@ -192,9 +193,26 @@ struct StoreMigration {
         try execute("ALTER TABLE \(quote(from)) RENAME TO \(quote(to))")
     }
 
-    private func renameProperty(_ entity: String, _ from: String, _ to: String) throws {
+    private func renameProperty(
+        of table: MigrationPlan.Table, _ from: String, _ to: String
+    ) throws {
         try execute(
-            "UPDATE _name SET property = ? WHERE entity = ? AND property = ?", [to, entity, from])
+            "UPDATE _name SET property = ? WHERE entity = ? AND property = ?",
+            [to, table.old.name, from])
+        try changeDerived(
+            of: table, "UPDATE _derived SET property = ? WHERE property = ?", [to, from])
+    }
+
+    /// Changes what history tells of the references of a table's entities.
+    private func changeDerived(
+        of table: MigrationPlan.Table, _ sql: String, _ arguments: [String]
+    ) throws {
+        let family = table.old.familyNames
+        let places = family.map { _ in "?" }.joined(separator: ", ")
+        try execute(
+            "\(sql) AND entity IN "
+                + "(SELECT code FROM _name WHERE property = '' AND entity IN (\(places)))",
+            StatementArguments(arguments + family))
     }
 
     private func renameEntity(_ from: String, _ to: String) throws {

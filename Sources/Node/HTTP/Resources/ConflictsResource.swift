@@ -117,9 +117,7 @@ struct ConflictsResource: Sendable {
         let renderer = renderer
         return .json(
             try await services.read { reader in
-                guard let conflict = try reader.conflict(id) else {
-                    throw CoordinatorError(.conflictNotFound, "There is no conflict \(id).")
-                }
+                let conflict = try reader.existingConflict(id)
                 let entities = ReferencedEntities(reader, renderer.renderer.model)
                 return JSONWriter.bytes(
                     of: try renderer.json(
