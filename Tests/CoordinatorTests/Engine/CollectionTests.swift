@@ -256,7 +256,7 @@ import Testing
         #expect(try x.conflicts(isOpen: nil).first?.state == .resolved)
     }
 
-    @Test("Under its open name a conflict is undone that stability closed, not one somebody resolved")
+    @Test("A settled conflict that closed is undone by its open name, a resolved one is not")
     func undoneByItsOpenName() throws {
         let id = try contested("Folder", "name")
         let open = try x.onlyConflict()
