@@ -1,4 +1,4 @@
-// What became of an import.
+// The outcome of an import.
 
 import Console
 import Coordinator
