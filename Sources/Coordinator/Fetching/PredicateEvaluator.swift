@@ -26,7 +26,7 @@ package struct PredicateEvaluator: Hashable, Sendable {
     /// - Parameters:
     ///   - predicate: the predicate; nil for all objects.
     ///   - entity: the entity whose objects are asked.
-    ///   - cluster: whose object URIs are taken; nil for any.
+    ///   - cluster: the cluster that object URIs must have; nil for any.
     /// - Throws: ``PredicateError`` where names or types do not fit the model.
     package init(
         _ predicate: Predicate?, entity: ManagedObjectModel.Entity, model: ManagedObjectModel,

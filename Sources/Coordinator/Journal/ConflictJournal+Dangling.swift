@@ -33,7 +33,7 @@ extension ConflictJournal {
     /// Those of a row's references that lead nowhere which are conflicts.
     ///
     /// - Parameters:
-    ///   - judged: the positions whose judgement the journal has.
+    ///   - judged: the positions that the journal has judged.
     ///   - shownAgain: the positions that were not shown before, or by another write.
     ///   - memory: nil for what the journal lists.
     func disputed(

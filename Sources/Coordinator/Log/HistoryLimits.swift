@@ -55,8 +55,8 @@ public struct HistoryTending: Hashable, Sendable {
     public var recordsDropped = 0
     /// Consumers that lost what they had not read, by name.
     public var expired: [String] = []
-    /// Consumers whose places are in no log any more since another's store was taken over, by name;
-    /// told once.
+    /// Consumers that have their places in no log any more since another's store was taken over, by
+    /// name; reported once.
     public var lost: [String] = []
     /// What keeps the oldest transaction although it may go by age or size; nil where none.
     public var hold: HistoryHold?

@@ -122,8 +122,8 @@ struct SaveDiscards: PlanningPart {
                 + "\(request.mergePolicy.rawValue) kept that one.", request, &plan)
     }
 
-    /// Notes what of a new object, whose values stand, the object that has its key cannot take: that is
-    /// of another entity.
+    /// Notes the values of a new object that the object with its key cannot take, because that is
+    /// of another entity. The new object's values stand.
     func noteMisfits(
         _ planned: SavePlan.Row, _ links: [RelationshipOperation], into target: RowID,
         _ kept: EntityTable, _ request: SaveRequest, _ plan: inout SavePlan

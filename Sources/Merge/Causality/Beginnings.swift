@@ -43,7 +43,7 @@ package struct Beginnings: Hashable, Sendable {
     /// The beginning of an actor, as its frontier; nil where it is not known.
     package subscript(actor: ActorID) -> VersionVector? { frontiers[actor] }
 
-    /// Whose beginnings are known, sorted.
+    /// The actors with known beginnings, sorted.
     package var actors: [ActorID] { firsts.entries.map(\.actor) }
 
     /// Notes an actor's beginning; what is known of it already stays.

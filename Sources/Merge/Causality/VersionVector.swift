@@ -7,7 +7,7 @@
 public struct VersionVector: Hashable, Sendable {
     /// One actor's part of a vector.
     public struct Entry: Hashable, Sendable {
-        /// Whose transactions.
+        /// The writer of the transactions.
         public let actor: ActorID
         /// The highest sequence applied with all before it, at least 1.
         public internal(set) var sequence: UInt64

@@ -93,7 +93,8 @@ package struct GroupCombination: Sendable {
         }
     }
 
-    /// Under a row-grained policy that combines, whose whole row is shown, and by which write.
+    /// The member that is shown whole, under a row-grained policy that combines, and by which
+    /// write.
     package var wholeRow: (row: RowID, stamp: Stamp)? {
         guard policies.isRowGrained, !policies.entity.leavesUnresolved else { return nil }
         let candidates = ([survivor] + eclipsed).compactMap { member -> Candidate<Void>? in

@@ -46,8 +46,8 @@ extension StoreBackup {
                 .fileExists, "\(path) is there already; say that it is to be replaced.")
         }
         let aside = path + "-before-restore"
-        // It may be all that there is of a store's saves. That of one whose restoring was cut off is
-        // kept already.
+        // It may be all that there is of a store's saves. If an earlier restoring was cut off, the
+        // store is kept already.
         let isLogAlone =
             !isThere && files.size(of: path + "-wal") ?? 0 > 0
             && !files.areOne(path + "-wal", aside + "-wal")

@@ -41,7 +41,7 @@ package enum TransferInstaller {
     ///   - path: the store.
     ///   - model: the store's model, which must be the copy's.
     ///   - cluster: the cluster.
-    ///   - node: the node whose store it is.
+    ///   - node: the node that owns the store.
     ///   - options: as for opening the store.
     /// - Throws: ``CoordinatorError``: `storeInUse` where a process has the store; `storeBusy` where
     ///   somebody reads its file for long; `storeDamaged` where there is no whole copy;
@@ -77,7 +77,7 @@ package enum TransferInstaller {
             guard membership[offer.donor]?.departure == nil else {
                 throw CoordinatorError(
                     .memberDeparted,
-                    "Node \(offer.donor), whose copy it is, has ceased to be a member meanwhile.")
+                    "Node \(offer.donor), the donor, has departed meanwhile.")
             }
             try incoming.forgetOffer()
             let record = try relabel(incoming.path, as: identity, options)
@@ -149,8 +149,9 @@ package enum TransferInstaller {
             isJoined
             ? try join(former, identity, into: coordinator)
             : try send(former, identity, to: coordinator, moved: moved)
-        // One whose place is in no log any more is left without, and told so when it reads on: that the
-        // log begins with the first position does not say that it has all there was.
+        // A consumer that has its place in no log any more stays without one, and hears so when it
+        // reads on: that the log begins with the first position does not say that it has all there
+        // was.
         for consumer in try coordinator.historyStatus().consumers {
             do {
                 try coordinator.setConsumer(consumer.name, to: consumer.token)
@@ -265,7 +266,7 @@ package enum TransferInstaller {
     }
 }
 
-/// Whose a store is, and what only its own node can know.
+/// A store's owner, and the data that only its own node can have.
 struct StoreIdentity {
     let path: String
     let cluster: String
