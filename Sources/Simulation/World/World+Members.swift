@@ -81,10 +81,9 @@ extension World {
         }
     }
 
-    /// Whether a machine's disk alone holds a change of membership. A person who makes a change
-    /// waits until a majority has it, because what a lost machine alone has heard of is lost with
-    /// it (ARCHITECTURE, failure model). Of two disks with one number nobody can say which will be
-    /// given up.
+    /// Whether a machine's disk alone holds a change of membership. Its maker waits until a majority
+    /// has it, because a lost machine takes what it alone has heard with it (ARCHITECTURE, failure
+    /// model). Of two disks with one number nobody can say which will be given up.
     func hasAloneChange(_ machine: Machine) -> Bool {
         guard !machine.membership.isEmpty else { return false }
         let doubled = Set(machines.filter { $0.isCopy && !$0.isRemoved }.map(\.node))

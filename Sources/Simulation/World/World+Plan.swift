@@ -184,9 +184,8 @@ extension World {
     ///
     /// - Returns: whether it was done.
     private func copy(_ node: Int, _ takesAddress: Bool, _ time: UInt64) -> Bool {
-        // Going back from a copy would forget a departure that only the copy has applied. And if
-        // there were copies of all nodes, the originals would take them for lost: one node has
-        // none.
+        // Going back from a copy would forget a departure that only the copy has applied. If all
+        // nodes had copies, the originals would take them for lost: so one node has none.
         let copied = machines.count { $0.isCopy && !$0.isRemoved }
         guard !plan.hasDepartures, machines.count(where: { !$0.isCopy }) > copied + 1,
             let original = machine(node), original.process != nil, !isDeviating(original),
