@@ -12,15 +12,15 @@ enum Observation {
     case found(node: Int, transactions: [EncodedTransaction])
     /// A process made a generation: of local saves, or of other nodes' transactions.
     case committed(node: Int, notice: CommitNotice)
-    /// A client was told that its save is done.
+    /// A client heard that its save is done.
     case acknowledged(node: Int, save: SaveRequest, result: SaveResult)
     /// Saves made through a context or by resolving a conflict are done: their dots.
     case performed(node: Int, dots: [Dot])
-    /// A client was told that a node has its save on disk, too.
+    /// A client heard that a node has its save on disk, too.
     case confirmed(node: Int, dot: Dot, by: NodeID)
-    /// A client was told that its save is not done, and why.
+    /// A client heard that its save is not done, and why.
     case refused(node: Int, save: SaveRequest, error: CoordinatorError)
-    /// A client was told that its save may have been done.
+    /// A client heard that its save may have been done.
     case unknown(node: Int, save: SaveRequest, error: CoordinatorError)
     /// A client read.
     case read(node: Int, reading: Reading)
@@ -90,7 +90,7 @@ struct Reading: Hashable, Sendable {
     var entities: [EntityReading] = []
     /// The members of many-to-many relationships read, sorted.
     var members: [MembersReading] = []
-    /// What was told of how many objects entities have, and which.
+    /// The counts of entities' objects, and which objects, that a client read.
     var lists: [ListReading] = []
     /// The objects that were asked for one by one, and told to be gone.
     var absent: [ManagedObjectID] = []

@@ -25,7 +25,7 @@ struct AllCommand: AsyncParsableCommand {
                 try await commands[index].run()
             } catch {
                 // One that cannot be made, or misses a goal, does not keep the others from being
-                // made; it is told of again at the end, where it is not overlooked.
+                // made. It is reported again at the end, where nobody overlooks it.
                 let name = type(of: commands[index]).configuration.commandName ?? "?"
                 failures.append("\(name): \(error)")
                 print("Failed: \(failures[failures.count - 1])\n")

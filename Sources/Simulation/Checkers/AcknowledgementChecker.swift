@@ -130,7 +130,7 @@ struct AcknowledgementChecker: Checker {
         acknowledgements.append(Acknowledgement(dot: dot, node: node, losses: disk.losses))
     }
 
-    /// A client is told of its own save, not of another of its group.
+    /// A client hears of its own save, not of another of its group.
     private mutating func compareAuthor(
         _ save: SaveRequest, _ dot: Dot, _ node: Int, _ run: RunContext
     ) {

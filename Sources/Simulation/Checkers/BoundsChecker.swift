@@ -103,7 +103,7 @@ struct BoundsChecker: Checker {
             ("orphanBytes", found.orphanBytes, limits.orphanBytes),
             // One that comes and those that go.
             ("piecesBytes", found.piecesBytes, limits.transactionBytes + limits.outgoingBytes),
-            // One an actor, for what follows waits behind it.
+            // One an actor, because what follows waits behind it.
             ("held", gauges.held, limits.actors),
             ("pins", gauges.pins, pins),
             (

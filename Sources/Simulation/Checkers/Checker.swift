@@ -2,8 +2,8 @@ internal import Coordinator
 
 /// Watches one law of DESIGN section 14 over one run. One file a law.
 ///
-/// A checker is told every observation in order, reports violations as text that a person can act
-/// on, and never changes the run: it takes no chance from the world's generators and no time.
+/// A checker sees every observation in order, reports violations as text that a person can act on,
+/// and never changes the run: it takes no chance from the world's generators and no time.
 protocol Checker {
     /// The law's number.
     var law: Int { get }

@@ -75,7 +75,7 @@ struct OracleChecker: Checker {
     static func subjects(ofEntity name: String, _ model: ManagedObjectModel) -> Set<String> {
         guard let root = model.entity(named: name)?.root else { return [name] }
         var result: Set<String> = [root]
-        // Of all heirs, for they compete for the targets of a one-to-one.
+        // Of all heirs, because they compete for the targets of a one-to-one.
         for heir in model.entity(named: root)?.familyNames ?? [] {
             for property in model.entity(named: heir)?.properties ?? [] {
                 guard case .toOne(let destination) = property.content else { continue }

@@ -133,7 +133,7 @@ struct ResurrectionChecker: Checker {
         findings.note(
             "resurrected",
             "\(Telling.node(node)) generation \(generation) \(id): expected gone since "
-                + "\(Telling.dots(death.deletes)), for nothing came since that had not seen it, "
+                + "\(Telling.dots(death.deletes)), because nothing came since that had not seen it, "
                 + "found alive: \(run.archive.history(of: id.row))")
     }
 
@@ -150,7 +150,7 @@ struct ResurrectionChecker: Checker {
                 else { continue }
                 findings.note(
                     "unborn",
-                    "\(Telling.node(node)) \(row.objectID): expected gone, for nobody in its "
+                    "\(Telling.node(node)) \(row.objectID): expected gone, because nobody in its "
                         + "vector has inserted it, found with version \(row.version)")
             }
         }

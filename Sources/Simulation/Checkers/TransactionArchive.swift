@@ -192,7 +192,8 @@ final class TransactionArchive {
     }
 
     /// A closed conflict with the names that its parts have by now: what is closed keeps the names of
-    /// its time. Those of each model before the present one, for it does not say which that was.
+    /// its time. Those of each model before the present one, because it does not say which that
+    /// was.
     func inAllNames(_ conflict: Conflict) -> [Conflict] {
         guard models.count > 1, !conflict.isOpen else { return [conflict] }
         let entity = conflict.id.entity

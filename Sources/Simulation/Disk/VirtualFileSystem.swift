@@ -27,8 +27,8 @@ enum VirtualFileSystem {
     nonisolated(unsafe) static let original = sqlite3_vfs_find(nil)
     private nonisolated(unsafe) static let own = makeFileSystem()
 
-    /// Set in a thread whose lock was refused last: SQLite sleeps next, and must not, for nobody
-    /// but this thread could release it, and time is not real.
+    /// Set in a thread whose lock was refused last: SQLite sleeps next, and must not, because
+    /// nobody but this thread could release it, and time is not real.
     private static let wasRefused: pthread_key_t = {
         var key = pthread_key_t()
         pthread_key_create(&key, nil)

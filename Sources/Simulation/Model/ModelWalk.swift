@@ -5,7 +5,7 @@ internal import Replication
 /// Draws models that follow each other by random steps, and models that a store of one of them is to
 /// refuse.
 ///
-/// What is new has a name that nothing had before, for what was taken away cannot come back.
+/// What is new has a name that nothing had before, because what was taken away cannot come back.
 struct ModelWalk {
     /// One change that can be inferred.
     private enum Edit: CaseIterable {

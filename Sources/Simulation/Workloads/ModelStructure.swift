@@ -18,7 +18,7 @@ enum ModelStructure {
         let inverse: ManagedObjectModel.Relationship?
         /// Whether it may lead nowhere; else it can only be exchanged, never taken away.
         var isOptional: Bool { entity.properties[position].isOptional }
-        /// Whether a destination is led to by one row only.
+        /// Whether one row only may refer to a destination.
         var isOneToOne: Bool { inverse.map { !$0.isToMany } ?? false }
     }
 

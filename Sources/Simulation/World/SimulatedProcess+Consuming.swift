@@ -9,7 +9,7 @@ extension SimulatedProcess {
         /// The store does not know it: its disk was lost, or put back; or the store has it further
         /// on, because it was registered again and did not hear of that.
         case unknown
-        /// The store has told that it kept no more for it.
+        /// The store has said that it kept nothing for it any more.
         case expired
         /// What comes next is gone, and nobody has told.
         case missing

@@ -36,12 +36,12 @@ final class SimulatedProcess {
     private(set) var isSavingAllowed = true
     /// The nodes it has links with.
     private var links: Set<NodeID>
-    /// Whether a member has told that this node is one no more.
+    /// Whether a member has said that this node has departed.
     private(set) var isToldDeparted = false
     private var pausedFrames: [SimulatedNetwork.Frame] = []
     private(set) var isPaused = false
     private var nextSecondAt: UInt64 = 0
-    /// Jobs that were asked for and are not begun, and what the loop is to be told, in order.
+    /// Jobs that were asked for and are not begun, and the loop's inputs, in order.
     private var jobs: [StoreJob.Lane: [StoreJob]] = [:]
     private var handedOver: [NodeInput] = []
     /// The latest wall time that this life has seen.
@@ -132,7 +132,7 @@ final class SimulatedProcess {
         if isOrderly { coordinator.close() }
     }
 
-    /// Lets go of a dead process's connections, after its disk has noticed its death.
+    /// Releases a dead process's connections, after its disk has noticed its death.
     func bury() { coordinator.close() }
 
     func pause() { isPaused = true }
@@ -262,7 +262,7 @@ final class SimulatedProcess {
         begin(job)
     }
 
-    /// Tells the loop something after a time drawn by chance, behind all that it was told before.
+    /// Gives the loop an input after a time drawn by chance, behind all its earlier ones.
     func handOver(_ input: NodeInput) {
         handedOver.append(input)
         later(handover()) {

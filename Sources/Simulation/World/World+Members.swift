@@ -49,7 +49,7 @@ extension World {
         return isAgreed && processes.count == current.count ? processes : []
     }
 
-    /// The members by what is told; where nothing is, those that the cluster began with.
+    /// The members by transactions; without any, those that the cluster began with.
     private func members(by membership: Membership) -> [NodeID] {
         membership.isEmpty ? machines.prefix(context.founders).map(\.node) : membership.current
     }

@@ -139,7 +139,7 @@ private struct Lane {
     }
 }
 
-/// Kills a worker that tells nothing for too long. Thread-safe.
+/// Kills a worker that reports nothing for too long. Thread-safe.
 private final class Watchdog: @unchecked Sendable {
     // Safe: every member is read and written under the lock.
     private let lock = NSLock()
@@ -182,7 +182,7 @@ private final class Watchdog: @unchecked Sendable {
     }
 }
 
-/// What the lanes tell the thread that adds it up. Bounded by the pace of the runs: one small
+/// The lanes' reports for the thread that adds them up. Bounded by the pace of the runs: one small
 /// report every some milliseconds, taken at once.
 private final class ResultQueue: @unchecked Sendable {
     enum Event {
@@ -195,7 +195,7 @@ private final class ResultQueue: @unchecked Sendable {
     private var events: [Event] = []
     private var stopped = false
 
-    /// Whether no more results are wanted.
+    /// Whether results are not wanted any more.
     var isStopped: Bool { condition.withLock { stopped } }
 
     func stop() { condition.withLock { stopped = true } }
