@@ -22,7 +22,8 @@ public struct LinkFault: Hashable, Sendable {
         /// They wait until the link is open again; the sender sees its buffers fill up.
         case stalled
         /// They are taken and forgotten; the sender sees nothing. A connection that has lost bytes
-        /// is reset when its link opens again, for no network delivers a stream with a hole in it.
+        /// is reset when its link opens again, because no network delivers a stream with a hole in
+        /// it.
         case lost
     }
 

@@ -107,8 +107,8 @@ struct PeerProgress: Hashable, Sendable {
     var expiredPull: Pulling?
     /// Pulls in a row without a timely answer.
     var failures: UInt64 = 0
-    /// How often what is asked for at once was halved, for its answer did not come in time: over a
-    /// slow link a smaller one does. One that comes soon takes a halving back.
+    /// How often what is asked for at once was halved, because its answer did not come in time:
+    /// over a slow link a smaller one does. One that comes soon takes a halving back.
     var halvings = 0
     /// Of 4 MiB this leaves the 64 KiB that every donor grants, which 3 kB a second carry in time.
     private static let mostHalvings = 6

@@ -26,7 +26,7 @@ package struct ReplicatorStatus: Hashable, Sendable {
 
     /// What at least one other member has for certain: beside what is ``stable`` it may be purged
     /// here where there is no room. Nil while this store is a restored one: nothing is to be
-    /// purged, for others may need what it has.
+    /// purged, because others may need what it has.
     package var recordedElsewhere: VersionVector? {
         guard recovery != .restored else { return nil }
         return members.reduce(into: VersionVector()) { $0.join($1.recorded) }

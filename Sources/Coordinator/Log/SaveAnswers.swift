@@ -48,7 +48,7 @@ struct SaveAnswers: StorePart {
     /// The transaction tells of objects in the order of the request that inserted them, but not how
     /// the request called them.
     ///
-    /// - Parameter position: its place in the log, for the answer goes when it does.
+    /// - Parameter position: its place in the log, because the answer goes when it does.
     func rebuildAnswer(to transaction: Transaction, at position: UInt64) throws {
         guard transaction.dot.actor.node == actor.node, transaction.dot.actor != actor,
             let saveID = transaction.saveID, SaveAnswer.isSaveID(saveID)

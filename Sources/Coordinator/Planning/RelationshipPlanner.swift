@@ -285,8 +285,8 @@ struct RelationshipPlanner: PlanningPart {
                     try assign(entity.name, exclusive.property, of: claimant, .null, &plan)
                     noteLost(exclusive.property, of: claimant, &plan)
                 }
-                // Those too that lost their claim to another, for this save has seen them; but where the
-                // claim stays the one that they lost to, all is as it was.
+                // Those too that lost their claim to another, because this save has seen them; but
+                // where the claim stays the one that they lost to, all is as it was.
                 let stood = planned.loaded?.columns[exclusive.position] == .reference(shown)
                 guard !stood || planned.renews(exclusive.position) else { continue }
                 try releaseHidden(claim, besides: [row], &plan)

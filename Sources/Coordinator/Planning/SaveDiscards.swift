@@ -59,7 +59,8 @@ struct SaveDiscards: PlanningPart {
                 + "\(request.mergePolicy.rawValue) left it that.", request, &plan)
     }
 
-    /// Notes that a save does not delete an object, for it edits another that has become one with it.
+    /// Notes that a save does not delete an object, because it edits another that has become one
+    /// with it.
     func noteDeleteGivenUp(
         _ planned: SavePlan.Row, _ row: RowID, _ request: SaveRequest, _ plan: inout SavePlan
     ) {

@@ -72,9 +72,9 @@ extension SavePlanner {
         return true
     }
 
-    /// What a deleted object comes back with: a reference that its caller read as nil, for what it refers to
-    /// is gone, is what it was, and not what it read as (MODEL P13). An object that merges as a whole
-    /// has nothing but its delete to tell it.
+    /// What a deleted object comes back with: a reference that its caller read as nil, because what
+    /// it refers to is gone, is what it was, and not what it read as (MODEL P13). An object that
+    /// merges as a whole has nothing but its delete to tell it.
     private func withGoneTargets(
         _ values: [PropertyValue], _ operation: SaveOperation, _ loaded: LoadedRow?
     ) throws -> [PropertyValue] {

@@ -227,7 +227,7 @@ struct UniquenessPlanner: PlanningPart {
     // MARK: Settling
 
     /// - Parameter changed: receives all rows whose keys may be others now, or none; perhaps more. What
-    ///   refers to a row is not among them, for no reference is part of a key.
+    ///   refers to a row is not among them, because no reference is part of a key.
     private func settle(
         _ dispute: Dispute, _ plan: inout SavePlan, _ request: SaveRequest,
         _ accepted: inout Set<UniqueKey>, _ changed: inout Set<RowID>

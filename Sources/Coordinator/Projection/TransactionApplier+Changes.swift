@@ -54,7 +54,7 @@ extension TransactionApplier {
                 kind, concrete, positions, change.values, assignedCount: assignedCount)
             if kind == .delete, state.isEmpty {
                 // Somebody who still had the tombstone decided that the row stays deleted. The
-                // word is kept, for a revival may be concurrent with it.
+                // word is kept, because a revival may be concurrent with it.
                 state.existence.apply(
                     Sibling(stamp: stamp, value: .dead), seen: transaction.seen)
             } else {
@@ -192,7 +192,7 @@ extension TransactionApplier {
     }
 
     /// What an insert wrote as null, and what it did not write that is not null: of rows with unique
-    /// keys that is kept, for what one of a group did not write another may show.
+    /// keys that is kept, because what one of a group did not write another may show.
     ///
     /// - Parameter assigned: how many of the values, from the first, the insert assigned.
     static func exceptions(

@@ -224,7 +224,7 @@ enum StoreLayout {
         for entity in family {
             for property in entity.properties where seen.insert(property.name).inserted {
                 // Heirs may give one name to properties of different types; then the column keeps
-                // what it is given, for an affinity would turn the text 007 into the number 7.
+                // what it is given, because an affinity would turn the text 007 into the number 7.
                 let types = Set(
                     family.compactMap { heir in
                         heir.position(of: property.name)

@@ -23,7 +23,7 @@ struct SaveWriter: StorePart {
             if let answer = try saveAnswers.repeatedAnswer(to: request, saveID) { return answer }
         }
         if request.exceedsLimit { throw CoordinatorError.notBulk(request.operations.count) }
-        // Checked here, for what follows a departure in its own group would reach nobody.
+        // Checked here, because what follows a departure in its own group would reach nobody.
         if state.membership[actor.node]?.departure != nil {
             throw CoordinatorError.departed(actor.node)
         }
@@ -191,8 +191,8 @@ struct SaveWriter: StorePart {
                 result.append(saved)
                 continue
             }
-            // Read again, for what a reference shows hangs on other rows of the save as well; and
-            // whether a claim to a one-to-one stands, on those that others have made.
+            // Read again, because what a reference shows hangs on other rows of the save as well;
+            // and whether a claim to a one-to-one stands, on those that others have made.
             let mayDiffer = planned.isSettled || !planned.table.exclusive.isEmpty
             let values = mayDiffer ? try rowStore.load(planned.table, row)?.columns : nil
             result.append(

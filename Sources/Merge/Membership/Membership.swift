@@ -20,7 +20,7 @@ public struct Departure: Hashable, Sendable {
     /// The transaction that says so. A node that has applied it takes nothing from the departed
     /// node any more.
     public var stamp: Stamp
-    /// Whether others decided it, for the node would not return; else it left by itself.
+    /// Whether others decided it, because the node would not return; else it left by itself.
     public var isRetired: Bool
 
     /// Describes a departure.
@@ -78,7 +78,7 @@ public enum MembershipChange: Hashable, Sendable {
 /// (the two-phase set of Shapiro et al., 2011). Before the first change of membership it is empty,
 /// and the configured peers are the members; the first change carries all of them.
 public struct Membership: Hashable, Sendable {
-    /// All nodes that transactions told of, by number. At most 32 767, for there are no more.
+    /// All nodes that transactions told of, by number. At most 32 767, because there are no more.
     public private(set) var members: [Member] = []
 
     /// Nobody: no transaction has told of members yet.

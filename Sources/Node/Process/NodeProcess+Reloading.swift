@@ -227,7 +227,7 @@ actor NodeReloader {
             return "node \(node): a member no longer"
         }
         guard membership.current.contains(node) else { return nil }
-        return "node \(node): connected again, for it is a member; "
+        return "node \(node): connected again, because it is a member; "
             + "`tributary member retire \(node)` shuts it out for good"
     }
 

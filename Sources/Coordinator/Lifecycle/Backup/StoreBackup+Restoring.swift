@@ -3,9 +3,9 @@ public import Merge
 
 extension StoreBackup {
     /// Puts a backup in a store's place. The store that was there is kept beside it, as
-    /// `STORE-before-restore`, with its `-wal` and `-shm`, for it may hold saves that nobody else has;
-    /// so is the file that names its last incarnation, by which the node knows what must not be used
-    /// again.
+    /// `STORE-before-restore`, with its `-wal` and `-shm`, because it may hold saves that nobody
+    /// else has; so is the file that names its last incarnation, by which the node knows what must
+    /// not be used again.
     ///
     /// - Parameters:
     ///   - backup: a file that ``backUp(to:)`` has made.

@@ -33,7 +33,7 @@ struct RowMigration: StorePart {
         guard damages.isEmpty else {
             throw CoordinatorError(
                 .storeDamaged,
-                "The store cannot be migrated and is as it was, for it is damaged: "
+                "The store is damaged, so it cannot be migrated and is as it was: "
                     + damages.prefix(3).joined(separator: "; ") + ".")
         }
         state.digest = digest

@@ -95,7 +95,7 @@ package enum TransferInstaller {
             let mapped = CoordinatorError(
                 mapping: error, diskFull: "The disk is full; the store is as it was."
             ).naming(path)
-            // No process has its lock, for that was taken above.
+            // No process has its lock, because that was taken above.
             guard mapped.code == .storeInUse else { throw mapped }
             throw CoordinatorError(
                 .storeBusy,
@@ -261,7 +261,7 @@ package enum TransferInstaller {
         }
         try files.move(copy, to: path)
         // Without this the store is taken for one that somebody put there, which must be vouched for
-        // before it saves: slower, and right. So it is no failure, for the copy is in place.
+        // before it saves: slower, and right. So it is no failure, because the copy is in place.
         try? record?.write(path, files)
     }
 }
@@ -352,7 +352,8 @@ struct StoreIdentity {
         """
 
     /// Adds the former store's orphans to those of the copy: each may be the last that there is of a
-    /// save. Where both have more than is kept, the donor's go that it kept last, for it has them.
+    /// save. Where both have more than is kept, the donor's go that it kept last, because it has
+    /// them.
     private func takeOrphans(_ database: Database) throws {
         let bounds = OrphanedTransaction.Bounds()
         let columns = "node, incarnation, sequence"
