@@ -1,4 +1,4 @@
-/// What has been applied: for each actor its highest contiguous sequence. Absent means 0.
+/// The applied transactions: for each actor its highest contiguous sequence. Absent means 0.
 ///
 /// Kept as an array sorted by actor, so that equal vectors are equal values and no hash order
 /// can leak into bytes.

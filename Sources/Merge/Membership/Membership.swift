@@ -30,7 +30,7 @@ public struct Departure: Hashable, Sendable {
     }
 }
 
-/// What transactions tell of one node's place in the cluster.
+/// One node's place in the cluster, as transactions name it.
 public struct Member: Hashable, Sendable {
     /// Which node.
     public let node: NodeID
@@ -60,7 +60,7 @@ public struct Member: Hashable, Sendable {
 public enum MembershipChange: Hashable, Sendable {
     /// A node is a member, and reached there.
     case join(NodeID, MemberAddress)
-    /// A node is a member no more.
+    /// A node is not a member any more.
     case depart(NodeID, isRetired: Bool)
 
     /// Which node it concerns.
@@ -71,7 +71,7 @@ public enum MembershipChange: Hashable, Sendable {
     }
 }
 
-/// Who is a member of the cluster, as far as transactions tell.
+/// The members of the cluster, as far as transactions name them.
 ///
 /// Two sets that only grow, those who ever joined and those who departed, and the latest address
 /// of each node: so any order of applying comes to the same, and there is nothing to settle
@@ -84,7 +84,7 @@ public struct Membership: Hashable, Sendable {
     /// Nobody: no transaction has told of members yet.
     public init() {}
 
-    /// What a store has kept.
+    /// The members that a store has kept.
     ///
     /// - Parameter members: at most one a node, in any order.
     public init(members: [Member]) {
@@ -100,7 +100,7 @@ public struct Membership: Hashable, Sendable {
     /// Those who were members, by number.
     public var departed: [Member] { members.filter { $0.departure != nil } }
 
-    /// What is known of a node.
+    /// The entry of a node.
     public subscript(node: NodeID) -> Member? { members.first { $0.node == node } }
 
     /// Takes in one change.
