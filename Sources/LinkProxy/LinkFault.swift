@@ -1,4 +1,4 @@
-// What a link can be made to do to the bytes that it carries.
+// Faults of a link's bytes.
 //
 // Values only; may be handed to any thread.
 
@@ -10,7 +10,7 @@ public enum LinkDirection: Hashable, Sendable, CaseIterable {
     case fromTarget
 }
 
-/// What a link does to the bytes of one direction; the other direction has its own.
+/// The faults of one direction; the other direction has its own.
 ///
 /// All of it is bounded: a direction keeps at most 256 KiB and one read of bytes that wait, and
 /// reads no further until they have passed.

@@ -1,6 +1,6 @@
 /// A bound that a figure is held against.
 struct Goal {
-    /// What a figure must be to keep its goal.
+    /// The bound that a figure must keep.
     enum Bound {
         case atMost(Double)
         case atLeast(Double)
@@ -10,7 +10,7 @@ struct Goal {
     let name: String
     let bound: Bound
     let measured: Double
-    /// What stands behind both numbers, such as " s".
+    /// The unit after both numbers, as " s".
     let unit: String
 
     init(_ name: String, _ bound: Bound, _ measured: Double, unit: String) {

@@ -4,7 +4,7 @@
 import Foundation
 import Simulation
 
-/// What a worker tells of one seed, a line each.
+/// A worker's reports, a line for each seed.
 enum SimulationWorker {
     /// Runs every `stride`th seed of a range and prints each report as a line of JSON.
     static func serve(_ seeds: SeedRange, stride: UInt64, options: SimulationOptions) {
@@ -24,7 +24,7 @@ enum SimulationWorker {
 
 /// A range of seeds divided among worker processes.
 struct SimulationWorkers {
-    /// What became of one seed.
+    /// The outcome of one seed.
     enum Result {
         case report(RunReport)
         /// The process died, or did not end.
