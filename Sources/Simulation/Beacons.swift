@@ -67,7 +67,7 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case savingHeldBack
     /// A save was refused while a clock was far off from the other members'.
     case clockDriftRefused
-    /// What waits on a gap that nobody can fill was found.
+    /// Transactions were found that wait on a gap that nobody can fill.
     case orphanFound
     /// A store kept what waits on such a gap, for people.
     case orphanKept

@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// What the world saw happen, in order. Checkers live on observations alone, and on the readings
+/// An event that the world saw, in order. Checkers live on observations alone, and on the readings
 /// in them: they never touch a node.
 enum Observation {
     /// A process opened its store. `vector` is what the store held then.
@@ -37,7 +37,7 @@ enum Observation {
     case ended(node: Int, how: Ending)
     /// A store's place was taken by a copy of another node's, which its process goes on with.
     case tookOver(node: Int, donor: NodeID)
-    /// What of a store would survive a power loss from now on.
+    /// The part of a store that would survive a power loss from now on.
     case durable(node: Int, vector: VersionVector)
     /// A replicator declared a vector stable, `members` being who was a member to it, this node
     /// among them or not; nil where no transaction had told it of members, so that the founders
@@ -140,18 +140,18 @@ struct ProcessGauges: Hashable, Sendable {
     var pins: Int
 }
 
-/// What a context did, for the checker of law 10.
+/// A context's work, for the checker of law 10.
 struct ContextRecord: Sendable {
     /// The context's policy.
     var policy: MergePolicy
-    /// What the store contained right before the save.
+    /// The store's vector right before the save.
     var before: VersionVector
     /// One changed object.
     struct Object: Sendable {
         var id: ManagedObjectID
         /// The values and version as the context had fetched them.
         var fetched: RowSnapshot
-        /// What the context assigned, by position; nil where it deleted the object.
+        /// The context's values, by position; nil if it deleted the object.
         var assigned: [Int: PropertyValue]?
         /// The row as the store held it right before the save; nil where it was gone.
         var stored: RowSnapshot?

@@ -81,7 +81,7 @@ struct BoundsChecker: Checker {
         return isLong && patience > 0
     }
 
-    /// What is measured, with what was found and its bound.
+    /// The measures, each with the value found and its bound.
     ///
     /// - Parameter isPinned: whether a pin may hold the log: it does up to the log's limit.
     static func measures(

@@ -79,7 +79,7 @@ struct ContextPolicyChecker: Checker {
         }
     }
 
-    /// What was refused changed nothing, and the context still has its changes.
+    /// Checks that a refused save changed nothing, and that the context still has its changes.
     private mutating func checkUntouched(
         _ record: ContextRecord, _ place: String, _ model: ManagedObjectModel
     ) {

@@ -11,10 +11,10 @@ struct OracleChecker: Checker {
     let law = 3
 
     private var findings = Findings()
-    /// What was conflicted at the state last looked at.
+    /// The conflicted rows at the state last looked at.
     private var conflicted: (state: State, rows: Set<String>)?
 
-    /// What an oracle's answers depend on: also on the model, for policies go with it.
+    /// The state that an oracle's answers depend on: also the model, because policies go with it.
     private struct State: Equatable {
         let vector: VersionVector
         let edition: Int

@@ -18,7 +18,7 @@ struct ResurrectionChecker: Checker {
         var mayReturn = false
     }
 
-    /// What a store has shown.
+    /// The rows that a store has shown.
     private struct Store {
         var vector = VersionVector()
         /// By row: a model may call an entity otherwise than the one before.
@@ -160,7 +160,7 @@ struct ResurrectionChecker: Checker {
     }
 }
 
-/// Who inserted, revived and deleted each row, of all that the archive has.
+/// The inserts, revivals and deletes of each row, of all that the archive has.
 private struct WriteIndex {
     private var birthsOfRows: [RowID: [Dot]] = [:]
     private var deletesOfRows: [RowID: [Dot]] = [:]

@@ -13,7 +13,7 @@ enum DiskRegistry {
     }
 
     private static let disks = Mutex(Disks())
-    /// What the path of every simulated file begins with.
+    /// The beginning of every simulated file's path.
     static let root = "/simulated/"
     private static let rootBytes = Array(root.utf8)
 

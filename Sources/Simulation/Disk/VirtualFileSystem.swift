@@ -9,7 +9,7 @@ import Synchronization
 /// SQLite opens connections with its default file system where none is named, as GRDB does; so it
 /// is registered as that, once a process.
 enum VirtualFileSystem {
-    /// What SQLite keeps for an open file of ours: `handle` is a retained ``SimulatedHandle``.
+    /// SQLite's memory for an open file of ours: `handle` is a retained ``SimulatedHandle``.
     struct OpenFile {
         var base: sqlite3_file
         var handle: UnsafeMutableRawPointer?

@@ -16,12 +16,12 @@ struct ModelWalk {
         case ownIdentifier
     }
 
-    /// What is made the next model of.
+    /// The entities that the next model is made of.
     var entities: [EntityDescription]
     let first: [EntityDescription]
     /// All models so far.
     var history: [[EntityDescription]] = []
-    /// What former models had and this one has not, by the entity's identity.
+    /// The attributes that former models had and this one has not, by the entity's identity.
     var dropped: [(entity: String, attribute: AttributeDescription)] = []
     /// Names that attributes had which have another by now, likewise.
     var formerNames: [(entity: String, name: String)] = []

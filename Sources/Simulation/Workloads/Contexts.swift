@@ -81,7 +81,7 @@ struct Contexts: Workload {
 
     // MARK: Editing
 
-    /// What a context did to one object: values by position, or nil where it deleted it.
+    /// A context's change of one object: values by position, or nil if it deleted it.
     private struct Edit {
         let object: ManagedObject
         let fetched: RowSnapshot
@@ -170,7 +170,7 @@ struct Contexts: Workload {
         .deleteDenied, .objectNotFound,
     ]
 
-    /// What came of a save.
+    /// The outcome of a save.
     private enum Outcome {
         /// It went through, and what became of the edits was read.
         case saved

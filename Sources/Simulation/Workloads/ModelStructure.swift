@@ -1,8 +1,8 @@
 internal import Coordinator
 internal import Merge
 
-/// What a model has that workloads work on, found by structure and not by name, so that they serve
-/// a user's model as well. Everything is in the model's own order.
+/// The parts of a model that workloads work on, found by structure and not by name, so that they
+/// serve a user's model as well. Everything is in the model's own order.
 enum ModelStructure {
     /// A to-one kept in a column, with the side that leads back.
     struct ToOne {

@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// What clients of a cluster do. Knows nothing of faults or checkers: it saves and reads through
+/// The work of a cluster's clients. Knows nothing of faults or checkers: it saves and reads through
 /// a session, and takes every refusal as a client would.
 protocol Workload {
     /// For trace and plan.
@@ -63,7 +63,7 @@ final class WorkloadSession {
     func met(_ beacon: Beacon) { process.met(beacon) }
 }
 
-/// What clients of one node remember.
+/// The memory of one node's clients.
 final class ClientMemory {
     /// Objects as they were fetched some time ago, to save against; workloads keep it short.
     var fetched: [RowSnapshot] = []
@@ -80,8 +80,8 @@ final class ClientMemory {
     /// A context with objects fetched in an earlier step. It lives in the process: the world calls
     /// ``processEnded()`` before it releases a coordinator.
     var kept: KeptContext?
-    /// What a client found wrong by itself, such as two answers to one save ID: violations, which
-    /// the world takes and reports.
+    /// The faults that a client found by itself, such as two answers to one save ID: violations,
+    /// which the world takes and reports.
     private(set) var complaints: [String] = []
 
     /// Notes what is wrong; the first few only, because one fault shows again and again.

@@ -175,8 +175,8 @@ extension SimulatedProcess {
         met(.readFailed)
     }
 
-    /// What came of something that goes well wherever the disk does; nil where it failed, or where
-    /// the process ended over it.
+    /// The value of a call that succeeds whenever the disk does; nil if it failed, or if the
+    /// process ended over it.
     func succeeds<Value>(_ result: Result<Value, any Error>, at what: String) -> Value? {
         guard isAlive else { return nil }
         switch result {

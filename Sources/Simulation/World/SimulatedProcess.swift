@@ -7,7 +7,7 @@ internal import Synchronization
 /// One life of a node: the production coordinator and the production shell, driven in virtual time
 /// and over a virtual network. As in the program, the answers to the store's jobs come later.
 final class SimulatedProcess {
-    /// What a frame may wait for while the process is paused; a full socket drops the rest.
+    /// How many frames may wait while the process is paused; a full socket drops the rest.
     static let pausedFrames = 1_000
     static let tickMicroseconds: UInt64 = 50_000
 
@@ -21,7 +21,7 @@ final class SimulatedProcess {
     /// How many syncs of the disk had failed before it began.
     let failedSyncsBefore: UInt64
     let store: NodeStore
-    /// What was known of the store when it was opened.
+    /// The store's recovery state when it was opened.
     let recoveryAtOpening: StoreRecovery
     unowned let world: World
     private(set) var core: NodeCore
@@ -61,7 +61,7 @@ final class SimulatedProcess {
     var state: StoreState { core.state }
     var stable: VersionVector { core.stable }
     var replicatorStatus: ReplicatorStatus { core.status }
-    /// What its store holds, told or not.
+    /// The vector of its store, reported or not.
     var vectorInStore: VersionVector { coordinator.lastCommit?.token.versionVector ?? state.vector }
     var name: String { "\(machine.number + 1)\(machine.isCopy ? "'" : "")" }
 

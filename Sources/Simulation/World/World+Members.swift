@@ -73,7 +73,7 @@ extension World {
         trace { "node \(machine.number + 1) is configured with \(named)" }
     }
 
-    /// Whom an operator names in a configuration.
+    /// The members that an operator names in a configuration.
     func otherMembers(than machine: Machine) -> [NodeID] {
         // A join that a majority does not know may be lost with the one disk that has it.
         knownMembership.current.filter { node in

@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// What a plan makes happen: work, readings, faults of links and machines.
+/// The events of a plan: work, readings, faults of links and machines.
 extension World {
     func machine(_ number: Int) -> Machine? {
         number < context.machines ? machines[number] : nil

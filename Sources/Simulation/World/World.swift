@@ -449,7 +449,7 @@ final class World {
         enrolWhoJoined()
     }
 
-    /// What clocks far ahead have stamped is applied when its time has come: so that comes.
+    /// Lets the time come at which transactions stamped far ahead are applied.
     private func letStampedTimesCome() {
         let latest = context.archive.transactions.map(\.timestamp.milliseconds).max() ?? 0
         let wall = SimulatedClock.beginning + milliseconds + wallAdvance
