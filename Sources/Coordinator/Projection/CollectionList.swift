@@ -1,10 +1,10 @@
 import Merge
 
-/// The rows and links of which stability may remove a part, in `_uncollected`.
+/// The rows and links that stability may take a part from, in `_uncollected`.
 struct CollectionList: StorePart {
     let session: StoreSession
 
-    /// Lists a row of which stability may remove a part.
+    /// Lists a row that stability may take a part from.
     func noteUncollected(_ row: LoadedRow) throws {
         if row.isAlive, !row.state.hasSiblings { return }
         guard let newest = row.state.uncollected(row.table.policies(for: row.state)).last else {
