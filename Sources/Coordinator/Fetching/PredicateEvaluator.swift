@@ -2,7 +2,8 @@ package import Merge
 
 /// An object as a predicate sees it in memory.
 ///
-/// What a property does not have reads as null. Methods may throw what firing a fault throws.
+/// A property that an object does not have reads as null. Methods may throw what firing a fault
+/// throws.
 package protocol PredicateSubject {
     /// The object's identity; temporary ones are below 0.
     var predicateRow: RowID { get }

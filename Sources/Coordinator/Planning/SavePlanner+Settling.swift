@@ -166,7 +166,7 @@ extension SavePlanner {
         of row: RowID, _ table: EntityTable, _ loaded: LoadedRow?, as version: RowVersion?,
         before changed: Set<Int>, within known: VersionVector, _ plan: inout SavePlan
     ) throws -> [PropertyValue]? {
-        // What it showed of a group may have been another member's.
+        // The values that it showed of a group may have been another member's.
         guard loaded?.eclipsed.isEmpty ?? true, version?.eclipsed.isEmpty ?? true else {
             return nil
         }

@@ -311,7 +311,7 @@ struct UniquenessPlanner: PlanningPart {
             guard let place else { continue }
             var value = planned.value(at: place) ?? .null
             if value == .reference(row) { value = .reference(target) }
-            // What the save writes there itself, its client knows of.
+            // The client knows of the values that the save itself writes there.
             if into.value(at: position) == nil, let loaded = into.loaded,
                 loaded.shown(position)?.value ?? .null != value
             {

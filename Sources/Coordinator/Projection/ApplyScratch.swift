@@ -46,7 +46,7 @@ struct ApplyScratch {
     /// The vectors that transactions of the log had seen, as far as somebody asked.
     var pasts: [Dot: VersionVector] = [:]
 
-    /// What the last insert used, because the next one is nearly always like it.
+    /// The tools of the last insert, because the next one is nearly always like it.
     var lastInsert: (table: EntityTable, statement: SQLStatement)?
     var lastVersion: (dot: Dot, integer: Int64)?
 

@@ -24,8 +24,8 @@ struct CollectionList: StorePart {
         try noteUncollected(source, target, link.name, newest)
     }
 
-    /// What is listed already keeps waiting for what it waits for: a row that is written again
-    /// and again shall not wait for ever.
+    /// A row that is listed already keeps waiting for the same dot: a row that is written again and
+    /// again must not wait for ever.
     func noteUncollected(
         _ row: RowID, _ target: RowID, _ name: String, _ dot: Dot
     ) throws {

@@ -191,8 +191,9 @@ extension TransactionApplier {
             exceptions: Self.exceptions(values, at: positions, assigned: assignedCount))
     }
 
-    /// What an insert wrote as null, and what it did not write that is not null: of rows with unique
-    /// keys that is kept, because what one of a group did not write another may show.
+    /// The properties that an insert wrote as null, and those that it did not write and that are
+    /// not null. Rows with unique keys keep them, because another of a group may show what one did
+    /// not write.
     ///
     /// - Parameter assigned: how many of the values, from the first, the insert assigned.
     static func exceptions(

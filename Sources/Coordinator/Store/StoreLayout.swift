@@ -47,8 +47,8 @@ enum StoreLayout {
             generation INTEGER NOT NULL, checksum INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
         """
 
-    /// What there is of rows beside the tables of their entities. `_eclipsed` has living rows whose
-    /// unique key an earlier row shows, `_eclipsedKey` their keys. `_derived` has references that lead
+    /// The tables of rows beside those of their entities. `_eclipsed` has living rows whose unique
+    /// key an earlier row shows, `_eclipsedKey` their keys. `_derived` has references that point
     /// elsewhere since a transaction of the log that did not write them; they go with it.
     private static let rowTables = """
         CREATE TABLE _tombstone (

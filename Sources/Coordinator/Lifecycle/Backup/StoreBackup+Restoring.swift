@@ -117,7 +117,7 @@ extension StoreBackup {
         } catch { throw blaming(backup, for: error, of: backup).naming(backup) }
     }
 
-    /// What is damaged at restoring is the backup, also where it is seen in its copy; the store may be
+    /// Names the backup as damaged, also if the damage was seen in its copy; the store may be
     /// sound.
     private static func blaming(
         _ backup: String, for error: any Error, of copy: String

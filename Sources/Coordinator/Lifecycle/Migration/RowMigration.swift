@@ -312,7 +312,7 @@ extension RowState {
                 ? insertion.siblings.map { Sibling(stamp: $0.stamp, value: PropertyValue.null) }
                 : register.siblings
             for sibling in written where sibling.value.isNull {
-                // What was assigned stays assigned, and what was not is not.
+                // An assigned value stays assigned, and others do not become so.
                 if !table.constraints.isEmpty { toggleException(sibling.dot, position) }
             }
             properties[position] = Register(

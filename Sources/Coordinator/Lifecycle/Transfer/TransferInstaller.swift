@@ -72,7 +72,7 @@ package enum TransferInstaller {
             guard identity.cluster == cluster, identity.node == node else {
                 throw CoordinatorError(.storeOwner, "\(path) is not node \(node)'s of \(cluster).")
             }
-            // What it saved alone would come to nodes that have called stable what is concurrent to it.
+            // Its own saves would come to nodes that have called stable what is concurrent to them.
             let membership = try former.read { try StoreLayout.readMembership(in: $0) }
             guard membership[offer.donor]?.departure == nil else {
                 throw CoordinatorError(
@@ -322,9 +322,9 @@ struct StoreIdentity {
 
     /// Numbers of incarnations are compared as unsigned, by their halves: SQLite's are signed.
     ///
-    /// What goes with history counts as of the copy's end: places and generations of the former
-    /// store are long gone from the copy's log. So generations go on from the copy's and the former
-    /// store's together, and conflicts keep their order behind all of the copy's.
+    /// Data that goes with history counts as of the copy's end: places and generations of the
+    /// former store are long gone from the copy's log. So generations go on from the copy's and the
+    /// former store's together, and conflicts keep their order behind all of the copy's.
     private static let whatOnlyItsNodeKnows = """
         INSERT INTO main._incarnation (node, incarnation)
             SELECT node, incarnation FROM former._incarnation WHERE true
