@@ -190,7 +190,8 @@ struct CausalQueue: Sendable {
         return applying.map { $0.decoded() }
     }
 
-    /// What a transaction takes once the store has completed what it has seen: about all that is here.
+    /// The memory of a transaction once the store has completed what it has seen: about all that is
+    /// here.
     private func completedSize(_ transaction: ReceivedTransaction) -> Int {
         let implied = max(0, delivered.entries.count - transaction.seen.entries.count)
         return transaction.bytes.count + implied * MemoryLayout<VersionVector.Entry>.stride

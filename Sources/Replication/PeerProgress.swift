@@ -83,8 +83,8 @@ struct PeerProgress: Hashable, Sendable {
     /// The incarnation that the store is asked to remember, and when it may be asked again.
     var remembering: ActorID?
     var rememberAllowedAt: UInt64 = 0
-    /// What it had when first it told, in this incarnation, that it has met ours; and the same
-    /// for when it was vouched for. Kept while this node is not.
+    /// The peer's vector when it first said, in this incarnation, that it has met ours; and the
+    /// same for when it was vouched for. Kept while this node is not.
     var firstMet: VersionVector?
     var firstVouched: VersionVector?
     var vector = VersionVector()

@@ -40,7 +40,7 @@ extension Replicator {
 
         /// Where an earlier run has left a transfer.
         package struct BegunTransfer: Hashable, Sendable {
-            /// Whose copy.
+            /// The owner of the copied store.
             package var donor: NodeID
             /// Which.
             package var copy: TransferCopy

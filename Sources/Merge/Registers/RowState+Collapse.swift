@@ -47,7 +47,7 @@ extension RowState {
 
     /// Whether the row is dead for good: its tombstone may go.
     ///
-    /// That takes *all* siblings of its existence register to be stable, not the delete alone
+    /// That needs *all* siblings of its existence register to be stable, not the delete alone
     /// (MODEL P4), and no conflict that waits for a person.
     package func isCollectable(stable: VersionVector, policies: EntityPolicies) -> Bool {
         !isEmpty && !isAlive(policies)
