@@ -51,7 +51,8 @@ enum ClientFailure {
             return ClientError(
                 .connectionRefused, "No node listens at \(target)", cause: error)
         }
-        // Nothing was sent. So it is no late answer (`timedOut`), whose outcome nobody knows.
+        // Nothing was sent. So it is no late answer (`timedOut`), after which nobody knows the
+        // outcome.
         if isLate {
             return ClientError(
                 .hostUnreachable, "Connecting to \(target) took too long", cause: error)

@@ -1,4 +1,4 @@
-// What a link can be made to do to the bytes that it carries.
+// Faults of a link's bytes.
 //
 // Values only; may be handed to any thread.
 
@@ -10,7 +10,7 @@ public enum LinkDirection: Hashable, Sendable, CaseIterable {
     case fromTarget
 }
 
-/// What a link does to the bytes of one direction; the other direction has its own.
+/// The faults of one direction; the other direction has its own.
 ///
 /// All of it is bounded: a direction keeps at most 256 KiB and one read of bytes that wait, and
 /// reads no further until they have passed.
@@ -22,7 +22,8 @@ public struct LinkFault: Hashable, Sendable {
         /// They wait until the link is open again; the sender sees its buffers fill up.
         case stalled
         /// They are taken and forgotten; the sender sees nothing. A connection that has lost bytes
-        /// is reset when its link opens again, for no network delivers a stream with a hole in it.
+        /// is reset when its link opens again, because no network delivers a stream with a hole in
+        /// it.
         case lost
     }
 

@@ -9,8 +9,8 @@ internal import NIOPosix
 /// Passes the bytes of one directed link on, both ways and unread, until somebody cuts it or sets
 /// a ``LinkFault``.
 ///
-/// Who wants to partition a mesh lets every directed link run through a proxy of its own, and cuts
-/// those between the sides. The proxy knows nothing of what it carries. A proxy keeps its port until
+/// To partition a mesh, let every directed link run through a proxy of its own, and cut those
+/// between the sides. The proxy knows nothing of what it carries. A proxy keeps its port until
 /// ``shutdown()``, which is to be called when it is no longer needed.
 public final class LinkProxy: Sendable {
     /// The port that is listened on.

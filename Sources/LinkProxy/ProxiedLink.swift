@@ -39,7 +39,7 @@ final class ProxiedLink {
         let channels = [near.channel, far.channel].compactMap(\.self)
         if resetting {
             // A socket that lingers for no time is reset by its closing. Both are prepared before
-            // either is closed, for each closes the other.
+            // either is closed, because each closes the other.
             for channel in channels {
                 let socket = channel as? any SocketOptionProvider
                 _ = socket?.setSoLinger(linger(l_onoff: 1, l_linger: 0))

@@ -20,7 +20,7 @@ final class PumpHandler: ChannelInboundHandler {
     private let connection: UInt64
     private var fault: LinkFault
     private var flipper: ByteFlipper?
-    /// What was read and not yet handed over, oldest first, and when it may be.
+    /// The bytes read and not yet handed over, oldest first, and when they may be.
     private var waiting = CircularBuffer<(readyAt: NIODeadline, bytes: ByteBuffer)>()
     private var waitingCount = 0
     /// When a narrow pipe takes its next portion.

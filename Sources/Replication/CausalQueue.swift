@@ -141,7 +141,7 @@ struct CausalQueue: Sendable {
             return .waitsForSeen
         }
         // What is given up for it would be the next to come again. What waits for its model is noted all the
-        // same, for that is asked for only where something is held; then it is applied at once.
+        // same, because that is asked for only where something is held; then it is applied at once.
         if place.found == nil, lanes.count >= limits.lanes {
             if !isModelKnown(transaction), dot.sequence == delivered[dot.actor] + 1 {
                 _ = hold(dot, .unknownModel(transaction.modelHash), retryAt: 0)
@@ -190,7 +190,8 @@ struct CausalQueue: Sendable {
         return applying.map { $0.decoded() }
     }
 
-    /// What a transaction takes once the store has completed what it has seen: about all that is here.
+    /// The memory of a transaction once the store has completed what it has seen: about all that is
+    /// here.
     private func completedSize(_ transaction: ReceivedTransaction) -> Int {
         let implied = max(0, delivered.entries.count - transaction.seen.entries.count)
         return transaction.bytes.count + implied * MemoryLayout<VersionVector.Entry>.stride

@@ -21,10 +21,10 @@ package struct DoubleWatch: Sendable {
     package enum Verdict: Hashable, Sendable {
         /// As before: there is no double, or it is too soon to tell.
         case goOn
-        /// It ends, for it has met its double and is the newcomer.
+        /// It ends, because it has met its double and is the newcomer.
         case end
-        /// It ends, for another store of its node is or was in use. Its own store is the one that this
-        /// node used last: that one knows all incarnations that it was open in.
+        /// It ends, because another store of its node is or was in use. Its own store is the one
+        /// that this node used last: that one knows all incarnations that it was open in.
         case endForOtherStore
         /// It begins an incarnation later than this one, if it may.
         case reopen(after: UInt64, hasMet: Bool)
@@ -63,7 +63,7 @@ package struct DoubleWatch: Sendable {
     /// - Parameter now: milliseconds, on the clock of ``verdict(now:)``.
     package mutating func noteMeeting(now: UInt64) { metAt = metAt ?? now }
 
-    /// Takes note that members refuse it, for they hear an elder incarnation of the node.
+    /// Takes note that members refuse it, because they hear an elder incarnation of the node.
     package mutating func noteRefusal() { isRefused = true }
 
     /// Takes note of an incarnation of the node that peers know and that is later than its own.

@@ -77,7 +77,8 @@ package enum Effect: Hashable, Sendable {
     /// to it: close the store and open it with a later one than this. Given at most once.
     case reopen(after: UInt64)
 
-    /// Members refuse this incarnation, for an elder one of its node is alive: end. Given at most once.
+    /// Members refuse this incarnation, because an elder one of its node is alive: end. Given at
+    /// most once.
     case refused
 
     /// Read a part of the copy of this store that a member asks for, make the copy where there is
@@ -104,7 +105,7 @@ package enum Effect: Hashable, Sendable {
     case discardTransfer
 
     /// Keep these for people, by dot: they were saved and acknowledged elsewhere, and can be neither
-    /// applied nor pulled any more, for an earlier save of their node is lost with it
+    /// applied nor pulled any more, because an earlier save of their node is lost with it
     /// (``ReplicatorStatus/orphaned``). Together at most ``Limits/orphanBytes``. Each is given once in
     /// a run, and is not here any more then; nothing answers.
     case keepOrphans([EncodedTransaction])

@@ -66,8 +66,8 @@ package struct Heads: Hashable, Sendable {
     /// Whether its store may lack what its node has reported before; unless it is
     /// ``Recovery/none``, its report counts for nobody's stability.
     package var recovery: Recovery
-    /// Whose stores it was vouched for together with, when it was new, sorted by node; itself among
-    /// them. Nothing that one of them has not reported since is stable anywhere.
+    /// The nodes' stores that it was vouched for together with, when it was new, sorted by node;
+    /// itself among them. Nothing that one of them has not reported since is stable anywhere.
     package var founders: [ActorID]
     /// The other nodes that its configuration names, sorted: members, as long as no transaction
     /// tells of any, also to those whose own configuration does not name them.

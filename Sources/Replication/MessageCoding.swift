@@ -340,7 +340,7 @@ extension Heads {
         for _ in 0..<count / 3 {
             let actor = try reader.actor()
             let sequence = try reader.unsigned()
-            // What is not known as a whole is not used, whatever it says.
+            // A vector that is not known as a whole is not used, whatever it says.
             guard !isWhole || sequence < whole[actor],
                 differing.last.map({ $0.actor < actor }) ?? true
             else { throw DecodingFailure("heads contradict themselves", offset: reader.offset) }

@@ -83,8 +83,8 @@ struct PeerProgress: Hashable, Sendable {
     /// The incarnation that the store is asked to remember, and when it may be asked again.
     var remembering: ActorID?
     var rememberAllowedAt: UInt64 = 0
-    /// What it had when first it told, in this incarnation, that it has met ours; and the same
-    /// for when it was vouched for. Kept while this node is not.
+    /// The peer's vector when it first said, in this incarnation, that it has met ours; and the
+    /// same for when it was vouched for. Kept while this node is not.
     var firstMet: VersionVector?
     var firstVouched: VersionVector?
     var vector = VersionVector()
@@ -107,8 +107,8 @@ struct PeerProgress: Hashable, Sendable {
     var expiredPull: Pulling?
     /// Pulls in a row without a timely answer.
     var failures: UInt64 = 0
-    /// How often what is asked for at once was halved, for its answer did not come in time: over a
-    /// slow link a smaller one does. One that comes soon takes a halving back.
+    /// How often what is asked for at once was halved, because its answer did not come in time:
+    /// over a slow link a smaller one does. One that comes soon takes a halving back.
     var halvings = 0
     /// Of 4 MiB this leaves the 64 KiB that every donor grants, which 3 kB a second carry in time.
     private static let mostHalvings = 6

@@ -164,7 +164,7 @@ extension Replicator {
             receiveTransferPull(waiting, from: index)
         }
         guard !queue.delivered.covers(peers[index].vector) else { return }
-        // What the peer wrote itself comes in order on this very way, so it is lost and not late.
+        // The peer's own transactions come in order on this very way, so it is lost and not late.
         let own = heads.vector[heads.actor]
         noteGap(isCertain: channel == .exchange || own > queue.delivered[heads.actor])
     }

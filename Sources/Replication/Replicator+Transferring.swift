@@ -6,8 +6,8 @@ import Merge
 /// nothing of the others yet and their logs are long. Meanwhile it pulls nothing. The parts are asked for one
 /// by one, so a part is in memory on either side, and a donor gives each joiner one at a time.
 ///
-/// What is put together is a matter of the shell: the copy and what this store has besides become
-/// one, and the node starts again with it (``Effect/installTransfer(_:donor:)``).
+/// The shell joins the stores: the copy and what this store has besides become one, and the node
+/// starts again with it (``Effect/installTransfer(_:donor:)``).
 extension Replicator {
     // MARK: - Taking one
 

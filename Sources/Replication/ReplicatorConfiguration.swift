@@ -35,12 +35,12 @@ extension Replicator {
         /// A copy of a member's store that an earlier run has taken in in part.
         package var transfer: BegunTransfer?
         /// For how long after the start no copy is asked for, in milliseconds: one that was whole
-        /// could not take the store's place. At most an hour, for nobody can wait for longer.
+        /// could not take the store's place. At most an hour, because nobody can wait for longer.
         package var transferPauseMilliseconds: UInt64
 
         /// Where an earlier run has left a transfer.
         package struct BegunTransfer: Hashable, Sendable {
-            /// Whose copy.
+            /// The owner of the copied store.
             package var donor: NodeID
             /// Which.
             package var copy: TransferCopy

@@ -24,9 +24,9 @@ package struct ReplicatorStatus: Hashable, Sendable {
     /// The queues.
     package var gauges: ReplicatorGauges
 
-    /// What at least one other member has for certain: beside what is ``stable`` it may be purged
-    /// here where there is no room. Nil while this store is a restored one: nothing is to be
-    /// purged, for others may need what it has.
+    /// The transactions that at least one other member has for certain: beside those that are
+    /// ``stable`` they may be purged here if there is no room. Nil while this store is a restored
+    /// one: nothing may be purged, because others may need what it has.
     package var recordedElsewhere: VersionVector? {
         guard recovery != .restored else { return nil }
         return members.reduce(into: VersionVector()) { $0.join($1.recorded) }
@@ -35,7 +35,7 @@ package struct ReplicatorStatus: Hashable, Sendable {
 
 /// How far a store transfer has come.
 package struct TransferStatus: Hashable, Sendable {
-    /// Whose store is taken over.
+    /// The owner of the store that is taken over.
     package var donor: NodeID
     /// How many bytes of the copy are on disk.
     package var offset: UInt64
@@ -115,8 +115,8 @@ package struct MemberStatus: Hashable, Sendable {
     package var node: NodeID
     /// Why its latest report is not in use; nil where it is.
     package var hindrance: StabilityHindrance?
-    /// What it is known to have for certain; nothing before its newest incarnation has told, and
-    /// while its store is not vouched for.
+    /// The vector that it is known to have for certain; nothing before its newest incarnation has
+    /// reported, and while its store is not vouched for.
     package var recorded = VersionVector()
     /// How many transactions on this node's disk it is not known to have for certain.
     package var unrecorded: UInt64 = 0

@@ -170,7 +170,7 @@ struct Stability: Sendable {
                     objection(to: latest, view)
                     ?? (missing > 0 ? .behind(missing: missing) : nil)
                 switch status.hindrance {
-                // What such a store had once, it may have lost; one that is new lost nothing.
+                // Such a store may have lost what it had once; one that is new lost nothing.
                 case .olderIncarnation: break
                 case .recovering where latest.recovery == .restored: break
                 default: status.recorded = latest.recorded

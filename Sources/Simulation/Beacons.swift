@@ -51,7 +51,7 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case diskFullRecovered
     /// A failed fsync stopped a writer.
     case syncFailed
-    /// A read failed, and its reader was told.
+    /// A read failed, and its reader got an error.
     case readFailed
     /// A restored store's own newer saves came back from its peers.
     case ownSavesReturned
@@ -67,19 +67,19 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case savingHeldBack
     /// A save was refused while a clock was far off from the other members'.
     case clockDriftRefused
-    /// What waits on a gap that nobody can fill was found.
+    /// Transactions were found that wait on a gap that nobody can fill.
     case orphanFound
     /// A store kept what waits on such a gap, for people.
     case orphanKept
     /// History was purged for its size, though a member was not known to have it.
     case historyPurged
-    /// Closed conflicts were forgotten, for there were too many.
+    /// Closed conflicts were forgotten, because there were too many.
     case closedRecordsDropped
     /// History was kept beyond its time for a consumer.
     case historyKept
-    /// A consumer was told that history could not wait for it.
+    /// A consumer heard that history could not wait for it.
     case consumerExpired
-    /// A client was told that another node has its save on disk.
+    /// A client heard that another node has its save on disk.
     case saveConfirmed
     /// A backup was made by the node itself.
     case backupMade
@@ -113,9 +113,9 @@ public enum Beacon: String, CaseIterable, Hashable, Sendable {
     case memberLeft
     /// A node was retired by another.
     case memberRetired
-    /// A node that was retired, and did not know, was told so by a member.
+    /// A node that was retired, and did not know, heard so from a member.
     case departedTold
-    /// A save was refused because its node is a member no more.
+    /// A save was refused because its node is not a member any more.
     case departedSaveRefused
     /// In the end the store of a node that departed alone had what it had saved.
     case savesDeparted

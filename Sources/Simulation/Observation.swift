@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// What the world saw happen, in order. Checkers live on observations alone, and on the readings
+/// An event that the world saw, in order. Checkers live on observations alone, and on the readings
 /// in them: they never touch a node.
 enum Observation {
     /// A process opened its store. `vector` is what the store held then.
@@ -12,15 +12,15 @@ enum Observation {
     case found(node: Int, transactions: [EncodedTransaction])
     /// A process made a generation: of local saves, or of other nodes' transactions.
     case committed(node: Int, notice: CommitNotice)
-    /// A client was told that its save is done.
+    /// A client heard that its save is done.
     case acknowledged(node: Int, save: SaveRequest, result: SaveResult)
     /// Saves made through a context or by resolving a conflict are done: their dots.
     case performed(node: Int, dots: [Dot])
-    /// A client was told that a node has its save on disk, too.
+    /// A client heard that a node has its save on disk, too.
     case confirmed(node: Int, dot: Dot, by: NodeID)
-    /// A client was told that its save is not done, and why.
+    /// A client heard that its save is not done, and why.
     case refused(node: Int, save: SaveRequest, error: CoordinatorError)
-    /// A client was told that its save may have been done.
+    /// A client heard that its save may have been done.
     case unknown(node: Int, save: SaveRequest, error: CoordinatorError)
     /// A client read.
     case read(node: Int, reading: Reading)
@@ -37,7 +37,7 @@ enum Observation {
     case ended(node: Int, how: Ending)
     /// A store's place was taken by a copy of another node's, which its process goes on with.
     case tookOver(node: Int, donor: NodeID)
-    /// What of a store would survive a power loss from now on.
+    /// The part of a store that would survive a power loss from now on.
     case durable(node: Int, vector: VersionVector)
     /// A replicator declared a vector stable, `members` being who was a member to it, this node
     /// among them or not; nil where no transaction had told it of members, so that the founders
@@ -90,7 +90,7 @@ struct Reading: Hashable, Sendable {
     var entities: [EntityReading] = []
     /// The members of many-to-many relationships read, sorted.
     var members: [MembersReading] = []
-    /// What was told of how many objects entities have, and which.
+    /// The counts of entities' objects, and which objects, that a client read.
     var lists: [ListReading] = []
     /// The objects that were asked for one by one, and told to be gone.
     var absent: [ManagedObjectID] = []
@@ -140,18 +140,18 @@ struct ProcessGauges: Hashable, Sendable {
     var pins: Int
 }
 
-/// What a context did, for the checker of law 10.
+/// A context's work, for the checker of law 10.
 struct ContextRecord: Sendable {
     /// The context's policy.
     var policy: MergePolicy
-    /// What the store contained right before the save.
+    /// The store's vector right before the save.
     var before: VersionVector
     /// One changed object.
     struct Object: Sendable {
         var id: ManagedObjectID
         /// The values and version as the context had fetched them.
         var fetched: RowSnapshot
-        /// What the context assigned, by position; nil where it deleted the object.
+        /// The context's values, by position; nil if it deleted the object.
         var assigned: [Int: PropertyValue]?
         /// The row as the store held it right before the save; nil where it was gone.
         var stored: RowSnapshot?

@@ -1,22 +1,22 @@
-/// What became of one run.
+/// The outcome of one run.
 public struct RunReport: Hashable, Sendable, Codable {
     /// The seed.
     public let seed: UInt64
-    /// What violated a law; empty nearly always.
+    /// The violations of laws; empty nearly always.
     public var violations: [Violation] = []
     /// How often rare paths were met.
     public var beacons = BeaconCounts()
-    /// What happened, in figures.
+    /// The run in figures.
     public var statistics = RunStatistics()
     /// How many events the plan has.
     public var eventCount = 0
-    /// What happened, line by line, where that was asked for.
+    /// The run line by line, if that was asked for.
     public var trace: [String] = []
     /// A hash of the final vectors, digests and clocks: the same for the same seed, anywhere.
     public var fingerprint: UInt64 = 0
 }
 
-/// What happened in one or many runs, in figures.
+/// One or many runs in figures.
 public struct RunStatistics: Hashable, Sendable, Codable {
     /// Runs.
     public var runs: UInt64 = 0

@@ -3,7 +3,7 @@
 /// Delta debugging (Zeller and Hildebrandt 2002) over the plan's events: halves first, then
 /// quarters, and so on, down to single events.
 public struct Shrinker {
-    /// What came of it.
+    /// The outcome.
     public struct Outcome: Hashable, Sendable {
         /// The places of the events that are left; a run of these alone fails.
         public let events: [Int]

@@ -1,6 +1,6 @@
 public import Coordinator
 
-/// What a user decides about the runs of a simulation; everything else is drawn from the seed.
+/// A user's choices for the runs of a simulation; everything else is drawn from the seed.
 public struct SimulationOptions: Sendable {
     /// The model of the nodes; nil for one with structures and policies drawn per seed.
     public var model: ManagedObjectModel?

@@ -18,7 +18,7 @@ struct BulkCommand: Measurement {
     @Option(help: "What it does with them: inserts, updates or cascade; without, all.")
     var kind: Kind?
 
-    /// What the bulk save does.
+    /// The kind of bulk save.
     enum Kind: String, CaseIterable, ExpressibleByArgument {
         /// It inserts objects.
         case inserts
@@ -94,7 +94,7 @@ struct BulkCommand: Measurement {
             }, isBulk: true)
     }
 
-    /// What one bulk save cost, and the saves beside it.
+    /// The cost of one bulk save, and of the saves beside it.
     private struct Outcome {
         var seconds: [Double] = []
         var quiet: [Double] = []

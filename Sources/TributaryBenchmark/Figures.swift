@@ -36,7 +36,7 @@ struct MarkdownTable {
     let columns: [String]
     var rows: [[String]] = []
     var notes: [String] = []
-    /// What its figures are held against.
+    /// The goals of its figures.
     var goals: [Goal] = []
 
     init(_ title: String, columns: [String]) {

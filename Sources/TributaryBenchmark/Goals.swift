@@ -1,6 +1,6 @@
 /// A bound that a figure is held against.
 struct Goal {
-    /// What a figure must be to keep its goal.
+    /// The bound that a figure must keep.
     enum Bound {
         case atMost(Double)
         case atLeast(Double)
@@ -11,7 +11,7 @@ struct Goal {
     /// Nil for a figure that is only shown.
     let bound: Bound?
     let measured: Double
-    /// What stands behind both numbers, such as " s".
+    /// The unit after both numbers, as " s".
     let unit: String
 
     init(_ name: String, _ bound: Bound?, _ measured: Double, unit: String) {

@@ -48,13 +48,13 @@ struct HealCommand: Measurement {
 
     func tables() async throws -> [MarkdownTable] { [try await measure()] }
 
-    /// What one partition gave.
+    /// The figures of one partition.
     private struct Outcome {
         /// From the mending of the links until all nodes agreed.
         var seconds: Double
-        /// What all nodes together saved in a second while they were apart.
+        /// The saves of all nodes together in a second while they were apart.
         var rate: Double
-        /// What a bare loop took for as many saves as each node gets afterwards.
+        /// The time that a bare loop took for as many saves as each node gets afterwards.
         var bare: Double
     }
 

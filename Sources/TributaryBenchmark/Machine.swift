@@ -1,7 +1,7 @@
 import Foundation
 import GRDBSQLite
 
-/// What a figure was measured on.
+/// The machine that a figure was measured on.
 enum Machine {
     /// A Markdown list of processor, memory, system, file system and libraries.
     ///

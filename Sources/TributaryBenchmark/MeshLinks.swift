@@ -15,7 +15,7 @@ final class MeshLinks {
         /// Connections are closed, and those that are tried meanwhile as soon as they are made.
         case cut
 
-        /// What happens, for the head of a column.
+        /// The event, for the head of a column.
         var title: String {
             switch self {
             case .dropped: "packets dropped"

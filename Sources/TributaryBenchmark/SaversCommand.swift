@@ -122,7 +122,7 @@ struct SaversCommand: Measurement {
     }
 }
 
-/// What threads have saved together, and the first failure.
+/// The saves of all threads, and the first failure.
 private final class SaveCounter: Sendable {
     private let state = Mutex<(saves: Int, failure: (any Error)?)>((0, nil))
 

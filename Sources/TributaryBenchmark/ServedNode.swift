@@ -164,7 +164,7 @@ final class ServedNode {
         }
     }
 
-    /// What it says of itself.
+    /// The node's status.
     func status() async throws -> JSONObject {
         let answer = try await client.request("GET", "/v1/status")
         guard answer.status == 200, let status = try JSONParser.parse(answer.body).object else {

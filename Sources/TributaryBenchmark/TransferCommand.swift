@@ -5,7 +5,7 @@ import Foundation
 import Node
 import Synchronization
 
-/// What it costs to take a whole store over, at the new nodes and at the one that gives it.
+/// The cost of taking a whole store over, at the new nodes and at the one that gives it.
 ///
 /// Each round has stores and processes of its own: a node that has given or taken a copy before is
 /// not what is measured.
@@ -52,7 +52,7 @@ struct TransferCommand: Measurement {
 
     func tables() async throws -> [MarkdownTable] { [try await measure()] }
 
-    /// What one round gave.
+    /// The figures of one round.
     private struct Outcome {
         /// Until each new node had all, from when all were started.
         var seconds: [Double] = []

@@ -18,7 +18,7 @@ struct TributaryBenchmark: AsyncParsableCommand {
         ])
 }
 
-/// What all benchmarks take.
+/// The options of all benchmarks.
 struct CommonOptions: ParsableArguments {
     @Option(help: "The folder for stores; everything made in it is removed again.")
     var directory = ".build/benchmark"

@@ -20,7 +20,7 @@ struct CommandLineTests {
         #expect(outcome.output.hasPrefix("tributary 0."))
     }
 
-    @Test("A directory in a store's place is told as such")
+    @Test("A directory in a store's place is reported as one")
     func directory() async throws {
         for command in [["status", "--store", "/tmp"], ["sql", "--store", "/tmp", "SELECT 1"]] {
             let outcome = try await program.run(command)
@@ -29,7 +29,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("Who resolves and who undoes is told to the node")
+    @Test("The node gets the author of a resolution and of an undo")
     func authors() async throws {
         let node = try CannedNode(status: 200, body: #"{"transaction": "1.1-1"}"#)
         _ = try await program.run([

@@ -27,7 +27,7 @@ struct ExitCodeTests {
         #expect(failure.message.hasPrefix("No."))
     }
 
-    @Test("Of several failures each is told once, and a single one is not told twice")
+    @Test("Of several failures each is reported once, and a single one is not reported twice")
     func failures() {
         func message(_ message: String, _ failures: [String]) -> String {
             let body: JSONValue = [
@@ -44,7 +44,7 @@ struct ExitCodeTests {
                 == "2 values are not valid. One. Two.")
     }
 
-    @Test("An answer that is no error of the interface is told by its status")
+    @Test("An answer that is no error of the interface is reported by its status")
     func otherServer() {
         let failure = CommandFailure(status: 404, body: Array("<html>".utf8))
         #expect(failure.code == .failed)

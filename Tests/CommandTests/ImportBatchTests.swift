@@ -128,7 +128,7 @@ struct ImportBatchTests {
         #expect(saves.map { $0.contains(#""bulk":true"#) } == [false, false, true])
     }
 
-    @Test("A value that is none of its attribute's type is told with line and column")
+    @Test("A value of another type than its attribute's is reported with line and column")
     func wrongType() throws {
         let plan = try plan()
         #expect(throws: RecordError(line: 1, "Size: expected an integer, not \"big\"")) {

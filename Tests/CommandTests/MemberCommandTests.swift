@@ -6,7 +6,7 @@ import Testing
 
 @Suite("What `tributary member` tells")
 struct MemberCommandTests {
-    @Test("Whom a newcomer does not name of those it joins is told; who departed is nobody to name")
+    @Test("A newcomer that does not name all members gets a warning, but not for departed ones")
     func unnamed() throws {
         let states = [1: "member", 2: "member", 3: "retired", 4: "member", 5: "configured"]
         let answer: JSONObject = [

@@ -101,7 +101,7 @@ struct OrphansCommandTests {
     func discarded() async throws {
         let node = try CannedNode(status: 200, body: #"{"discarded": true}"#)
         let done = try await program.run(["orphans", "discard", Self.name, "--node", node.url])
-        #expect(done.exitCode == 0 && done.output == "2.14-2 is kept no more.\n", "\(done)")
+        #expect(done.exitCode == 0 && done.output == "2.14-2 is discarded.\n", "\(done)")
         #expect(node.requests == ["DELETE /v1/orphans/2.14-2 HTTP/1.1"])
         let none = try CannedNode(status: 200, body: #"{"orphans": [], "next": null}"#)
         let list = try await program.run(["orphans", "list", "--node", none.url])

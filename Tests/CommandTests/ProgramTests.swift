@@ -70,7 +70,7 @@ struct ProgramTests {
         #expect(outcome.exitCode == 0, "\(outcome)")
     }
 
-    @Test("A save without operations is told from one that the policy decided against")
+    @Test("A save without operations reads otherwise than one that the policy decided against")
     func emptySave() async throws {
         let node = try CannedNode(status: 200, body: #"{"transaction": null}"#)
         let none = try await program.run(
@@ -127,7 +127,7 @@ struct ProgramTests {
         #expect(!without.output.contains("saves") && !without.output.contains("alarm"))
     }
 
-    @Test("A command of the laboratory is told to be one of tributary-lab")
+    @Test("A command of the laboratory is reported as one of tributary-lab")
     func elsewhere() async throws {
         for command in ["demo", "simulate"] {
             let outcome = try await program.run([command, "--help"])
@@ -200,7 +200,7 @@ struct ProgramTests {
         #expect(node.requests.isEmpty)
     }
 
-    @Test("A save whose first answer is lost is asked for again, and is told as any other")
+    @Test("A save whose first answer is lost is asked for again, and is reported as any other")
     func answeredLate() async throws {
         let node = try CannedNode(
             status: 200, body: #"{"transaction": "1.6f3a91c04be1d277-5"}"#, lost: 2)

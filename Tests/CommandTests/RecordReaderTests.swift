@@ -47,7 +47,7 @@ struct CSVReaderTests {
         #expect(letter.records.first?.fields["\u{F900}"] == "Ada")
     }
 
-    @Test("A row with too few fields is told with its line, and the next one is read")
+    @Test("A row with too few fields is reported with its line, and the next one is read")
     func fewFields() {
         let found = read(.csv, "a,b\n1\n2,3\n")
         #expect(found.errors == ["line 2: 1 fields, but the header has 2"])
@@ -181,7 +181,7 @@ struct ControlReaderTests {
     }
 
     @Test(
-        "A malformed stanza is told with its line, and the next one is read",
+        "A malformed stanza is reported with its line, and the next one is read",
         arguments: [
             ("Package: a\nnonsense\n", "line 2: expected \"Field: value\""),
             (" x\n", "line 1: a continuation without a field before it"),

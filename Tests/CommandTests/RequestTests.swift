@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Requests of the program")
 struct RequestTests {
-    @Test("Who asks waits for as long as the node may, and a day for what reads the whole store")
+    @Test("A client waits as long as the node may, and a day if all of the store is read")
     func deadlines() {
         func deadline(_ path: String, _ seconds: JSONValue? = nil) -> Duration {
             var body = JSONObject()

@@ -12,7 +12,7 @@ struct VerifyCommandTests {
         program = try #require(TestProgram.find(), "Build the product tributary first.")
     }
 
-    @Test("Only a store that is not sound itself is told of as damaged")
+    @Test("Only a store that is not sound itself is reported as damaged")
     func damaged() async throws {
         let peers = """
             {"2": {"digest": "ab", "agrees": false}, "3": {"digest": "cd", "agrees": true}, \

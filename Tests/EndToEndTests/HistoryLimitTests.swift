@@ -52,7 +52,7 @@ extension EndToEnd.HistoryLimitTests {
     }
 
     @Test(
-        "over its size a log goes on with what another member has; a consumer is told, and who lags"
+        "over its size a log keeps what no other member has; consumer and laggard are reported"
     )
     func overSize() async throws {
         try await TestCluster.with(starting: [2, 3]) { cluster in

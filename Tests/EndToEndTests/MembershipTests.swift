@@ -215,7 +215,7 @@ extension EndToEnd.MembershipTests {
         }
     }
 
-    @Test("A node leaves by itself: all have what it saved, and it saves no more")
+    @Test("A node leaves by itself: all have what it saved, and it saves nothing any more")
     func leaves() async throws {
         try await TestCluster.with(nodes: 3) { cluster in
             let leaving = cluster.node(3)
@@ -255,7 +255,7 @@ extension EndToEnd.MembershipTests {
         }
     }
 
-    @Test("With keys: who joins is let in everywhere, who is retired nowhere but to be told")
+    @Test("With keys: a node that joins is let in everywhere, a retired one only to learn it")
     func keyed() async throws {
         try await TestCluster.with(nodes: 4, founders: 3, starting: []) { cluster in
             let ring = try Keyring(cluster)

@@ -55,7 +55,7 @@ extension EndToEnd.MistakeTests {
     }
 
     @Test(
-        "a newcomer under the number of a node that it meets ends with code 12; both are told of it",
+        "a newcomer under the number of a node that it meets ends with code 12; both report it",
         arguments: [false, true])
     func newcomer(hasRestarted: Bool) async throws {
         try await TestCluster.with(nodes: 3) { cluster in

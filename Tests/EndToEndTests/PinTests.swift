@@ -57,7 +57,7 @@ extension EndToEnd.PinTests {
         }
     }
 
-    @Test("a node that is told to stop does not wait for those who wait for other nodes")
+    @Test("a node that must stop does not wait for saves that wait for other nodes")
     func stopsWhileAwaited() async throws {
         try await TestCluster.with(starting: [1]) { cluster in
             let node = cluster.node(1)

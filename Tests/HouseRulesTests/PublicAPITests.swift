@@ -29,7 +29,7 @@ import Testing
             "Tests/Fixtures/api/\(module).txt\n\((removed + added).joined(separator: "\n"))")
     }
 
-    @Test("Declarations are told with their types, without their bodies")
+    @Test("Declarations are listed with their types, without their bodies")
     func reading() {
         let text = """
             public struct Box<Value>: Sendable

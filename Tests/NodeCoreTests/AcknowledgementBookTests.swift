@@ -27,7 +27,7 @@ struct AcknowledgementBookTests {
         return vector
     }
 
-    @Test("Who waits is told once enough peers have it, and who comes later at once")
+    @Test("A save is confirmed once enough peers have it, and a later one at once")
     func confirmed() {
         var book = AcknowledgementBook()
         #expect(book.begin(wish(needed: 2)) == .waits(1))
@@ -42,7 +42,7 @@ struct AcknowledgementBookTests {
         #expect(book.begin(wish(needed: 2)) == .ended(.confirmed))
     }
 
-    @Test("Whose time is over is told who is missing")
+    @Test("A save that times out names the missing peers")
     func expired() {
         var book = AcknowledgementBook()
         #expect(book.begin(wish(needed: 2, deadline: 10)) == .waits(1))
@@ -52,7 +52,7 @@ struct AcknowledgementBookTests {
         #expect(expired.map(\.outcome) == [.missing([peers[1]])])
     }
 
-    @Test("In the end all are told who is missing, and nobody may wait any more")
+    @Test("In the end all waiting saves name the missing peers, and no save may wait any more")
     func ended() {
         var book = AcknowledgementBook()
         #expect(book.begin(wish(needed: 1)) == .waits(1))
@@ -60,7 +60,7 @@ struct AcknowledgementBookTests {
         #expect(book.begin(wish(needed: 1)) == .ended(.missing(peers)))
     }
 
-    @Test("No more may wait at once than there is room for")
+    @Test("As many may wait at once as there is room for")
     func full() {
         var book = AcknowledgementBook()
         for _ in 0..<AcknowledgementBook.Limits.waiters { _ = book.begin(wish(needed: 1)) }

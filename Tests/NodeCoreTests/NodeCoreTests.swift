@@ -152,7 +152,7 @@ struct NodeCoreTests {
         #expect(!asks(300))
     }
 
-    @Test("A page of the log that has seen a save waits until that save was told")
+    @Test("A page of the log that has seen a save waits until that save was reported")
     func earlyPage() throws {
         let bench = try CoreBench()
         let told = Heads(
@@ -187,7 +187,7 @@ struct NodeCoreTests {
         }
     }
 
-    @Test("Another live process of this number ends a newcomer once it was told of it")
+    @Test("Another live process of this number ends a newcomer once it has heard of it")
     func double() throws {
         let bench = try CoreBench { $0.beganAt = 0 }
         bench.core.double.noteMeeting(now: 100)
@@ -199,7 +199,7 @@ struct NodeCoreTests {
         #expect(isEnded(1_100))
     }
 
-    @Test("A state that was told late replaces no newer one")
+    @Test("A state that was reported late replaces no newer one")
     func lateState() throws {
         let bench = try CoreBench()
         let digest = ProjectionDigest(high: 2, low: 2)

@@ -81,7 +81,7 @@ extension MeshSuites {
         private static let bounds = ConnectionWatch.Bounds(
             heldBytes: 100, totalBytes: 150, youngMilliseconds: 4_000, young: 2, grown: 3)
 
-        @Test("Who holds too much is ended, and where all do together, who holds most")
+        @Test("A connection that holds too much is ended, and if all do together, the largest")
         func amounts() {
             let looks = [
                 Self.look(1, 1, held: 60), Self.look(2, 2, held: 101), Self.look(3, 3, held: 80),

@@ -136,7 +136,7 @@ private final class TinyServer: Sendable {
         #expect(server.accepted.value.load(ordering: .relaxed) == 1)
     }
 
-    @Test("Refused, reset, late and malformed answers are told apart")
+    @Test("Refused, reset, late and malformed answers have different errors")
     func failures() async throws {
         let server = try await TinyServer()
         var limits = NodeClient.Limits()
@@ -160,7 +160,7 @@ private final class TinyServer: Sendable {
         #expect(await Self.code { _ = try await late.request("GET", "/") } == .connectionRefused)
     }
 
-    @Test("Who cannot be connected to in time was sent nothing, and is told apart from who is late")
+    @Test("A node that takes no connection in time was sent nothing, unlike one that is late")
     func connectingTooLong() async throws {
         // A listener that nobody accepts from, and more connections than it has room for.
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

@@ -68,7 +68,7 @@ extension MeshSuites {
             #expect(Self.failures(mesh) == [nil])
         }
 
-        @Test("Who is cut off while no socket can be made is cut off later")
+        @Test("A node cut off while no socket can be made is cut off later")
         func owed() throws {
             var settings = try Mesh.settings(1, keys: .generate())
             settings.limits.sockets = 34

@@ -58,7 +58,7 @@ extension MeshSuites {
             throw NotInTime(what: "something waits at each of \(sockets)")
         }
 
-        @Test("Who floods the router keeps nobody else from being heard")
+        @Test("A peer that floods the router keeps nobody else from being heard")
         func router() throws {
             let mesh = try Self.mesh()
             for _ in 0..<20 {

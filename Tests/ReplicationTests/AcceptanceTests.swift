@@ -26,7 +26,7 @@ struct AcceptanceTests {
         #expect(first && !again && acceptance.later == later)
     }
 
-    @Test("Who is refused for some seconds ends once; a word that nobody repeats is forgotten")
+    @Test("A process refused for some seconds ends once; a word that nobody repeats is forgotten")
     func refusal() {
         var acceptance = acceptance()
         acceptance.refuse(now: 1_000)

@@ -54,7 +54,7 @@ struct AssemblyTests {
         }
     }
 
-    @Test("One whose length is told otherwise begins again")
+    @Test("One that comes with another length begins again")
     func otherLength() {
         var assembly = Assembly()
         #expect(add(piece(at: 0, [0, 1]), to: &assembly) == .appended)

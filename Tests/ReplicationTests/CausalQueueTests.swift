@@ -167,7 +167,7 @@ struct CausalQueueTests {
     }
 
     /// Seed 923: what waited for its model was pulled again and again, and no copy was asked for.
-    @Test("What is held stays so, and is told of once, though it is dropped for want of room")
+    @Test("A held transaction stays so, and is reported once, though dropped for lack of room")
     func droppedHold() {
         var queue = Self.queue { $0.waitingCount = 1 }
         for number in [1, 2, 1, 2] { _ = queue.insert(Self.first(number)) }

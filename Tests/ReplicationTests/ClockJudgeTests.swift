@@ -51,7 +51,7 @@ struct ClockJudgeTests {
         #expect(Self.verdict(&judge, [0]) == .init() && Self.verdict(&judge, [far]) == apart)
     }
 
-    @Test("Stamps far ahead of the clock are told once, unless nobody else is a member")
+    @Test("Stamps far ahead of the clock are reported once, unless nobody else is a member")
     func stamps() {
         let ahead = Self.wall + UInt64(Self.limit) + 1
         var judge = ClockJudge(limits: Limits())

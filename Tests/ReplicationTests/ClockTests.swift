@@ -67,7 +67,7 @@ struct ClockTests {
     }
 
     @Test(
-        "Who saves far ahead of its own clock is told, once, where others are to take it",
+        "A node that saves far ahead of its clock reports it, once, if others must take the saves",
         arguments: [0, 1])
     func ahead(others: Int) {
         var node = Reporter(peers: Array(2..<2 + others))

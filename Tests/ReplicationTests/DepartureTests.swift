@@ -119,7 +119,7 @@ import Testing
         #expect(subject.replicator.status.peers.first?.vector.isEmpty == true)
     }
 
-    @Test("The word of one who is a member no more does not count, once that is known")
+    @Test("The word of a departed node does not count, once that is known")
     func tellerDeparts() {
         var subject = Subject()
         let told = subject.hear(from: 2, departed: [1])

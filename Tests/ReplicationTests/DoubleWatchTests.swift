@@ -6,7 +6,7 @@ struct DoubleWatchTests {
     private let newcomer = DoubleWatch.newcomerMilliseconds
     private let patience = DoubleWatch.patienceMilliseconds
 
-    @Test("Who meets its double just after it began goes, whatever peers tell; who was there stays")
+    @Test("A process that meets its double just after its start ends; the elder stays")
     func meeting() {
         for (after, isNewcomer) in [(newcomer - 1, true), (newcomer, false)] {
             var watch = DoubleWatch(beganAt: 100, isStoreOwn: true)
@@ -23,7 +23,7 @@ struct DoubleWatchTests {
         }
     }
 
-    @Test("Who is told of a later incarnation waits for its double, and acts without it then")
+    @Test("A process that hears of a later incarnation waits for its double, then acts without it")
     func patient() {
         for (isOwn, verdict) in [
             (true, DoubleWatch.Verdict.endForOtherStore),

@@ -40,7 +40,7 @@ struct IncarnationMemoryTests {
         #expect(heads(of: &node)?.met == [])
     }
 
-    @Test("After a restart an incarnation older than the one remembered is not met, and is told")
+    @Test("After a restart an incarnation older than the remembered one is not met, but reported")
     func olderAfterRestart() {
         var node = Reporter(incarnations: [Self.later])
         node.heads(Self.second)

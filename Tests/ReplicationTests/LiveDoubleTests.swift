@@ -44,7 +44,7 @@ struct LiveDoubleTests {
         }
     }
 
-    @Test("The younger is not met, nothing of it is taken, and both are told of each other")
+    @Test("The younger is not met, nothing of it is taken, and both hear of each other")
     func refused() {
         var node = Reporter()
         hearBoth(&node, for: 10_000)
@@ -144,7 +144,7 @@ struct LiveDoubleTests {
             .messageReceived(bytes: bytes, from: World.id(member), over: .exchange, now: node.now))
     }
 
-    @Test("Who is told that members hear an elder takes no saves, and ends two seconds later")
+    @Test("A process that members refuse for an elder takes no saves, and ends two seconds later")
     func ends() {
         let elder = ActorID(node: World.id(1), incarnation: 49)
         var node = Reporter()
@@ -166,7 +166,7 @@ struct LiveDoubleTests {
         #expect(node.effects.last == .refused)
     }
 
-    @Test("Who is met by a member meanwhile goes on, and cannot be refused later")
+    @Test("A process that a member meets meanwhile goes on, and cannot be refused later")
     func metMeanwhile() {
         let elder = ActorID(node: World.id(1), incarnation: 49)
         var node = Reporter()
@@ -180,7 +180,7 @@ struct LiveDoubleTests {
         #expect(node.replicator.status.isSaving && !node.effects.contains(.refused))
     }
 
-    @Test("The elder is told, and goes on saving")
+    @Test("The elder hears of it, and goes on saving")
     func elderIsTold() {
         var node = Reporter()
         let other = ActorID(node: World.id(1), incarnation: 77)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Replication
 
-@Suite("Who is a member and who is believed")
+@Suite("Members, and whose word counts")
 struct MembersTests {
     private static func stamp(_ sequence: UInt64) -> Stamp {
         makeTransaction(Dot(actor: Reporter.own, sequence: sequence), seen: VersionVector())
@@ -72,7 +72,7 @@ struct MembersTests {
         #expect(members.isToldDeparted([World.id(3)]))
     }
 
-    @Test("Who departed is refused always, a stranger only by a member that knows of members")
+    @Test("A departed node is refused always, a stranger only by a member that knows of members")
     func refusals() {
         func ours(_ members: Members, _ sender: Int, _ told: Membership) -> String? {
             members.refusal(

@@ -140,7 +140,7 @@ struct MessageTests {
         #expect(envelope.encoded() == frame(message))
     }
 
-    @Test("A frame of another cluster or revision is told from a damaged one")
+    @Test("A frame of another cluster or revision is not taken for a damaged one")
     func others() {
         let bytes = frame(Self.samples[0])
         #expect(throws: MessageFailure.otherCluster("test", sender: World.id(3))) {

@@ -46,7 +46,7 @@ struct ModelCatalogTests {
         #expect(taken && !repeated && catalog.models == [Self.text(1), Self.text(2)])
     }
 
-    @Test("The newest is told in full, those before it as far as they fit")
+    @Test("The newest is sent in full, those before it as far as they fit")
     func list() {
         let catalog = Self.catalog((1...4).map { Self.text($0, bytes: 100) })
         func told(_ change: (inout Limits) -> Void) -> [Bool] {
@@ -61,7 +61,7 @@ struct ModelCatalogTests {
         #expect(told { $0.frameBytes = head + 99 } == [false, false, false, false])
     }
 
-    @Test("A peer of an unknown model is told our list, and refused when its own does not come")
+    @Test("A peer of an unknown model gets our list, and is refused when its own does not come")
     func unlisted() {
         let limits = Limits()
         let catalog = Self.catalog([Self.text(1)])

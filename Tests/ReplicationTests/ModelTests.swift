@@ -113,7 +113,7 @@ import Testing
         #expect(newer.peer(2)?.isAgreed == true)
     }
 
-    @Test("Texts of models are told where pages are small: a frame has room for them")
+    @Test("Texts of models are sent where pages are small: a frame has room for them")
     func smallPages() throws {
         var limits = Limits()
         limits.pageBytes = 256

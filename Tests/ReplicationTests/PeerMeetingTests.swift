@@ -43,7 +43,7 @@ struct PeerMeetingTests {
         #expect(isAlive(Reporter.second, start) && !isAlive(Self.later, start))
     }
 
-    @Test("A later one is told of only once the elder was heard long after it, and not too often")
+    @Test("A later one is reported only once the elder was heard long after it, and not too often")
     func younger() {
         var peer = agreed()
         peer.actorHeardAt = 10

@@ -265,7 +265,7 @@ struct ProtectionTests {
         #expect(replicator.status.peers[0].quarantinedUntil == nil)
     }
 
-    @Test("Damage on a socket that cannot tell its sender harms nobody and is told of once")
+    @Test("Damage on a socket that does not know its sender harms nobody and is reported once")
     func unknownSocket() {
         var replicator = replicator()
         _ = tell(&replicator, .heads(heads()))
@@ -438,7 +438,7 @@ struct ProtectionTests {
             tellItself(.hello(twin)) == [.alarm(.twoNodesWithOneID(World.id(1), incarnation: nil))])
     }
 
-    @Test("Another process with our number is told of once and not listened to")
+    @Test("Another process with our number is reported once and not listened to")
     func sameNumber() {
         var replicator = replicator()
         let twin = heads(ActorID(node: World.id(1), incarnation: 77))
@@ -448,7 +448,7 @@ struct ProtectionTests {
         #expect(tell(&replicator, .heads(twin), from: 1).isEmpty)
     }
 
-    @Test("It is told of also where members refused it under ever more incarnations before")
+    @Test("It is reported also if members refused it under ever more incarnations before")
     func sameNumberAtLast() {
         var limits = Limits()
         limits.peers = 8

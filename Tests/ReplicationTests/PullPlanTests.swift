@@ -3,7 +3,7 @@ import Testing
 
 @testable import Replication
 
-@Suite("Whom a node asks for what")
+@Suite("Which peer a node asks for which transactions")
 struct PullPlanTests {
     private let limits = Limits()
 

@@ -38,7 +38,7 @@ struct RaisedAlarmsTests {
         #expect(news == [true, true, false] && again == [false, false, false])
     }
 
-    @Test("A frame that nobody can read is told once, whatever is wrong with it")
+    @Test("A frame that nobody can read is reported once, whatever is wrong with it")
     func undecodable() {
         var raised = RaisedAlarms()
         let news = ["a", "b"].map {

@@ -95,7 +95,7 @@ struct RecoveryProgressTests {
         #expect(!isJoined && !restored.isFounder)
     }
 
-    @Test("A new store that ends names those it met as founders, unless members were told of")
+    @Test("A new store that ends names those it met as founders, unless members are known")
     func finishing() {
         var new = progress(.new)
         new.finish(met: [Reporter.second])

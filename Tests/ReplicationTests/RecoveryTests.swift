@@ -154,7 +154,7 @@ struct RecoveryTests {
         #expect(node.replicator.status.isSaving == (incarnation == 48))
     }
 
-    @Test("Who was vouched for names the founders after a restart, unless it was put back")
+    @Test("A store that was vouched for names the founders after a restart, unless it was put back")
     func namesFoundersLater() {
         let founders = [Self.own, Self.second]
         var node = Reporter(founders: founders)
@@ -203,7 +203,7 @@ struct RecoveryTests {
         #expect(node.effects.contains(.outgrown) == (more == 1))
     }
 
-    @Test("Who is the last member is vouched for at once")
+    @Test("The last member is vouched for at once")
     func lastMember() {
         var node = Reporter(recovery: .new, peers: [2])
         node.tick()
@@ -221,7 +221,7 @@ struct RecoveryTests {
         #expect(node.effects.tellsVouched)
     }
 
-    @Test("Who is vouched for names as founders whom it had met, and is to them as new as they")
+    @Test("A vouched store names those it had met as founders, and is to them as new as they are")
     func namesFounders() throws {
         var node = Reporter(recovery: .new)
         #expect(node.lastHeads?.founders == [])
@@ -323,7 +323,7 @@ struct RecoveryTests {
         #expect(world.status(1).stable == world.nodes[1].store.vector)
     }
 
-    @Test("A node with its clock set back is told of its newer incarnation and reopens after it")
+    @Test("A node with its clock set back hears of its newer incarnation and reopens after it")
     func clockSetBack() {
         let world = World(seed: 5)
         world.addNodes(2)

@@ -186,7 +186,7 @@ struct StabilityTests {
         #expect(node.effects.contains(.stable(node.store.vector)))
     }
 
-    @Test("What every member reports is stable, and is told once")
+    @Test("A transaction that every member reports is stable, and is announced once")
     func everybody() {
         var (node, saved) = agreed()
         #expect(node.stable().contains(saved))
@@ -205,7 +205,7 @@ struct StabilityTests {
         #expect(node.hindrance(2) == nil)
     }
 
-    @Test("What a member has for certain is told, but not of a store that nobody vouches for")
+    @Test("A report has what a member has for certain, but not of a store that nobody vouches for")
     func recorded() throws {
         var node = Reporter()
         let first = node.save(1)
@@ -442,7 +442,7 @@ struct StabilityTests {
     }
 
     @Test(
-        "P20: what waits of an actor is dropped when it is closed, and the gap nobody fills is told"
+        "P20: what waits of an actor is dropped when it is closed, and a lasting gap is reported"
     )
     func orphaned() {
         var node = Reporter()
@@ -496,7 +496,7 @@ struct StabilityTests {
         node.effects.compactMap { if case .keepOrphans(let orphans) = $0 { orphans } else { nil } }
     }
 
-    @Test("Orphans are given out to be kept once it is certain, once, by dot, and let go of")
+    @Test("Orphans are given out to be kept once it is certain, once, by dot, and then released")
     func orphansGiven() throws {
         let (second, third) = (Self.late(2), Self.late(3))
         var node = Self.lost([third, second])
@@ -536,7 +536,7 @@ struct StabilityTests {
         node.effects.compactMap { if case .orphansNotKept(let dots) = $0 { dots } else { nil } }
     }
 
-    @Test("Of orphans no more are kept than their bounds allow; the newest are left out, by name")
+    @Test("Only as many orphans are kept as their bounds allow; the newest are left out, by name")
     func orphansBounds() throws {
         let orphans = (2...6).map { Self.late($0, bytes: 100) }
         var limits = Limits()

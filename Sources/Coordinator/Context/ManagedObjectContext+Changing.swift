@@ -28,7 +28,7 @@ extension ManagedObjectContext {
     /// Inserts an object that was made without a context; or takes the delete of one of this context
     /// back, as long as it is not saved. To be used on its queue.
     ///
-    /// What delete rules did at the end of an earlier event stays done. An object that was deleted
+    /// The effects of delete rules at the end of an earlier event stay. An object that was deleted
     /// elsewhere is gone, and stays so.
     ///
     /// - Precondition: It belongs to no context, or is deleted in this one; its entity is of this

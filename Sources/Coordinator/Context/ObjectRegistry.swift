@@ -38,7 +38,7 @@ struct ObjectRegistry: ContextPart {
         graph.registry.values.compactMap(\.object).sorted { $0.objectID < $1.objectID }
     }
 
-    /// The object that a reference leads to, whose concrete entity the reference does not tell.
+    /// The object that a reference points to. The reference does not have its concrete entity.
     func resolve(_ row: RowID, destination: String) -> ManagedObject? {
         let entity = context.entityNamed(destination)
         if let object = registered(row, entity) { return object }

@@ -54,7 +54,7 @@ struct SaveCompletion: ContextPart {
             if object.change == .updated { changes.updated.insert(object) }
             if let values = row?.values, values != object.values { isSurprising = true }
             settle(object, row)
-            // The policy dropped its changes, for it is gone, or a delete rule took it along.
+            // The policy dropped its changes, because it is gone, or a delete rule took it along.
             if object.managedObjectContext == nil {
                 changes.updated.remove(object)
                 if row?.isDropped == false { changes.deleted.insert(object) }

@@ -39,7 +39,7 @@ package struct FetchCompiler: Sendable {
     /// - Parameters:
     ///   - model: the model.
     ///   - codes: what column `_entity` holds.
-    ///   - cluster: whose object URIs are taken; nil for any.
+    ///   - cluster: the cluster that object URIs must have; nil for any.
     package init(model: ManagedObjectModel, codes: EntityCodes, cluster: String? = nil) {
         self.model = model
         self.codes = codes

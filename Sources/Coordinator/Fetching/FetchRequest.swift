@@ -26,7 +26,7 @@ public struct FetchRequest: Hashable, Sendable {
     public var resultType: ResultType
     /// Of a dictionary fetch, what it is to contain; empty for all that is stored.
     public var propertiesToFetch: [FetchedProperty]
-    /// Key paths by whose values a dictionary fetch makes groups.
+    /// Key paths that a dictionary fetch groups by.
     public var propertiesToGroupBy: [String]
     /// Which groups, by what they are grouped by and the names of aggregates.
     public var havingPredicate: Predicate?
@@ -34,8 +34,8 @@ public struct FetchRequest: Hashable, Sendable {
     public var includesSubentities: Bool
     /// Whether what the context has not saved yet counts. Default true.
     public var includesPendingChanges: Bool
-    /// Relationships whose objects are fetched along, over HTTP. A context does not go by it yet: objects
-    /// come from the row cache, or one by one.
+    /// Relationships to fetch along, over HTTP. A context does not go by it yet: objects come from
+    /// the row cache, or one by one.
     public var relationshipKeyPathsForPrefetching: [String]
     /// Whether a dictionary fetch leaves out repetitions.
     public var returnsDistinctResults: Bool

@@ -2,7 +2,8 @@ package import Merge
 
 /// An object as a predicate sees it in memory.
 ///
-/// What a property does not have reads as null. Methods may throw what firing a fault throws.
+/// A property that an object does not have reads as null. Methods may throw what firing a fault
+/// throws.
 package protocol PredicateSubject {
     /// The object's identity; temporary ones are below 0.
     var predicateRow: RowID { get }
@@ -26,7 +27,7 @@ package struct PredicateEvaluator: Hashable, Sendable {
     /// - Parameters:
     ///   - predicate: the predicate; nil for all objects.
     ///   - entity: the entity whose objects are asked.
-    ///   - cluster: whose object URIs are taken; nil for any.
+    ///   - cluster: the cluster that object URIs must have; nil for any.
     /// - Throws: ``PredicateError`` where names or types do not fit the model.
     package init(
         _ predicate: Predicate?, entity: ManagedObjectModel.Entity, model: ManagedObjectModel,

@@ -39,7 +39,7 @@ struct PredicateResolver {
     private typealias Expression = PredicateComparison.Expression
 
     let paths: PathResolver
-    /// The cluster whose objects' URIs are taken; nil for any.
+    /// The cluster that object URIs must have; nil for any.
     let cluster: String?
     private var constants = 0
 

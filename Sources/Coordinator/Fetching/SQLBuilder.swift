@@ -177,7 +177,7 @@ struct SQLBuilder {
         }
     }
 
-    /// - Parameter owner: the only one whose objects are wanted; nil for those of all.
+    /// - Parameter owner: the alias of the only owner; nil for all owners.
     private static func from(
         _ tables: [Table], of owner: String? = nil, joins: String = ""
     ) -> String {

@@ -43,8 +43,8 @@ public struct QueryGenerationToken: Hashable, Sendable {
     /// the cluster knows what is meant. Their text has a kilobyte and a half.
     private static let named = 64
 
-    /// What its text names of the vector. Who made the token need not have seen only what is causally
-    /// closed: then that is all of it.
+    /// The part of the vector that its text names. If the maker of the token has seen more than
+    /// what is causally closed, that is all of it.
     private var told: VersionVector {
         if versionVector.entries.count <= Self.named || !isWhole { return versionVector }
         let frontier = beginnings.frontier(of: versionVector)

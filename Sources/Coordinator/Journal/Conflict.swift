@@ -101,8 +101,8 @@ public struct ConflictSide: Hashable, Sendable {
 ///     relationship = [name, kind, [row ...]]
 ///     entry = [name, value, dot, timestamp]
 ///
-/// What is not there is null, a timestamp 0. The author is there where no transaction tells of him: of
-/// what a save discarded.
+/// A missing part is null, a timestamp 0. The author is there if no transaction names him: of
+/// values that a save discarded.
 enum ConflictCoding {
     static func encode(_ conflict: Conflict) -> [UInt8] {
         var writer = CBORWriter(capacity: 256)

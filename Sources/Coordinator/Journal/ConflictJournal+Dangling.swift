@@ -33,7 +33,7 @@ extension ConflictJournal {
     /// Those of a row's references that lead nowhere which are conflicts.
     ///
     /// - Parameters:
-    ///   - judged: the positions whose judgement the journal has.
+    ///   - judged: the positions that the journal has judged.
     ///   - shownAgain: the positions that were not shown before, or by another write.
     ///   - memory: nil for what the journal lists.
     func disputed(
@@ -87,7 +87,8 @@ extension ConflictJournal {
             return nil
         }
         let table = table(destination)
-        // What is alive is claimed by another, or shown as what the reference cannot lead to.
+        // A living target is claimed by another, or shown as an object that the reference cannot
+        // have.
         if try rowStore.isAlive(target, root: table.entity.root) { return nil }
         return try (scratch.dying[target] ?? rowStore.loadTombstone(table, target)?.state)?.deaths
             ?? []
@@ -98,7 +99,7 @@ extension ConflictJournal {
     /// - Parameter isInOrder: whether what has gone from the log was applied before what is there.
     private func areOrdered(_ one: Dot, _ other: Dot, isInOrder: Bool) throws -> Bool? {
         if one.actor == other.actor { return true }
-        // What is here already cannot have seen what is only now applied.
+        // A write that is here already cannot have seen one that is only now applied.
         if let applying = scratch.applying {
             if applying.dot == one { return applying.seen.contains(other) }
             if applying.dot == other { return applying.seen.contains(one) }
@@ -114,8 +115,8 @@ extension ConflictJournal {
 }
 
 extension Conflict {
-    /// What it lists as leading nowhere; none where it is there because the model needs the reference,
-    /// whatever was concurrent.
+    /// The references that it lists as without a target; none if it is there because the model
+    /// needs the reference, whatever was concurrent.
     var listedReferences: [ListedReference] {
         guard kind == .dangling, violation == nil else { return [] }
         return sides.compactMap(\.dot).map { ListedReference(id: id, write: $0) }

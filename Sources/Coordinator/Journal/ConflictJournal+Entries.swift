@@ -124,7 +124,8 @@ extension ConflictJournal {
     }
 
     /// Adds a row's last values to what the newest closed entries tell of deletes against writes; a
-    /// damaged one stays as it is, for no apply fails by the journal, and a verification tells of it.
+    /// damaged one stays as it is, because no apply fails by the journal, and a verification tells
+    /// of it.
     private func completeClosed(from whole: LoadedRow) throws {
         let look = try database.prepared(
             """

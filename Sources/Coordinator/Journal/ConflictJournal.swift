@@ -113,8 +113,9 @@ struct ConflictJournal: StorePart {
         }
     }
 
-    /// The references that read as nil before and after by the same write; but not one-to-ones, whose
-    /// entries are held back while a transaction is applied, so that the journal does not tell them.
+    /// The references that read as nil before and after by the same write; but not one-to-ones:
+    /// their entries are held back while a transaction is applied, so that the journal does not
+    /// tell them.
     static func unchanged(
         _ dangling: [(position: Int, target: RowID)], of old: LoadedRow, _ new: LoadedRow
     ) -> Set<Int> {
@@ -143,7 +144,7 @@ struct ConflictJournal: StorePart {
 
     /// - Parameters:
     ///   - dangling: the row's references that lead nowhere.
-    ///   - judged: the positions whose judgement the journal has.
+    ///   - judged: the positions that the journal has judged.
     ///   - memory: what was listed where the journal does not tell it; nil where it does.
     func conflicts(
         of row: LoadedRow, dangling: [(position: Int, target: RowID)], judged: Set<Int> = [],

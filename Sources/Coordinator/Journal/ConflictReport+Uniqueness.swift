@@ -12,7 +12,7 @@ extension ConflictReport {
             let members = row.eclipsed.filter { $0.key(ofIdentity: constraint.identity) == key }
             if members.isEmpty { return nil }
             let sides = [row] + members
-            // What is shown may be of several members; then no side is what readers see.
+            // The values shown may be of several members; then no side is what readers see.
             let visible = sides.first { isShown($0, by: row) }?.row
             return Conflict(
                 id: ConflictID(

@@ -145,7 +145,8 @@ enum ConflictReport {
             case .whole(let whole):
                 values = zip(entity.properties, whole).map { .init(name: $0.name, value: $1) }
             case .alive:
-                // What this write said of properties and still stands among their siblings.
+                // The values that this write gave properties and that still stand among their
+                // siblings.
                 for (position, register) in row.state.properties.enumerated() {
                     for written in register.siblings where written.dot == sibling.dot {
                         values.append(

@@ -4,8 +4,8 @@ import Synchronization
 /// The latest recovery state, possibly not yet on disk. From then on nothing of other nodes is
 /// applied without it. Thread-safe.
 ///
-/// The replicator tells it once; the record may fail, for the disk is full, and what is applied a
-/// second later does not.
+/// The replicator tells it once; the record may fail, because the disk is full, and what is applied
+/// a second later does not.
 final class OwedRecovery: Sendable {
     private let noted = Mutex<RecoveryRecord?>(nil)
 

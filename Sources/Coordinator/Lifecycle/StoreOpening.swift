@@ -23,7 +23,7 @@ enum StoreOpening {
         if !isNew { try check(database, path: path) }
         try database.execute(sql: "PRAGMA cache_size = \(cacheSize)")
         let beside = try IncarnationRecord.read(path, files)
-        // What the side file says must be on disk in the store too.
+        // The store must have on disk, too, what the side file says.
         try database.execute(sql: "PRAGMA synchronous = FULL")
         try database.execute(sql: "BEGIN IMMEDIATE")
         let engine: StoreEngine
@@ -63,7 +63,7 @@ enum StoreOpening {
             version: try Int32.fetchOne(database, sql: "PRAGMA user_version") ?? 0, path: path)
         let report = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? ""
         guard report == "ok" else {
-            // What cannot be read at the moment is no damage; SQLite tells both in the report.
+            // A page that cannot be read at the moment is no damage; SQLite reports both.
             guard !tellsOfReadError(report) else {
                 throw CoordinatorError(.inputOutput, "\(path) cannot be read whole: \(report).")
             }

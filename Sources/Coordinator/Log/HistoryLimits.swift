@@ -18,7 +18,7 @@ public struct HistoryLimits: Hashable, Sendable {
 public struct HistoryKnowledge: Hashable, Sendable {
     /// The stable transactions: all members have them for certain.
     public var stable: VersionVector
-    /// What at least one other member has for certain; no more than ``stable`` is needed where
+    /// The transactions that at least one other member has for certain; ``stable`` is enough if
     /// there is no other member.
     public var elsewhere: VersionVector
 
@@ -55,10 +55,10 @@ public struct HistoryTending: Hashable, Sendable {
     public var recordsDropped = 0
     /// Consumers that lost what they had not read, by name.
     public var expired: [String] = []
-    /// Consumers whose places are in no log any more since another's store was taken over, by name;
-    /// told once.
+    /// Consumers that have their places in no log any more since another's store was taken over, by
+    /// name; reported once.
     public var lost: [String] = []
-    /// What keeps the oldest transaction although it may go by age or size; nil where none.
+    /// The reason why the oldest transaction stays although it may go by age or size; nil if none.
     public var hold: HistoryHold?
     /// Whether another step would find nothing to do at once.
     public var isDone = true

@@ -65,7 +65,8 @@ struct OrphanStore: StorePart {
         for dot in state.orphans where state.versionVector.contains(dot) { try forgetOrphan(dot) }
     }
 
-    /// Where a name is among those kept, or belongs; by halving, for each that is applied is looked up.
+    /// Where a name is among those kept, or belongs; by halving, because each that is applied is
+    /// looked up.
     private func orphanPlace(of dot: Dot) -> (index: Int, isKept: Bool) {
         var low = 0
         var high = state.orphans.count

@@ -76,10 +76,10 @@ extension PersistentStoreCoordinator {
     /// A step is bounded so that saves wait a few milliseconds for it at the most. To be called
     /// again soon where the result is not done, and about every second else.
     ///
-    /// What is older than ``HistoryLimits/keepMilliseconds``, stable, and read by all consumers
-    /// goes. Over ``HistoryLimits/maximumBytes`` the oldest goes even if a consumer needs it,
-    /// stable or not, but only what another member is known to have. Of closed conflicts those go
-    /// first that closed first.
+    /// Transactions older than ``HistoryLimits/keepMilliseconds``, stable, and read by all
+    /// consumers go. Over ``HistoryLimits/maximumBytes`` the oldest goes even if a consumer needs
+    /// it, stable or not, but only if another member is known to have it. Of closed conflicts those
+    /// go first that closed first.
     ///
     /// - Parameter knowledge: what other members have; ``HistoryKnowledge/stable`` must be within
     ///   what this store has on disk.

@@ -34,8 +34,8 @@ struct SaveAnswers: StorePart {
     func repeatedAnswer(to request: SaveRequest, _ saveID: String) throws -> SaveResult? {
         guard let kept = try savedAnswer(saveID) else { return nil }
         let answer = try kept.answer(to: request)
-        // What came from elsewhere has not waited for the disk yet, and a client that gets an
-        // answer relies on it.
+        // A save that came from elsewhere has not waited for the disk yet, and a client that gets
+        // an answer relies on it.
         if answer.isRebuilt { group.wroteApart = true }
         return answer
     }
@@ -48,7 +48,7 @@ struct SaveAnswers: StorePart {
     /// The transaction tells of objects in the order of the request that inserted them, but not how
     /// the request called them.
     ///
-    /// - Parameter position: its place in the log, for the answer goes when it does.
+    /// - Parameter position: its place in the log, because the answer goes when it does.
     func rebuildAnswer(to transaction: Transaction, at position: UInt64) throws {
         guard transaction.dot.actor.node == actor.node, transaction.dot.actor != actor,
             let saveID = transaction.saveID, SaveAnswer.isSaveID(saveID)
@@ -78,7 +78,7 @@ struct SaveAnswers: StorePart {
     func rebuildAnswers() throws {
         for former in state.actors.actors where former.node == actor.node && former != actor {
             guard let code = state.actors.code(of: former) else { continue }
-            // What lies between two actors' numbers are the dots of the first.
+            // The integers between two actors' numbers are the dots of the first.
             let statement = try database.prepared(
                 """
                 SELECT position, bytes FROM _transaction WHERE dot > ?1 AND dot < ?2 ORDER BY dot

@@ -57,9 +57,9 @@ public struct AttributeDescription: Hashable, Sendable {
     public var isOptional: Bool
     /// The value that an insert gives it if nothing was assigned. No part of the version hash.
     public var defaultValue: PropertyValue
-    /// What stands for a value in objects from before the attribute was there, or was mandatory;
-    /// nil for the default. It is what the default was when the attribute was added, where that
-    /// has changed since.
+    /// The value in objects from before the attribute was there, or was mandatory; nil for the
+    /// default. It is the default at the time when the attribute was added, if that has changed
+    /// since.
     public var formerDefault: PropertyValue?
     /// A policy of its own; nil means the entity's. Must be property-grained.
     public var mergePolicy: MergePolicy?

@@ -124,7 +124,7 @@ struct ModelResolver {
                     "\(description.name).\(name)", "two properties have this name, but for case")
             }
         }
-        // What is inherited is checked where it is declared.
+        // Inherited properties are checked where they are declared.
         for attribute in description.attributes {
             try check(attribute, place: "\(description.name).\(attribute.name)")
         }
@@ -185,7 +185,7 @@ struct ModelResolver {
                     throw ModelError(
                         description.name, "its constraint names \(name), which is not stored")
                 }
-                // What a reference leads to may itself be eclipsed: groups must not turn on groups.
+                // A reference's target may itself be eclipsed: groups must not turn on groups.
                 guard !properties[position].isReference else {
                     throw ModelError(
                         description.name,

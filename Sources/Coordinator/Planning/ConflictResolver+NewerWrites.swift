@@ -31,7 +31,7 @@ extension ConflictResolver {
         }.sorted()
     }
 
-    /// Whose writes stand where choosing a side would write.
+    /// The writes that stand where choosing a side would write.
     func writes(
         of conflict: Conflict, replacedBy side: ConflictSide
     ) throws -> [Dot] {

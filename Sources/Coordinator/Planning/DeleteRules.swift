@@ -18,7 +18,7 @@ struct DeleteRules: PlanningPart {
             next += 1
             guard let planned = plan.rows[row] else { continue }
             for relationship in planned.table.entity.relationships {
-                // What hung on a row that makes way for another of its key hangs on that one now.
+                // Members of a row that makes way for another of its key are that one's now.
                 if planned.isExact {
                     guard case .column = relationship.storage else { continue }
                 }

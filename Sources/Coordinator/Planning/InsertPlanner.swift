@@ -61,8 +61,8 @@ struct InsertPlanner: PlanningPart {
         return inserts
     }
 
-    /// What goes with the values that an insert assigns: the defaults, and of a row that is one register
-    /// nulls; nil where something is not valid.
+    /// The further values of an insert: the defaults, and nulls if the row is one register; nil if
+    /// something is not valid.
     func carried(
         _ values: [(position: Int, value: PropertyValue)], _ table: EntityTable
     ) -> [(position: Int, value: PropertyValue)]? {

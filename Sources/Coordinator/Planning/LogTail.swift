@@ -23,8 +23,8 @@ struct LogTail {
     private var steps = 0
     private var isAtEnd = false
 
-    /// What a property of a row was to a reader that had seen exactly so much; nil if the log does
-    /// not say, or if that reader saw several writes and a policy chose one.
+    /// The value of a property of a row for a reader that had seen exactly so much; nil if the log
+    /// does not say, or if that reader saw several writes and a policy chose one.
     ///
     /// - Parameter known: what he had seen.
     mutating func value(
@@ -91,8 +91,8 @@ struct LogTail {
 }
 
 extension Transaction {
-    /// What it wrote to a property of a row, null where it inserted the row without a value; nil where
-    /// it wrote nothing there.
+    /// The value that it wrote to a property of a row, null if it inserted the row without a value;
+    /// nil if it wrote nothing there.
     func value(of property: String, of row: RowID) -> PropertyValue? {
         for change in changes where change.row == row && change.target == nil {
             let shape = shapes[change.shape]

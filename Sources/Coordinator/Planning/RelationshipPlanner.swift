@@ -110,7 +110,7 @@ struct RelationshipPlanner: PlanningPart {
                             && view.isAlive(
                                 member, root: table(relationship.destination).entity.root))
                 else {
-                    // What the save, or this operation, deletes may be gone already.
+                    // Objects that the save, or this operation, deletes may be gone already.
                     if operation.kind == .delete
                         || plan.droppedRows.contains(member)
                     {
@@ -285,8 +285,8 @@ struct RelationshipPlanner: PlanningPart {
                     try assign(entity.name, exclusive.property, of: claimant, .null, &plan)
                     noteLost(exclusive.property, of: claimant, &plan)
                 }
-                // Those too that lost their claim to another, for this save has seen them; but where the
-                // claim stays the one that they lost to, all is as it was.
+                // Those too that lost their claim to another, because this save has seen them; but
+                // where the claim stays the one that they lost to, all is as it was.
                 let stood = planned.loaded?.columns[exclusive.position] == .reference(shown)
                 guard !stood || planned.renews(exclusive.position) else { continue }
                 try releaseHidden(claim, besides: [row], &plan)
@@ -299,7 +299,7 @@ struct RelationshipPlanner: PlanningPart {
         _ claim: Claim, besides others: Set<RowID>, _ plan: inout SavePlan
     ) throws {
         for claimant in try view.hiddenClaimants(claim) where !others.contains(claimant) {
-            // What the save says of it itself is not hidden.
+            // A claim that the save itself makes is not hidden.
             if plan.rows[claimant]?.value(of: claim.property) != nil { continue }
             try assign(claim.owner, claim.property, of: claimant, .null, isHidden: true, &plan)
         }

@@ -59,7 +59,8 @@ struct SaveDiscards: PlanningPart {
                 + "\(request.mergePolicy.rawValue) left it that.", request, &plan)
     }
 
-    /// Notes that a save does not delete an object, for it edits another that has become one with it.
+    /// Notes that a save does not delete an object, because it edits another that has become one
+    /// with it.
     func noteDeleteGivenUp(
         _ planned: SavePlan.Row, _ row: RowID, _ request: SaveRequest, _ plan: inout SavePlan
     ) {
@@ -90,7 +91,7 @@ struct SaveDiscards: PlanningPart {
             of: loaded.table, loaded.row,
             sides: [
                 storeSide(loaded, positions.sorted(), isVisible: false),
-                // What it wrote is known once the save is planned to its end.
+                // Its writes are known once the save is planned to its end.
                 saveSide(
                     positions.map { (properties[$0].name, .null) }, isVisible: true, request),
             ],
@@ -122,8 +123,8 @@ struct SaveDiscards: PlanningPart {
                 + "\(request.mergePolicy.rawValue) kept that one.", request, &plan)
     }
 
-    /// Notes what of a new object, whose values stand, the object that has its key cannot take: that is
-    /// of another entity.
+    /// Notes the values of a new object that the object with its key cannot take, because that is
+    /// of another entity. The new object's values stand.
     func noteMisfits(
         _ planned: SavePlan.Row, _ links: [RelationshipOperation], into target: RowID,
         _ kept: EntityTable, _ request: SaveRequest, _ plan: inout SavePlan
@@ -185,7 +186,7 @@ struct SaveDiscards: PlanningPart {
         var conflict = conflict
         conflict.closedBy = dot
         for index in conflict.sides.indices { named(&conflict.sides[index], plan) }
-        // What was discarded is in no transaction, and so has no dot.
+        // Discarded values are in no transaction, and so have no dot.
         guard var save = conflict.sides.popLast() else { return nil }
         if save.isVisible {
             if let planned = plan.rows[conflict.id.row], planned.kind == .delete {
@@ -210,8 +211,8 @@ struct SaveDiscards: PlanningPart {
         return conflict
     }
 
-    /// What a save wrote in the end of the objects of its journal: one is written more than once where
-    /// the save changes another, too, that is no other any more.
+    /// The final values that a save wrote to the objects of its journal. An object is written more
+    /// than once if the save also changes another that has become one with it.
     func written(
         _ journal: [Conflict], _ transaction: Transaction
     ) -> [RowID: [ConflictSide.RowValue]] {
@@ -297,8 +298,8 @@ struct SaveDiscards: PlanningPart {
         return (positions, written, saveWins)
     }
 
-    /// What the save found in the store. Several writes may have put it there: the side is named
-    /// after the latest of them, and the values of others bear their own.
+    /// The values that the save found in the store. Several writes may have put them there: the
+    /// side is named after the latest of them, and the values of others bear their own.
     private func storeSide(
         _ loaded: LoadedRow?, _ positions: [Int], isVisible: Bool
     ) -> ConflictSide {

@@ -108,8 +108,8 @@ struct SavePlan {
     private(set) var droppedRows: Set<RowID> = []
     /// Rows whose delete the policy gave up, which no other delete takes along then.
     var spared: Set<RowID> = []
-    /// What the writers of stale objects' versions knew, up to ``Limits/writers`` of them: an import
-    /// wrote all its objects.
+    /// The vectors that the writers of stale objects' versions knew, up to ``Limits/writers`` of
+    /// them: an import wrote all its objects.
     var known: [Dot: VersionVector] = [:]
     /// Reads the former states of stale objects.
     var tail = LogTail()

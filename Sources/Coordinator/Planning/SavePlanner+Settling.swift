@@ -72,9 +72,9 @@ extension SavePlanner {
         return true
     }
 
-    /// What a deleted object comes back with: a reference that its caller read as nil, for what it refers to
-    /// is gone, is what it was, and not what it read as (MODEL P13). An object that merges as a whole
-    /// has nothing but its delete to tell it.
+    /// What a deleted object comes back with: a reference that its caller read as nil, because what
+    /// it refers to is gone, is what it was, and not what it read as (MODEL P13). An object that
+    /// merges as a whole has nothing but its delete to tell it.
     private func withGoneTargets(
         _ values: [PropertyValue], _ operation: SaveOperation, _ loaded: LoadedRow?
     ) throws -> [PropertyValue] {
@@ -166,7 +166,7 @@ extension SavePlanner {
         of row: RowID, _ table: EntityTable, _ loaded: LoadedRow?, as version: RowVersion?,
         before changed: Set<Int>, within known: VersionVector, _ plan: inout SavePlan
     ) throws -> [PropertyValue]? {
-        // What it showed of a group may have been another member's.
+        // The values that it showed of a group may have been another member's.
         guard loaded?.eclipsed.isEmpty ?? true, version?.eclipsed.isEmpty ?? true else {
             return nil
         }

@@ -227,7 +227,7 @@ struct UniquenessPlanner: PlanningPart {
     // MARK: Settling
 
     /// - Parameter changed: receives all rows whose keys may be others now, or none; perhaps more. What
-    ///   refers to a row is not among them, for no reference is part of a key.
+    ///   refers to a row is not among them, because no reference is part of a key.
     private func settle(
         _ dispute: Dispute, _ plan: inout SavePlan, _ request: SaveRequest,
         _ accepted: inout Set<UniqueKey>, _ changed: inout Set<RowID>
@@ -311,7 +311,7 @@ struct UniquenessPlanner: PlanningPart {
             guard let place else { continue }
             var value = planned.value(at: place) ?? .null
             if value == .reference(row) { value = .reference(target) }
-            // What the save writes there itself, its client knows of.
+            // The client knows of the values that the save itself writes there.
             if into.value(at: position) == nil, let loaded = into.loaded,
                 loaded.shown(position)?.value ?? .null != value
             {

@@ -6,8 +6,8 @@ extension Validator {
     /// Checks the counts of the rows that the save names, and of others that it leads objects to or
     /// away from, as Core Data does, to which either side of a relationship is a change of both.
     ///
-    /// What a save does not name is no reason to refuse it where it was wrong before: merges leave
-    /// such rows, which are listed, and the rest of the work goes on beside them.
+    /// A row that a save does not name is no reason to refuse the save if it was wrong before:
+    /// merges leave such rows, which are listed, and the rest of the work goes on beside them.
     func validateCounts(_ plan: inout SavePlan) throws {
         let before = plan.failures.count
         try noteViolations(&plan)

@@ -26,8 +26,8 @@ struct Validator: PlanningPart {
     ) throws {
         let properties = planned.table.entity.properties
         for (index, (position, value)) in planned.values.enumerated() {
-            // What is brought back is not the caller's to be refused for: where it cannot be any more
-            // what the store has stays.
+            // The caller must not be refused for values that are brought back: if such a value
+            // cannot stand any more, the store's value stays.
             let isBroughtBack = planned.isBroughtBack(position)
             if !planned.hiddenClaims.contains(position),
                 let failure = ValueValidation.failure(
@@ -47,7 +47,8 @@ struct Validator: PlanningPart {
             if isBroughtBack, !properties[position].isOptional {
                 plan.rows[row]?.leave { $0 == position }
             }
-            // What goes with a change or a revival may refer to what is gone: it is projected to nil.
+            // A reference that goes with a change or a revival may have lost its target: it is
+            // projected to nil.
             if index < planned.assignedCount || planned.kind == .insert {
                 plan.failures.append(
                     ValidationFailure(
@@ -103,7 +104,8 @@ struct Validator: PlanningPart {
         subjects += undecided.map { .property($0) }.filter { !subjects.contains($0) }
         let touched = subjects.filter { subject in
             switch subject {
-            // What the policy left unchanged is not written, and so decides nothing (MODEL P19).
+            // Values that the policy left unchanged are not written, and so decide nothing (MODEL
+            // P19).
             case .object: planned.kind != .update || !planned.changedValues.isEmpty
             case .property(let position):
                 planned.kind != .delete && planned.value(of: names[position].name) != nil

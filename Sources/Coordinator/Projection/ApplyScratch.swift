@@ -31,8 +31,8 @@ struct ApplyScratch {
     /// Dead rows as the transaction that is being applied leaves them; their tombstones may come later.
     var dying: [RowID: RowState] = [:]
 
-    /// The rows that the last transaction wrote without naming them, for their groups were changed, of
-    /// those that were shown before or are now.
+    /// The rows that the last transaction wrote without naming them, because their groups were
+    /// changed, of those that were shown before or are now.
     var regrouped: [(row: RowID, table: EntityTable)] = []
 
     /// Rows that may lead to more or fewer objects than before, with the table of their entity or of
@@ -46,7 +46,7 @@ struct ApplyScratch {
     /// The vectors that transactions of the log had seen, as far as somebody asked.
     var pasts: [Dot: VersionVector] = [:]
 
-    /// What the last insert used, for the next one is nearly always like it.
+    /// The tools of the last insert, because the next one is nearly always like it.
     var lastInsert: (table: EntityTable, statement: SQLStatement)?
     var lastVersion: (dot: Dot, integer: Int64)?
 

@@ -1,10 +1,10 @@
 import Merge
 
-/// The rows and links of which stability may remove a part, in `_uncollected`.
+/// The rows and links that stability may take a part from, in `_uncollected`.
 struct CollectionList: StorePart {
     let session: StoreSession
 
-    /// Lists a row of which stability may remove a part.
+    /// Lists a row that stability may take a part from.
     func noteUncollected(_ row: LoadedRow) throws {
         if row.isAlive, !row.state.hasSiblings { return }
         guard let newest = row.state.uncollected(row.table.policies(for: row.state)).last else {
@@ -24,8 +24,8 @@ struct CollectionList: StorePart {
         try noteUncollected(source, target, link.name, newest)
     }
 
-    /// What is listed already keeps waiting for what it waits for: a row that is written again
-    /// and again shall not wait for ever.
+    /// A row that is listed already keeps waiting for the same dot: a row that is written again and
+    /// again must not wait for ever.
     func noteUncollected(
         _ row: RowID, _ target: RowID, _ name: String, _ dot: Dot
     ) throws {

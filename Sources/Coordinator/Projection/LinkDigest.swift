@@ -4,8 +4,8 @@ import Merge
 enum LinkDigest {
     /// The hash of a link that is there; nil of one that is not.
     ///
-    /// - Parameter hasLivingEnds: whether both its ends are alive, for only then is it shown, and
-    ///   a conflict over it open.
+    /// - Parameter hasLivingEnds: whether both its ends are alive, because only then is it shown,
+    ///   and a conflict over it open.
     static func hash(
         _ link: ManagedObjectModel.Link, _ source: RowID, _ target: RowID,
         _ register: Register<Bool>, hasLivingEnds: Bool

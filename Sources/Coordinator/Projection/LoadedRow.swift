@@ -67,7 +67,7 @@ extension LoadedRow {
         eclipsed.map { RowVersion.Eclipsed(row: $0.row, dots: $0.state.version.dots) }
     }
 
-    /// What readers see of a property before references are projected: of the row's own
+    /// The value that readers see of a property before references are projected: of the row's own
     /// registers, or of its group's.
     func shown(_ position: Int) -> Sibling<PropertyValue>? {
         if eclipsed.isEmpty { return state.visible(position, table.policies(for: state)) }

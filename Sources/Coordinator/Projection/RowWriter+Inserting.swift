@@ -45,8 +45,8 @@ extension RowWriter {
 
     /// Writes the rows of a transaction that does nothing but insert rows on which no other row hangs.
     ///
-    /// What every row has in common is looked up once, and what they add up to is kept in local
-    /// variables until the end: a catch-up and an import are little else than this loop.
+    /// Everything that rows have in common is looked up once, and sums are kept in local variables
+    /// until the end: a catch-up and an import are little else than this loop.
     ///
     /// - Parameter mayBeDead: whether a row may have a tombstone.
     func insertPlain(

@@ -54,7 +54,7 @@ extension TransactionApplier {
                 kind, concrete, positions, change.values, assignedCount: assignedCount)
             if kind == .delete, state.isEmpty {
                 // Somebody who still had the tombstone decided that the row stays deleted. The
-                // word is kept, for a revival may be concurrent with it.
+                // word is kept, because a revival may be concurrent with it.
                 state.existence.apply(
                     Sibling(stamp: stamp, value: .dead), seen: transaction.seen)
             } else {
@@ -191,8 +191,9 @@ extension TransactionApplier {
             exceptions: Self.exceptions(values, at: positions, assigned: assignedCount))
     }
 
-    /// What an insert wrote as null, and what it did not write that is not null: of rows with unique
-    /// keys that is kept, for what one of a group did not write another may show.
+    /// The properties that an insert wrote as null, and those that it did not write and that are
+    /// not null. Rows with unique keys keep them, because another of a group may show what one did
+    /// not write.
     ///
     /// - Parameter assigned: how many of the values, from the first, the insert assigned.
     static func exceptions(

@@ -106,8 +106,8 @@ struct TransactionApplier: StorePart {
         }
     }
 
-    /// What a save of ours checks before it writes, and another node's word is not enough for: a
-    /// value of another type would make its row unreadable.
+    /// Checks a foreign transaction as a save of ours is checked before it writes: a value of
+    /// another type would make its row unreadable.
     private func checkForeign(_ transaction: Transaction, shapes: [ResolvedShape]) throws {
         guard transaction.dot.actor != actor else {
             throw ApplyRejection(

@@ -83,7 +83,8 @@ struct UniqueGroupStore: StorePart {
             }
         }
         for row in found where result.rows[row] == nil { result.rows[row] = loaded[row] }
-        // Who eclipsed a row may share no key with it any more, and still has to let it go.
+        // A row that eclipsed another may share no key with it any more, and still has to release
+        // it.
         for row in result.rows.keys.sorted() {
             guard let entry = result.rows[row] else { continue }
             for other in [entry.old?.survivor].compactMap({ $0 })

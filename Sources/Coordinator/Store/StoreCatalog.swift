@@ -2,8 +2,8 @@ import GRDB
 import Merge
 import Synchronization
 
-/// What all connections of one store know in common: model, names, and the actors met with what they had
-/// seen at first.
+/// The knowledge that all connections of one store share: model, names, and the actors met with
+/// what they had seen at first.
 ///
 /// Thread-safe. Actors only ever grow and keep their numbers, so a table that is newer than the
 /// generation being read serves it too.

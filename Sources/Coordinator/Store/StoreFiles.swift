@@ -80,8 +80,9 @@ package struct FileIdentity: Hashable, Sendable {
 
 /// A lock that keeps everybody else from a store.
 package protocol StoreLock: Sendable {
-    /// Whose process had this very lock last: it has ended, for nobody has it beside us. Nil where that
-    /// is not certain: of a copy, after a restart of the machine, and on another one.
+    /// The process that had this very lock last. It has ended, because nobody has the lock beside
+    /// us. Nil if that is not certain: of a copy, after a restart of the machine, and on another
+    /// one.
     var lastHolder: ActorID? { get }
 
     /// Writes down who has the lock, for ``lastHolder`` of the next one. Where that fails, the next one

@@ -47,8 +47,8 @@ enum StoreLayout {
             generation INTEGER NOT NULL, checksum INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
         """
 
-    /// What there is of rows beside the tables of their entities. `_eclipsed` has living rows whose
-    /// unique key an earlier row shows, `_eclipsedKey` their keys. `_derived` has references that lead
+    /// The tables of rows beside those of their entities. `_eclipsed` has living rows whose unique
+    /// key an earlier row shows, `_eclipsedKey` their keys. `_derived` has references that point
     /// elsewhere since a transaction of the log that did not write them; they go with it.
     private static let rowTables = """
         CREATE TABLE _tombstone (
@@ -224,7 +224,7 @@ enum StoreLayout {
         for entity in family {
             for property in entity.properties where seen.insert(property.name).inserted {
                 // Heirs may give one name to properties of different types; then the column keeps
-                // what it is given, for an affinity would turn the text 007 into the number 7.
+                // what it is given, because an affinity would turn the text 007 into the number 7.
                 let types = Set(
                     family.compactMap { heir in
                         heir.position(of: property.name)

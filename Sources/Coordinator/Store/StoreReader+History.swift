@@ -129,8 +129,8 @@ extension StoreReader {
             last: token.position)
     }
 
-    /// What the actors of the state that is read had seen at first, and perhaps later ones: what completes
-    /// transactions that were read as bytes.
+    /// The beginnings of the actors of the state that is read, and perhaps later ones: they
+    /// complete transactions that were read as bytes.
     ///
     /// - Throws: ``CoordinatorError`` where the store cannot be read.
     package func beginnings() throws -> Beginnings { try catalog.beginnings(database) }

@@ -48,7 +48,7 @@ final class StoreSession {
     let store: UInt64
     let actor: ActorID
     let environment: Environment
-    /// Not of the state, for it outlives a group that is given up.
+    /// Not of the state, because it outlives a group that is given up.
     let owedRecovery = OwedRecovery()
 
     var state: State

@@ -116,7 +116,7 @@ struct HistoryPurger: StorePart {
             guard candidate.position < state.position, mayGo(candidate) else { break }
             count += 1
             freed += candidate.bytes
-            // What was counted too often would never be under a limit again.
+            // A count that is too high would never be under a limit again.
             state.log.bytes -= min(candidate.bytes, state.log.bytes)
             state.log.first = candidate.position + 1
             if freed >= PurgeStep.bytes || count == PurgeStep.rows {

@@ -1,8 +1,8 @@
 import Merge
 
 extension SaveRequest {
-    /// What tells the operations of a save from those of another under the same ID: a hash of what they
-    /// ask for, whatever the order in which a client writes an object's properties.
+    /// The identity of a save's operations among others under the same ID: a hash of what they ask
+    /// for, whatever the order in which a client writes an object's properties.
     ///
     /// Versions and snapshots are left out, because a client that repeats a save may have read the
     /// objects again. So are the temporary identities of inserted objects, which count by their

@@ -191,8 +191,8 @@ public struct SaveResult: Hashable, Sendable {
     public var insertedRows: [InsertedRow]
     /// Conflicts between nodes that the save settled or resolved on the way.
     public var conflicts: [ConflictID]
-    /// What the operations left, where that differs from what they asked for, and the versions
-    /// of all rows written: those of the operations first, each kind in order of row.
+    /// The results of the operations, if they differ from what was asked for, and the versions of
+    /// all rows written: those of the operations first, each kind in order of row.
     public var rows: [SavedRow]
 
     /// Whether the answer was rebuilt from its transaction, which came back from other nodes after

@@ -23,7 +23,7 @@ struct SaveWriter: StorePart {
             if let answer = try saveAnswers.repeatedAnswer(to: request, saveID) { return answer }
         }
         if request.exceedsLimit { throw CoordinatorError.notBulk(request.countedOperations) }
-        // Checked here, for what follows a departure in its own group would reach nobody.
+        // Checked here, because what follows a departure in its own group would reach nobody.
         if state.membership[actor.node]?.departure != nil {
             throw CoordinatorError.departed(actor.node)
         }
@@ -191,8 +191,8 @@ struct SaveWriter: StorePart {
                 result.append(saved)
                 continue
             }
-            // Read again, for what a reference shows hangs on other rows of the save as well; and
-            // whether a claim to a one-to-one stands, on those that others have made.
+            // Read again, because what a reference shows hangs on other rows of the save as well;
+            // and whether a claim to a one-to-one stands, on those that others have made.
             let mayDiffer = planned.isSettled || !planned.table.exclusive.isEmpty
             let values = mayDiffer ? try rowStore.load(planned.table, row)?.columns : nil
             result.append(
@@ -200,8 +200,8 @@ struct SaveWriter: StorePart {
                     objectID: id,
                     version: isWritten ? written : planned.loaded?.version, values: values))
         }
-        // Who holds one of them would find a version there that its own save made, or that another
-        // is shown in its place.
+        // A client that holds one of them would find a version there that its own save made, or
+        // that another is shown in its place.
         for (row, table) in stamp == nil ? [] : scratch.regrouped where plan.rows[row] == nil {
             guard let now = try rowStore.load(table, row) else { continue }
             result.append(
@@ -210,7 +210,7 @@ struct SaveWriter: StorePart {
                     values: now.isVisible ? now.columns : nil))
         }
         for (index, id) in plan.droppedIDs.enumerated() {
-            // What it refers to may be deleted by the rest of the save.
+            // The rest of the save may delete its targets.
             let store = try plan.dropped[index].map { try rowStore.load($0.table, $0.row) ?? $0 }
             // An eclipsed row is alive, and its object is not shown any more.
             let isShown = store?.isVisible ?? false

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What each actor had seen when it made its first transaction: its *beginning*.
+/// The *beginning* of each actor: the vector that it had seen when it made its first transaction.
 ///
 /// Vectors are causally closed: a vector with a transaction has all that the transaction has seen.
 /// So a vector with anything of an actor has that actor's beginning, and need not say so. What a
@@ -25,7 +25,7 @@ package struct Beginnings: Hashable, Sendable {
     private var implied = VersionVector()
     /// The actors of ``firsts`` that no beginning implies: from them all others are reached.
     private var latest: [ActorID] = []
-    /// What was worked out of these beginnings; others have their own.
+    /// Results worked out of these beginnings; others have their own.
     private var memo = Memo()
 
     /// Of nobody.
@@ -43,7 +43,7 @@ package struct Beginnings: Hashable, Sendable {
     /// The beginning of an actor, as its frontier; nil where it is not known.
     package subscript(actor: ActorID) -> VersionVector? { frontiers[actor] }
 
-    /// Whose beginnings are known, sorted.
+    /// The actors with known beginnings, sorted.
     package var actors: [ActorID] { firsts.entries.map(\.actor) }
 
     /// Notes an actor's beginning; what is known of it already stays.

@@ -3,7 +3,7 @@
 /// An actor's sequences start at 1 and have no gaps. A dot names one content for ever
 /// (DESIGN, law 11).
 public struct Dot: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// Who wrote the transaction.
+    /// The writer of the transaction.
     public let actor: ActorID
     /// The running number among the actor's transactions, from 1.
     public let sequence: UInt64

@@ -29,7 +29,7 @@ public struct HybridTimestamp: Hashable, Comparable, Sendable, CustomStringConve
 
     /// Milliseconds since 1970.
     public var milliseconds: UInt64 { rawValue >> 16 }
-    /// What tells apart readings of one millisecond.
+    /// The order of readings within one millisecond.
     public var counter: UInt16 { UInt16(truncatingIfNeeded: rawValue) }
 
     /// Orders by milliseconds, then counter.

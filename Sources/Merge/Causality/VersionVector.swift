@@ -1,4 +1,4 @@
-/// What has been applied: for each actor its highest contiguous sequence. Absent means 0.
+/// The applied transactions: for each actor its highest contiguous sequence. Absent means 0.
 ///
 /// Kept as an array sorted by actor, so that equal vectors are equal values and no hash order
 /// can leak into bytes.
@@ -7,7 +7,7 @@
 public struct VersionVector: Hashable, Sendable {
     /// One actor's part of a vector.
     public struct Entry: Hashable, Sendable {
-        /// Whose transactions.
+        /// The writer of the transactions.
         public let actor: ActorID
         /// The highest sequence applied with all before it, at least 1.
         public internal(set) var sequence: UInt64

@@ -13,7 +13,7 @@ public struct ConflictID: Hashable, Sendable, CustomStringConvertible {
     public let entity: String
     /// The row.
     public let row: RowID
-    /// What of the row, as in the table above, without the row itself.
+    /// The part of the row, as in the table above, without the row itself.
     public let subject: String
     /// The generation that closed it; nil while it is open.
     public let closedAt: UInt64?
@@ -53,7 +53,7 @@ public struct ConflictID: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What kind of disagreement a conflict is.
+/// The kind of a conflict's disagreement.
 public enum ConflictKind: String, Hashable, Sendable, CaseIterable {
     /// Concurrent writes to one property.
     case update
@@ -69,7 +69,7 @@ public enum ConflictKind: String, Hashable, Sendable, CaseIterable {
     case link
     /// A to-many that saves together left with too few objects, or too many.
     case count
-    /// What a context's save discarded on the node where it happened.
+    /// The values that a context's save discarded on the node where it happened.
     case save
 }
 

@@ -1,6 +1,6 @@
 /// One side of a property of united rows that nobody has decided.
 package struct GroupSide: Hashable, Sendable {
-    /// The row whose value it is.
+    /// The row with the value.
     package let row: RowID
     /// The write that it comes from.
     package let stamp: Stamp

@@ -24,7 +24,7 @@ package struct GroupMember: Sendable {
     }
 }
 
-/// What a survivor shows of its group (DESIGN section 5.5).
+/// The values that a survivor shows of its group (DESIGN section 5.5).
 ///
 /// It keeps its own constrained properties, whatever they are (MODEL P10). Every other property is
 /// the earliest or the latest of the members' visible values, as the survivor's policy chooses;
@@ -59,7 +59,7 @@ package struct GroupCombination: Sendable {
         self.policies = policies
     }
 
-    /// What readers see of a property of the survivor, before references are projected.
+    /// The value that readers see of a property of the survivor, before references are projected.
     ///
     /// - Returns: nil where nobody ever wrote the property: it is null.
     package func visible(_ position: Int) -> Sibling<PropertyValue>? {
@@ -93,7 +93,8 @@ package struct GroupCombination: Sendable {
         }
     }
 
-    /// Under a row-grained policy that combines, whose whole row is shown, and by which write.
+    /// The member that is shown whole, under a row-grained policy that combines, and by which
+    /// write.
     package var wholeRow: (row: RowID, stamp: Stamp)? {
         guard policies.isRowGrained, !policies.entity.leavesUnresolved else { return nil }
         let candidates = ([survivor] + eclipsed).compactMap { member -> Candidate<Void>? in

@@ -1,4 +1,4 @@
-/// What may be shown once: the values of a uniqueness constraint's properties.
+/// A key that only one visible row may have: the values of a uniqueness constraint's properties.
 ///
 /// Two rows share a key where their keys are equal. A row with a null among the values has no key
 /// of that constraint, so none is made for it.

@@ -20,7 +20,7 @@ public struct Departure: Hashable, Sendable {
     /// The transaction that says so. A node that has applied it takes nothing from the departed
     /// node any more.
     public var stamp: Stamp
-    /// Whether others decided it, for the node would not return; else it left by itself.
+    /// Whether others decided it, because the node would not return; else it left by itself.
     public var isRetired: Bool
 
     /// Describes a departure.
@@ -30,7 +30,7 @@ public struct Departure: Hashable, Sendable {
     }
 }
 
-/// What transactions tell of one node's place in the cluster.
+/// One node's place in the cluster, as transactions name it.
 public struct Member: Hashable, Sendable {
     /// Which node.
     public let node: NodeID
@@ -60,7 +60,7 @@ public struct Member: Hashable, Sendable {
 public enum MembershipChange: Hashable, Sendable {
     /// A node is a member, and reached there.
     case join(NodeID, MemberAddress)
-    /// A node is a member no more.
+    /// A node is not a member any more.
     case depart(NodeID, isRetired: Bool)
 
     /// Which node it concerns.
@@ -71,20 +71,20 @@ public enum MembershipChange: Hashable, Sendable {
     }
 }
 
-/// Who is a member of the cluster, as far as transactions tell.
+/// The members of the cluster, as far as transactions name them.
 ///
 /// Two sets that only grow, those who ever joined and those who departed, and the latest address
 /// of each node: so any order of applying comes to the same, and there is nothing to settle
 /// (the two-phase set of Shapiro et al., 2011). Before the first change of membership it is empty,
 /// and the configured peers are the members; the first change carries all of them.
 public struct Membership: Hashable, Sendable {
-    /// All nodes that transactions told of, by number. At most 32 767, for there are no more.
+    /// All nodes that transactions told of, by number. At most 32 767, because there are no more.
     public private(set) var members: [Member] = []
 
     /// Nobody: no transaction has told of members yet.
     public init() {}
 
-    /// What a store has kept.
+    /// The members that a store has kept.
     ///
     /// - Parameter members: at most one a node, in any order.
     public init(members: [Member]) {
@@ -100,7 +100,7 @@ public struct Membership: Hashable, Sendable {
     /// Those who were members, by number.
     public var departed: [Member] { members.filter { $0.departure != nil } }
 
-    /// What is known of a node.
+    /// The entry of a node.
     public subscript(node: NodeID) -> Member? { members.first { $0.node == node } }
 
     /// Takes in one change.

@@ -8,7 +8,7 @@ extension MembershipChange {
         entity: entity, assigned: ["publish", "exchange", "publicKeys"])
     private static let departing = ChangeShape(entity: entity, assigned: ["isRetired"])
 
-    /// What the changes' values mean.
+    /// The meaning of the changes' values.
     package static let shapes = [joining, departing]
 
     /// The change as it stands in a transaction with ``shapes``.

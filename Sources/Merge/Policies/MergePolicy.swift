@@ -15,16 +15,16 @@ public enum MergePolicy: String, Hashable, Sendable, CaseIterable {
     case error
     /// As ``error``, the whole row being one register.
     case errorByRow
-    /// What the store had first stands, property by property.
+    /// The store's earlier value stands, property by property.
     case mergeByPropertyStoreTrump
     /// The newer object's change stands, property by property.
     case mergeByPropertyObjectTrump
-    /// What the store had first stands, row by row.
+    /// The store's earlier row stands, as a whole.
     case rollback
     /// The newer object stands, row by row.
     case overwrite
 
-    /// What counts as one register.
+    /// The extent of one register.
     public enum Granularity: Hashable, Sendable {
         /// Each property of a row by itself.
         case property
@@ -40,7 +40,7 @@ public enum MergePolicy: String, Hashable, Sendable, CaseIterable {
         case latest
     }
 
-    /// What counts as one register.
+    /// The extent of one register.
     public var granularity: Granularity {
         switch self {
         case .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump: .property

@@ -26,7 +26,7 @@ extension RowState {
         return policies.entity.choice == .earliest ? alive.first : alive.last
     }
 
-    /// What readers see of one property: the register's value, before references are projected.
+    /// The value that readers see of one property: the register's, before references are projected.
     ///
     /// - Returns: nil where nobody ever wrote the property: it is null.
     package func visible(

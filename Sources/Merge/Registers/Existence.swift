@@ -1,4 +1,4 @@
-/// What a write says of a row's existence.
+/// A write's effect on a row's existence.
 package enum Existence: Hashable, Sendable {
     /// The row is there. Said by every insert and update under a property-grained policy.
     case alive

@@ -1,8 +1,8 @@
 /// One write that no other applied write has causally overwritten.
 package struct Sibling<Value: Hashable & Sendable>: Hashable, Sendable {
-    /// Who wrote it, and when.
+    /// The writer and the time.
     package let stamp: Stamp
-    /// What was written.
+    /// The value written.
     package let value: Value
 
     /// Pairs a value with the write that made it.

@@ -1,4 +1,4 @@
-/// What a write does to one row, with property positions in the entity's canonical order.
+/// A write to one row, with property positions in the entity's canonical order.
 package struct RowWrite: Hashable, Sendable {
     /// The kinds of write. A revival makes a dead row live again and carries the whole row.
     package enum Kind: Hashable, Sendable {

@@ -1,4 +1,4 @@
-/// What stability removed from a row.
+/// The values that stability removed from a row.
 package struct RowCollapse: Hashable, Sendable {
     /// Property siblings removed, with their property's position.
     package var properties: [PropertySibling] = []
@@ -9,7 +9,7 @@ package struct RowCollapse: Hashable, Sendable {
     package struct PropertySibling: Hashable, Sendable {
         /// The property, in the entity's canonical order.
         package let position: Int
-        /// What was removed.
+        /// The removed sibling.
         package let sibling: Sibling<PropertyValue>
     }
 
@@ -47,7 +47,7 @@ extension RowState {
 
     /// Whether the row is dead for good: its tombstone may go.
     ///
-    /// That takes *all* siblings of its existence register to be stable, not the delete alone
+    /// That needs *all* siblings of its existence register to be stable, not the delete alone
     /// (MODEL P4), and no conflict that waits for a person.
     package func isCollectable(stable: VersionVector, policies: EntityPolicies) -> Bool {
         !isEmpty && !isAlive(policies)

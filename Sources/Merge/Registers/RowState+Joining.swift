@@ -9,7 +9,8 @@
 /// Law, watched by MergeTests: the join of the states of two causally closed sets of writes is the
 /// state of both sets together, whatever either store has collapsed or collected.
 extension Register {
-    /// Takes in another store's siblings of the same cell, and lets go of what it has seen overwritten.
+    /// Takes in another store's siblings of the same cell, and drops those that it has seen
+    /// overwritten.
     ///
     /// - Parameters:
     ///   - other: the cell as the other store has it.

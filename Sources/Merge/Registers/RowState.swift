@@ -15,7 +15,7 @@ package struct RowState: Hashable, Sendable {
     package var properties: [Register<PropertyValue>]
     /// Dots of the version whose existence siblings have collapsed, sorted.
     package var collapsedDots: [Dot]
-    /// What of the insertions is otherwise than their values tell, see ``isAssigned(_:at:)``.
+    /// The insertions' differences from what their values say, see ``isAssigned(_:at:)``.
     package var exceptions: [InsertionException] = []
 
     /// A row of so many properties that nothing is known of.

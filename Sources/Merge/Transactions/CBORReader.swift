@@ -1,6 +1,6 @@
 /// Why bytes are not what they claim to be. Foreign bytes never trap: they throw this.
 package struct DecodingFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong, for people.
+    /// The mistake, for people.
     package let reason: String
     /// Where, in bytes from the start.
     package let offset: Int

@@ -1,6 +1,6 @@
 /// Writes deterministic CBOR (RFC 8949, section 4.2): shortest heads, definite lengths.
 package struct CBORWriter: Sendable {
-    /// What was written.
+    /// The bytes written so far.
     package private(set) var bytes: [UInt8] = []
 
     /// Begins with nothing.

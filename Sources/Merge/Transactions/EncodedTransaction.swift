@@ -8,7 +8,7 @@ package struct EncodedTransaction: Hashable, Sendable {
     package let transaction: Transaction
     /// The canonical bytes.
     package let bytes: [UInt8]
-    /// What its bytes tell of what it has seen: its frontier.
+    /// The frontier of what it has seen, as its bytes have it.
     package let frontier: VersionVector
 
     /// Encodes a transaction.

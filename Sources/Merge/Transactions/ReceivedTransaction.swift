@@ -8,7 +8,7 @@ package struct ReceivedTransaction: Hashable, Sendable {
     package let dot: Dot
     /// When it was saved, by its writer's hybrid clock.
     package let timestamp: HybridTimestamp
-    /// What its bytes tell of what it has seen: enough to know whether it can be applied
+    /// The part of what it has seen that its bytes have: enough to know whether it can be applied
     /// (``Beginnings``, law 2).
     package let seen: VersionVector
     /// The hash of the model it was written with, 32 bytes.

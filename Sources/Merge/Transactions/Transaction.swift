@@ -9,7 +9,7 @@ package struct Transaction: Hashable, Sendable {
     /// The writer's vector immediately before this save, every earlier save of the same group
     /// commit included: its causal context.
     package var seen: VersionVector
-    /// Who, in the application's own words.
+    /// The author, in the application's own words.
     package var author: String?
     /// The saving context's name.
     package var contextName: String?
@@ -17,7 +17,7 @@ package struct Transaction: Hashable, Sendable {
     package var saveID: String?
     /// The hash of the model the writer used, 32 bytes.
     package var modelHash: [UInt8]
-    /// What the changes' values mean; changes point here by position.
+    /// The meaning of the changes' values; changes point here by position.
     package var shapes: [ChangeShape]
     /// The changes, in the order of the save.
     package var changes: [Change]

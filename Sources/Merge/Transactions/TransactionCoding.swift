@@ -66,7 +66,7 @@ extension Transaction {
         try decodeTold(bytes, keepsChanges: true).transaction
     }
 
-    /// What bytes tell.
+    /// The content of a transaction's bytes.
     struct Told {
         var transaction: Transaction
         var changeCount: Int

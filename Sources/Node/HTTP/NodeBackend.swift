@@ -18,7 +18,7 @@ package protocol NodeBackend: Sendable {
     func save(_ request: SaveRequest) async throws -> SaveResult
     /// Does on this node what ends in a save, such as resolving a conflict, and counts it.
     ///
-    /// - Parameter save: may be called again where it threw, for then nothing was saved.
+    /// - Parameter save: may be called again where it threw, because then nothing was saved.
     /// - Throws: what it throws.
     func saving(
         _ save: @Sendable (PersistentStoreCoordinator) async throws -> SaveResult

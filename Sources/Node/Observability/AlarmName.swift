@@ -28,7 +28,7 @@ enum AlarmName: String, CaseIterable {
     case connectionsFull
     case damageSuspected
 
-    /// What has happened, and what to do about it, as Markdown with links into docs/OPERATIONS.md.
+    /// The meaning of an alarm and its remedy, as Markdown with links into docs/OPERATIONS.md.
     struct Guide {
         let meaning: String
         let remedy: String

@@ -1,4 +1,4 @@
-// What a node counts as it goes: few numbers behind one lock, taken by all threads.
+// A node's counters: few numbers behind one lock, taken by all threads.
 
 internal import Coordinator
 internal import Synchronization

@@ -5,7 +5,7 @@ internal import Glibc
 internal import Merge
 internal import Replication
 
-/// What a node's metrics are read from, at one moment.
+/// The values that a node's metrics are read from, at one moment.
 struct NodeMetrics {
     let status: NodeOverview
     let counters: NodeCounters.Values

@@ -1,4 +1,4 @@
-// What a node says of itself: for people, for the HTTP interface, and for metrics.
+// The state of a node: for people, for the HTTP interface, and for metrics.
 //
 // Values only; may be handed to any thread.
 
@@ -30,7 +30,7 @@ package struct NodeOverview: Sendable {
     package var token: QueryGenerationToken
     /// The digest of that state.
     package var digest: ProjectionDigest
-    /// What of the vector is on disk for certain.
+    /// The part of the vector that is on disk for certain.
     package var durable: VersionVector
     /// The model's version hash in hexadecimal.
     package var modelHash: String
@@ -46,15 +46,15 @@ package struct NodeOverview: Sendable {
     package var transfer: TransferStatus?
     /// The protocol's queues; nil before the start.
     package var gauges: ReplicatorGauges?
-    /// What the transport has counted.
+    /// The counts of the transport.
     package var transport: TransportStatistics
     /// Open conflicts.
     package var conflicts: [ConflictCount]
     /// Pinned generations.
     package var pins: PinStatus
-    /// What the store takes on disk.
+    /// The store's room on disk.
     package var store: StoreSizes
-    /// What the store holds of the past, and for whom.
+    /// The past that the store holds, and its readers.
     package var history: HistoryStatus
     /// Rows and links that keep something until it is stable.
     package var uncollected: Int
@@ -66,9 +66,9 @@ package struct NodeOverview: Sendable {
     package var isRunning: Bool
     /// Monotonic milliseconds since the process opened the node first; 0 before.
     package var uptimeMilliseconds: UInt64
-    /// What has gone of history since the start.
+    /// The history purged since the start.
     var purged: HistoryReport
-    /// What is not stable, and for whom it waits.
+    /// The transactions that are not stable, and the members they wait for.
     var stability: StabilityReport
 }
 

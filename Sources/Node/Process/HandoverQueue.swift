@@ -1,4 +1,4 @@
-// What other threads tell the loop: commits, and the answers to the store's jobs.
+// Input of the loop from other threads: commits, and the answers to the store's jobs.
 //
 // Threading: `offer` and `give` from any thread, `take` from the loop only.
 
@@ -12,7 +12,7 @@ internal import Synchronization
 enum NodeEvent: Sendable {
     /// Local saves are durable.
     case committed([EncodedTransaction], StoreState)
-    /// What came of a job of the store.
+    /// The outcome of a job of the store.
     case answered(StoreJob, Result<StoreOutcome, any Error>)
     /// The mesh goes on with other keys.
     case rekeyed(MeshChange)

@@ -34,8 +34,7 @@ final class Hangups: Sendable {
         } catch let error as NodeError where error.code == .stopped {
             state.withLock { $0.isOwed = true }
         } catch {
-            // What went wrong is in the log: a person who sends a signal has no other place to
-            // look.
+            // The log has the failure: a person who sends a signal has no other place to look.
         }
     }
 }

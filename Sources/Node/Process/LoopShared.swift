@@ -1,10 +1,10 @@
-// What the loop shares with other threads.
+// State that the loop shares with other threads.
 
 internal import Merge
 internal import Replication
 internal import Synchronization
 
-/// What the loop shows to other threads.
+/// The loop's state, for other threads.
 struct LoopReport: Sendable {
     var replicator: ReplicatorStatus?
     var transport = TransportStatistics()
@@ -16,7 +16,7 @@ struct LoopReport: Sendable {
     var isRunning = false
 }
 
-/// What the loop shares with other threads.
+/// State that the loop shares with other threads.
 final class LoopShared: Sendable {
     let handover = HandoverQueue()
     let acknowledgements = Acknowledgements()

@@ -2,10 +2,10 @@
 //
 // Values only; may be used from any thread.
 
-/// What went wrong in a node.
+/// A failure in a node.
 public struct NodeError: Error, Sendable, CustomStringConvertible {
-    /// What kind of failure it is. A code exists only where a caller may act on it; there may be
-    /// others in later releases, so a `switch` needs a default.
+    /// The kind of failure. A code exists only if a caller may act on it. Later releases may add
+    /// others, so a `switch` needs a default.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name as it is printed.
         public let description: String
@@ -33,13 +33,13 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
 
     /// One detail, such as the key of a setting.
     public struct Detail: Hashable, Sendable {
-        /// What it is, such as "key".
+        /// Its name, as "key".
         public let name: String
         /// Its value. Never a secret, never a user's data.
         public let value: String
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     public let code: Code
     /// A sentence that a person can act on.
     public let message: String

@@ -20,7 +20,7 @@ final class NodeLoop {
     /// How many polls are drained before other work gets its turn.
     static let pollsInRow = 16
 
-    /// Who runs the loop, and with whom.
+    /// The settings of a loop.
     struct Setting {
         var peers: [MeshPeer]
         /// Peers that reloads took out: members still, and cut off.
@@ -107,7 +107,7 @@ final class NodeLoop {
         var frames = first
         var polls = 0
         while !frames.isEmpty {
-            // What was committed here came before what peers say about it.
+            // Commits here came before what peers say about them.
             try takeHandedOver()
             for frame in frames {
                 try feed(

@@ -10,6 +10,6 @@ extension ModelText {
 }
 
 extension Refusal {
-    /// What differs, for people: part by part where that is known.
+    /// The difference, for people: part by part if it is known.
     var reason: String { difference ?? "here \(ours), there \(theirs)" }
 }

@@ -8,11 +8,12 @@ internal import Logging
 internal import Merge
 internal import ServiceLifecycle
 
-/// What a reload came to.
+/// The outcome of a reload.
 package struct ReloadReport: Hashable, Sendable {
-    /// What the node goes on with, such as "node 2: keys".
+    /// The settings that the node goes on with, as "node 2: keys".
     package var changed: [String] = []
-    /// What the file says otherwise by now, and the node takes up with its next start.
+    /// The settings that the file has otherwise by now, and that the node takes up with its next
+    /// start.
     package var atNextStart: [String] = []
 
     /// Nothing has changed.
@@ -25,7 +26,7 @@ actor NodeReloader {
     private let service: NodeService
     private let server: HTTPServer
     private let logger: Logger
-    /// What was taken up last; settings that wait for the next start are as they were.
+    /// The configuration taken up last; settings that wait for the next start are as they were.
     private var current: NodeConfiguration
     private var secrets: NodeSecrets
     private var isEnded = false
@@ -126,7 +127,7 @@ actor NodeReloader {
         }
     }
 
-    /// What the mesh goes on with; nil where that is as it was.
+    /// The settings that the mesh goes on with; nil if they are as they were.
     private func meshChange(_ new: NodeConfiguration, _ fresh: NodeSecrets) -> MeshChange? {
         guard let mesh = new.mesh, let old = current.mesh else { return nil }
         let known = Self.sorted(mesh.peers.filter { peer in member(peer.node) })
@@ -220,14 +221,14 @@ actor NodeReloader {
         } catch { return error.message }
     }
 
-    /// What the next start makes of a peer that the configuration does not name any more; nil for
+    /// The next start's treatment of a peer that the configuration does not name any more; nil for
     /// one that has departed. Where members are data, the configuration cannot take one away.
     private func fate(ofWithdrawn node: NodeID) -> String? {
         guard let membership = try? service.coordinator.membership, !membership.isEmpty else {
             return "node \(node): a member no longer"
         }
         guard membership.current.contains(node) else { return nil }
-        return "node \(node): connected again, for it is a member; "
+        return "node \(node): connected again, because it is a member; "
             + "`tributary member retire \(node)` shuts it out for good"
     }
 
@@ -241,7 +242,7 @@ actor NodeReloader {
     }
 }
 
-/// What the files that a configuration names keep secret.
+/// The secrets in the files that a configuration names.
 struct NodeSecrets: Sendable {
     let keys: CurveKeys?
     let tokens: [HTTPToken]

@@ -12,7 +12,7 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
 
-/// What the runs of a node in one process hand on to each other.
+/// The state that the runs of a node in one process hand on to each other.
 ///
 /// Files are read once, at the start of the process: what is put there afterwards is for the next
 /// start or a reload, not for a run that begins because the store is opened again.
@@ -65,7 +65,7 @@ struct NodeRun: Sendable {
 
 /// A node as a process: store, mesh and HTTP interface of one configuration.
 public struct NodeProcess: Sendable {
-    /// What to run.
+    /// The node's configuration.
     public let configuration: NodeConfiguration
     /// Where log lines go; by default to the standard error.
     public var logger = Logger(label: "tributary") { StreamLogHandler.standardError(label: $0) }
@@ -197,7 +197,7 @@ public struct NodeProcess: Sendable {
                 AlarmLine(
                     .transferFailed, .error, "A copy of a member's store could not be taken over",
                     [LogKeys.reason: "\(error)"]), logger)
-            // What cannot be gone on with the next run removes.
+            // The next run removes a copy that cannot be gone on with.
             if (error as? CoordinatorError)?.code == .storeBusy { return false }
             try TransferInstaller.discard(at: configuration.store)
             return false
@@ -247,7 +247,7 @@ public struct NodeProcess: Sendable {
             // A long read keeps the store open for longer than stopping waits, and locked.
             await Self.untilShutdown { await service.waitUntilClosed() }
             if let reloader { (run.configuration, run.secrets) = await reloader.end() }
-            // What is to be done next is found out again at the next start.
+            // The next start finds out again what is to be done next.
             if Task.isCancelled || Task.isShuttingDownGracefully { return }
             // Only a new process sees what a failed sync has lost.
             if let failure = service.coordinator.diskFailure { throw failure }
@@ -406,7 +406,7 @@ public struct NodeProcess: Sendable {
 }
 
 extension NodeError {
-    /// That another live process uses a node's number, so that this one goes.
+    /// The error of a process that ends because another live one uses its node's number.
     static func numberInUse(_ node: NodeID, cause: (any Error)? = nil) -> NodeError {
         NodeError(
             .nodeIDInUse,

@@ -1,4 +1,4 @@
-// What the HTTP interface asks of a node.
+// The node's answers to the HTTP interface.
 
 package import Coordinator
 internal import Merge
@@ -10,7 +10,7 @@ extension NodeService: NodeBackend {
         "It cannot be applied any more: an earlier save of its node is lost with that node."
     static let keptOrphan = orphaned + " What it wrote is kept: see `tributary orphans`."
 
-    /// What replication knows of itself and its peers, at most a tick (50 ms) old.
+    /// The state of replication and of its peers, at most a tick (50 ms) old.
     package func status() async -> NodeStatus {
         let (replicator, keys, stability) = shared.report.withLock {
             ($0.replicator, $0.keys, $0.stability)
@@ -81,8 +81,8 @@ extension NodeService: NodeBackend {
 
     /// Goes on with other keys and peers' keys, within some tens of milliseconds.
     ///
-    /// Who is not among the peers any more, or comes under a key that is not listed, is cut off on
-    /// both ways. The members of the cluster stay those of the start.
+    /// A peer that is not configured any more, or comes under a key that is not listed, is cut off
+    /// on both ways. The members of the cluster stay those of the start.
     ///
     /// - Parameter change: what to go on with. Peers that were not there at the start are ignored.
     /// - Throws: ``NodeError`` with `configurationInvalid`, and nothing has changed, where a mesh
@@ -198,7 +198,7 @@ extension NodeService: NodeBackend {
         return try await coordinator.purgeHistory(before: token, stable: status.stable)
     }
 
-    /// What each peer last told of its vector and digest, by number.
+    /// Each peer's latest vector and digest, by number.
     package func peerDigests() async -> [PeerDigest] {
         let peers = shared.report.withLock { $0.replicator?.peers } ?? []
         return peers.compactMap { peer in

@@ -39,8 +39,8 @@ extension NodeService {
         }
     }
 
-    /// Raises the alarm of a damaged store: peers do not see it, for what they compare is the digest of
-    /// what was written.
+    /// Raises the alarm of a damaged store: peers do not see it, because what they compare is the
+    /// digest of what was written.
     ///
     /// - Parameter differences: what was found, a sentence each.
     package func noteUnsound(_ differences: [String]) {

@@ -14,11 +14,11 @@ internal import ReferenceModel
 struct AcknowledgementChecker: Checker {
     let law = 2
 
-    /// What is known of one machine's disk since it was last lost or put back.
+    /// One machine's disk since it was last lost or put back.
     private struct Disk {
-        /// What the store held when last heard of.
+        /// The store's vector when last heard of.
         var held = VersionVector()
-        /// What must survive everything but the loss of the disk.
+        /// The vector that must survive everything but the loss of the disk.
         var owed = VersionVector()
         /// The saves by their IDs, which a store does once.
         var saves: [String: Dot] = [:]
@@ -42,7 +42,7 @@ struct AcknowledgementChecker: Checker {
     private var everOnDisk: [NodeID: VersionVector] = [:]
     private var acknowledgements: [Acknowledgement] = []
     private var acknowledged = Set<Dot>()
-    /// Who was refused, by the mark of the save that its transaction would carry.
+    /// The nodes that refused a save, by the mark that its transaction would carry.
     private var refused: [SaveMark: Int] = [:]
     private var findings = Findings()
 
@@ -130,7 +130,7 @@ struct AcknowledgementChecker: Checker {
         acknowledgements.append(Acknowledgement(dot: dot, node: node, losses: disk.losses))
     }
 
-    /// A client is told of its own save, not of another of its group.
+    /// A client hears of its own save, not of another of its group.
     private mutating func compareAuthor(
         _ save: SaveRequest, _ dot: Dot, _ node: Int, _ run: RunContext
     ) {

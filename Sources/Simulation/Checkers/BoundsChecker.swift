@@ -81,7 +81,7 @@ struct BoundsChecker: Checker {
         return isLong && patience > 0
     }
 
-    /// What is measured, with what was found and its bound.
+    /// The measures, each with the value found and its bound.
     ///
     /// - Parameter isPinned: whether a pin may hold the log: it does up to the log's limit.
     static func measures(
@@ -103,7 +103,7 @@ struct BoundsChecker: Checker {
             ("orphanBytes", found.orphanBytes, limits.orphanBytes),
             // One that comes and those that go.
             ("piecesBytes", found.piecesBytes, limits.transactionBytes + limits.outgoingBytes),
-            // One an actor, for what follows waits behind it.
+            // One an actor, because what follows waits behind it.
             ("held", gauges.held, limits.actors),
             ("pins", gauges.pins, pins),
             (

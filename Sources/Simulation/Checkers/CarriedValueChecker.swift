@@ -35,7 +35,7 @@ struct CarriedValueChecker: Checker {
                 survivor.map { row in
                     transaction.changes.contains { $0.kind == .update && $0.row == row }
                 } ?? false
-            // What was not alive is told by others.
+            // Other checkers report values that were not alive.
             guard survivor != nil || oracle.isAlive(change.row) else { continue }
             for (name, found) in zip(shape.carried, change.values[shape.assigned.count...]) {
                 let own = oracle.ownValue(change.row, name) ?? .null

@@ -9,14 +9,14 @@ internal import Merge
 struct CausalityChecker: Checker {
     let law = 4
 
-    /// A process's life, as far as it was told of.
+    /// A process's life, as far as observations show.
     private struct Life {
         let actor: ActorID
         var vector: VersionVector
         var generation: UInt64?
         /// The latest stamp among all that the store holds.
         var latest: HybridTimestamp
-        /// What its clients were told is saved: every later reading must have it.
+        /// The saves acknowledged to its clients: every later reading must have them.
         var told = VersionVector()
         /// The latest state that was read.
         var read = VersionVector()

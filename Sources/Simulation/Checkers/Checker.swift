@@ -2,8 +2,8 @@ internal import Coordinator
 
 /// Watches one law of DESIGN section 14 over one run. One file a law.
 ///
-/// A checker is told every observation in order, reports violations as text that a person can act
-/// on, and never changes the run: it takes no chance from the world's generators and no time.
+/// A checker sees every observation in order, reports violations as text that a person can act on,
+/// and never changes the run: it takes no chance from the world's generators and no time.
 protocol Checker {
     /// The law's number.
     var law: Int { get }
@@ -13,7 +13,7 @@ protocol Checker {
     mutating func observe(_ observation: Observation, _ run: RunContext) -> [String]
 }
 
-/// What all checkers of a run share.
+/// The state that all checkers of a run share.
 final class RunContext {
     /// The model of the node that is observed.
     var model: ManagedObjectModel { archive.model }
@@ -44,7 +44,7 @@ public struct Violation: Hashable, Sendable, Codable, CustomStringConvertible {
     public let law: Int
     /// When, in virtual milliseconds since the run began.
     public let milliseconds: UInt64
-    /// What is wrong.
+    /// The violation, in words.
     public let text: String
 
     /// Law, time and text in one line.

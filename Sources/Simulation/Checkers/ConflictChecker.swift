@@ -7,9 +7,9 @@ internal import ReferenceModel
 struct ConflictChecker: Checker {
     let law = 12
 
-    /// What each machine's store may have collapsed.
+    /// The vector that each machine's store may have collapsed.
     private var stable: [Int: VersionVector] = [:]
-    /// What any store that a machine ever had may have collapsed, and so an image of it.
+    /// The vector that any store of a machine may ever have collapsed, and so an image of it.
     private var everStable: [Int: VersionVector] = [:]
     /// Whose store each machine has.
     private var nodes: [Int: NodeID] = [:]
@@ -154,7 +154,8 @@ struct ConflictChecker: Checker {
                 + "\(Telling.dots(expected.sides.sorted())), found \(Telling.dots(dots.sorted()))")
     }
 
-    /// What an open conflict marks as visible is what readers see, be the object united with others.
+    /// Checks that readers see what an open conflict marks as visible, also if the object is united
+    /// with others.
     private mutating func checkVisible(
         _ conflict: Conflict, _ oracle: ReferenceModel, _ place: String
     ) {
@@ -243,7 +244,7 @@ struct ConflictChecker: Checker {
         }
     }
 
-    /// What a side tells otherwise than its transaction.
+    /// The differences between a side and its transaction.
     private func untruths(
         of side: ConflictSide, _ transaction: Transaction, _ conflict: Conflict,
         _ run: RunContext
@@ -302,7 +303,7 @@ extension Transaction {
         changes.contains { values(of: $0.row)[name] == value }
     }
 
-    /// What a transaction wrote to a row, by property.
+    /// A transaction's values of a row, by property.
     func values(of row: RowID) -> [String: PropertyValue] {
         var result: [String: PropertyValue] = [:]
         for change in changes where change.row == row && change.target == nil {

@@ -79,7 +79,7 @@ struct ContextPolicyChecker: Checker {
         }
     }
 
-    /// What was refused changed nothing, and the context still has its changes.
+    /// Checks that a refused save changed nothing, and that the context still has its changes.
     private mutating func checkUntouched(
         _ record: ContextRecord, _ place: String, _ model: ManagedObjectModel
     ) {
@@ -165,9 +165,10 @@ struct ContextPolicyChecker: Checker {
     /// Whether a reference of an object that overwriting brought back shows what its register held when
     /// the context fetched it.
     ///
-    /// The context had read it as null, for its target was gone; it comes back as what it was, and
-    /// shows again where the target is back by now (MODEL P13). The store has nothing of an object that
-    /// is deleted and merges as a whole, so that it is asked of what the fetched version's writers knew.
+    /// The context had read it as null, because its target was gone; it comes back as what it was,
+    /// and shows again where the target is back by now (MODEL P13). The store has nothing of an
+    /// object that is deleted and merges as a whole, so that it is asked of what the fetched
+    /// version's writers knew.
     private static func wasRegistered(
         _ found: PropertyValue, _ name: String, _ object: ContextRecord.Object, _ run: RunContext
     ) -> Bool {

@@ -1,8 +1,8 @@
 internal import Coordinator
 internal import Merge
 
-/// What one checker found wrong in one run, bounded: of one mistake a run shows thousands, and the
-/// first few say it all.
+/// One checker's findings in one run, bounded: of one mistake a run shows thousands, and the first
+/// few say it all.
 struct Findings {
     /// The most lines of one kind that a run reports.
     static let linesOfKind = 5
@@ -23,7 +23,7 @@ struct Findings {
     /// Whether a kind was noted as often as it is reported, so that looking further is idle.
     func isFull(_ kind: String) -> Bool { counts[kind, default: 0] >= Self.linesOfKind }
 
-    /// What was noted since this was last asked.
+    /// The findings since this was last asked.
     mutating func take() -> [String] {
         if lines.isEmpty { return [] }
         defer { lines = [] }
@@ -43,7 +43,7 @@ enum Telling {
         return all.count > 3 ? "\(shown) and \(all.count - 3) more" : shown
     }
 
-    /// What one vector has beyond another, by the last transaction of each actor.
+    /// The part of one vector beyond another, by the last transaction of each actor.
     static func surplus(_ vector: VersionVector, over other: VersionVector) -> String {
         let lacking = vector.entries.filter { other[$0.actor] < $0.sequence }
         if lacking.isEmpty { return "nothing" }

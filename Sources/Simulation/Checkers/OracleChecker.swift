@@ -11,10 +11,10 @@ struct OracleChecker: Checker {
     let law = 3
 
     private var findings = Findings()
-    /// What was conflicted at the state last looked at.
+    /// The conflicted rows at the state last looked at.
     private var conflicted: (state: State, rows: Set<String>)?
 
-    /// What an oracle's answers depend on: also on the model, for policies go with it.
+    /// The state that an oracle's answers depend on: also the model, because policies go with it.
     private struct State: Equatable {
         let vector: VersionVector
         let edition: Int
@@ -75,7 +75,7 @@ struct OracleChecker: Checker {
     static func subjects(ofEntity name: String, _ model: ManagedObjectModel) -> Set<String> {
         guard let root = model.entity(named: name)?.root else { return [name] }
         var result: Set<String> = [root]
-        // Of all heirs, for they compete for the targets of a one-to-one.
+        // Of all heirs, because they compete for the targets of a one-to-one.
         for heir in model.entity(named: root)?.familyNames ?? [] {
             for property in model.entity(named: heir)?.properties ?? [] {
                 guard case .toOne(let destination) = property.content else { continue }

@@ -65,7 +65,7 @@ struct ReferenceChecker: Checker {
         }
     }
 
-    /// What a value should have been; nil where it may be what it is.
+    /// The value that should have been there; nil if the one found may be.
     ///
     /// A mandatory reference may read as null, where a merge took its target away.
     private static func misfit(

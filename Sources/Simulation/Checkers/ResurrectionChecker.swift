@@ -18,7 +18,7 @@ struct ResurrectionChecker: Checker {
         var mayReturn = false
     }
 
-    /// What a store has shown.
+    /// The rows that a store has shown.
     private struct Store {
         var vector = VersionVector()
         /// By row: a model may call an entity otherwise than the one before.
@@ -133,7 +133,7 @@ struct ResurrectionChecker: Checker {
         findings.note(
             "resurrected",
             "\(Telling.node(node)) generation \(generation) \(id): expected gone since "
-                + "\(Telling.dots(death.deletes)), for nothing came since that had not seen it, "
+                + "\(Telling.dots(death.deletes)), because nothing came since that had not seen it, "
                 + "found alive: \(run.archive.history(of: id.row))")
     }
 
@@ -150,7 +150,7 @@ struct ResurrectionChecker: Checker {
                 else { continue }
                 findings.note(
                     "unborn",
-                    "\(Telling.node(node)) \(row.objectID): expected gone, for nobody in its "
+                    "\(Telling.node(node)) \(row.objectID): expected gone, because nobody in its "
                         + "vector has inserted it, found with version \(row.version)")
             }
         }
@@ -160,7 +160,7 @@ struct ResurrectionChecker: Checker {
     }
 }
 
-/// Who inserted, revived and deleted each row, of all that the archive has.
+/// The inserts, revivals and deletes of each row, of all that the archive has.
 private struct WriteIndex {
     private var birthsOfRows: [RowID: [Dot]] = [:]
     private var deletesOfRows: [RowID: [Dot]] = [:]

@@ -7,27 +7,27 @@ internal import ReferenceModel
 struct StabilityChecker: Checker {
     let law = 8
 
-    /// What is known of one machine.
+    /// One machine, as far as it is known.
     private struct Member {
         /// The node it runs.
         var node: NodeID?
         /// All that any of its stores ever held.
         var ever = VersionVector()
-        /// What its store holds, synced or not; nil while nothing is known of it.
+        /// The vector of its store, synced or not; nil while nothing is known of it.
         var held: VersionVector?
-        /// What of it is synced; nil where that is never told.
+        /// The synced part of it; nil if that is never observed.
         var durable: VersionVector?
         /// Whether its store was ever lost, put back or copied. Reports of the store that was, or
         /// of the copy, count until the next incarnation is met, so what is stable may be missing
         /// on the store that is: it writes nothing before it has caught up.
         var isExempt = false
-        /// What was declared stable there in this life.
+        /// The vector declared stable there in this life.
         var stableInLife = VersionVector()
-        /// What was declared stable there since its disk was new.
+        /// The vector declared stable there since its disk was new.
         var stable = VersionVector()
-        /// What those declared stable to whom it was a member.
+        /// The vectors that nodes declared stable while it was their member.
         var declared = VersionVector()
-        /// What was stable when the last collection had looked at everything.
+        /// The stable vector when the last collection had looked at everything.
         var collected: VersionVector?
     }
 

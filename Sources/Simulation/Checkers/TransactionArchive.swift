@@ -44,8 +44,8 @@ final class TransactionArchive {
         }
     }
 
-    /// What the model of a hash is in the names of an edition; nil where that is its own, or one that
-    /// its nodes do not know.
+    /// The model of a hash in the names of an edition; nil if that is its own, or one that its
+    /// nodes do not know.
     private func words(
         _ hash: [UInt8], at edition: Int
     ) -> ReferenceTranslation? {
@@ -108,8 +108,8 @@ final class TransactionArchive {
     /// Whether everything that a vector covers is known, so that the oracle can answer for it.
     func covers(_ vector: VersionVector) -> Bool { self.vector.covers(vector) }
 
-    /// What the oracle says of the transactions that a vector covers. The last few are kept, for
-    /// several readings of one state follow each other.
+    /// The oracle's answer for the transactions that a vector covers. The last few are kept,
+    /// because several readings of one state follow each other.
     ///
     /// - Precondition: ``covers(_:)``; else the answer lacks what is not known.
     func oracle(at vector: VersionVector) -> ReferenceModel {
@@ -123,7 +123,7 @@ final class TransactionArchive {
         return oracle
     }
 
-    /// Who wrote to a row, in the order of the writes' stamps; for a violation's text.
+    /// The writes to a row, in the order of their stamps; for a violation's text.
     func history(of row: RowID) -> String {
         transactions.filter { $0.changes.contains { $0.row == row } }
             .sorted { $0.stamp < $1.stamp }
@@ -135,8 +135,8 @@ final class TransactionArchive {
             }.joined(separator: ", ")
     }
 
-    /// What a transaction wrote to a row, by property, with what stands for properties that its model
-    /// lacks.
+    /// A transaction's values of a row, by property, with those that stand for properties that its
+    /// model lacks.
     ///
     /// - Parameter isClosed: whether a closed entry of a journal tells it. That keeps the names of
     ///   the model that it was closed under, which is any before the present one: no two of them have
@@ -166,7 +166,7 @@ final class TransactionArchive {
         }
     }
 
-    /// What a transaction wrote to a row as a node of an edition has it.
+    /// A transaction's values of a row as a node of an edition has them.
     private func values(
         of row: RowID, at place: Int, by edition: Int
     ) -> [String: PropertyValue] {
@@ -192,7 +192,8 @@ final class TransactionArchive {
     }
 
     /// A closed conflict with the names that its parts have by now: what is closed keeps the names of
-    /// its time. Those of each model before the present one, for it does not say which that was.
+    /// its time. Those of each model before the present one, because it does not say which that
+    /// was.
     func inAllNames(_ conflict: Conflict) -> [Conflict] {
         guard models.count > 1, !conflict.isOpen else { return [conflict] }
         let entity = conflict.id.entity
@@ -211,7 +212,7 @@ final class TransactionArchive {
             }
     }
 
-    /// What the oracle says of some hierarchies and links alone; cheaper by as much as they are
+    /// The oracle's answer for some hierarchies and links alone; cheaper by as much as they are
     /// fewer, and computed again only if one of them was written to.
     ///
     /// - Parameter subjects: names of root entities and of links. What references of theirs lead

@@ -1,4 +1,4 @@
-/// What can go wrong with a simulated disk.
+/// The faults of a simulated disk.
 package enum DiskFault: Hashable, Sendable, CaseIterable {
     /// The power goes in the middle of an operation; from then on every call fails until
     /// ``SimulatedDisk/losePower(_:)``.

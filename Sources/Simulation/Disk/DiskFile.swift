@@ -3,7 +3,7 @@
 ///
 /// Guarded by its disk's lock.
 final class DiskFile {
-    /// What a power loss leaves of one write.
+    /// The remains of one write after a power loss.
     private enum Remains {
         case nothing, everything
         /// The front up to a sector's boundary, or the back from one.
@@ -18,7 +18,7 @@ final class DiskFile {
         var start: Int
     }
 
-    /// What a disk writes whole or not at all, in bytes.
+    /// The bytes that a disk writes whole or not at all.
     static let sectorSize = 512
 
     /// The bytes as processes see them.

@@ -29,7 +29,7 @@ package struct DiskImage: Hashable, Sendable {
         DiskImage(files: files.filter { !$0.name.hasSuffix(Self.sideFile) })
     }
 
-    /// What stands beside the store.
+    /// The files beside the store.
     var onlySideFiles: DiskImage {
         DiskImage(files: files.filter { $0.name.hasSuffix(Self.sideFile) })
     }

@@ -13,7 +13,7 @@ enum DiskRegistry {
     }
 
     private static let disks = Mutex(Disks())
-    /// What the path of every simulated file begins with.
+    /// The beginning of every simulated file's path.
     static let root = "/simulated/"
     private static let rootBytes = Array(root.utf8)
 
@@ -35,7 +35,7 @@ enum DiskRegistry {
 
     /// The disk and the name of the file that a path leads to.
     ///
-    /// - Returns: nil for a path of the real file system; a nil disk where it is there no more.
+    /// - Returns: nil for a path of the real file system; a nil disk if it is gone.
     static func find(_ path: UnsafePointer<CChar>) -> (disk: SimulatedDisk?, name: String)? {
         var position = 0
         while position < rootBytes.count {

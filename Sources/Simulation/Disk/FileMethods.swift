@@ -1,6 +1,6 @@
 import GRDBSQLite
 
-/// What SQLite calls for an open file of a simulated disk.
+/// The functions that SQLite calls for an open file of a simulated disk.
 enum FileMethods {
     // Safe: it is set before it is shared, never changes, and lives as long as the process.
     nonisolated(unsafe) static let table: UnsafePointer<sqlite3_io_methods> = {

@@ -47,7 +47,7 @@ final class SharedMemory {
         return true
     }
 
-    /// Lets go of whatever a connection holds of some slots.
+    /// Releases all that a connection holds of some slots.
     func unlock(_ slots: Range<Int>, of handle: SimulatedHandle) {
         for slot in slots {
             let bit: UInt32 = 1 << UInt32(slot)

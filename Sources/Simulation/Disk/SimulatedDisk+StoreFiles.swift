@@ -4,7 +4,7 @@ import Merge
 import Replication
 
 extension SimulatedDisk: StoreFiles {
-    /// Lets go of a store's lock unless its process is dead.
+    /// Releases a store's lock unless its process is dead.
     private final class Lock: StoreLock {
         private let disk: SimulatedDisk
         private let storePath: String
@@ -44,7 +44,7 @@ extension SimulatedDisk: StoreFiles {
         }
     }
 
-    /// The length of a file in bytes; nil where there is none, or the disk answers no more.
+    /// The length of a file in bytes; nil if there is none, or the disk does not answer any more.
     package func size(of path: String) -> UInt64? {
         guard let name = name(path) else { return nil }
         return guarded { isOut ? nil : find(name).map { UInt64($0.size) } }
@@ -98,7 +98,7 @@ extension SimulatedDisk: StoreFiles {
             if isOut { throw Self.failure("rewrite", path) }
             guard let file = find(name), file.size > 0 else { return }
             guard beginRead() == nil else { throw Self.failure("rewrite", path) }
-            // A copy, for the file's own bytes move when it is written.
+            // A copy, because the file's own bytes move when it is written.
             let bytes = Array(file.running.bytes)
             guard bytes.withUnsafeBytes({ write($0, to: file, at: 0) }) == SQLITE_OK,
                 sync(file, name: name, withFolder: true) == SQLITE_OK

@@ -47,14 +47,14 @@ package final class SimulatedDisk: @unchecked Sendable {
     var life: UInt64 = 0
     var lastHandle: UInt64 = 0
     var lockedStores: [String] = []
-    /// Who had the lock of a store last, which no image has.
+    /// The last holder of a store's lock, which no image has.
     var lastHolder: ActorID?
     var isFull = false
     var counters = Counters()
     var bound: UInt64?
     private var outage: DiskFault?
 
-    /// What a disk has done.
+    /// The counts of a disk's operations.
     struct Counters {
         var operations: UInt64 = 0
         var syncs: UInt64 = 0

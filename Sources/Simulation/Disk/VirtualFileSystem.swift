@@ -9,7 +9,7 @@ import Synchronization
 /// SQLite opens connections with its default file system where none is named, as GRDB does; so it
 /// is registered as that, once a process.
 enum VirtualFileSystem {
-    /// What SQLite keeps for an open file of ours: `handle` is a retained ``SimulatedHandle``.
+    /// SQLite's memory for an open file of ours: `handle` is a retained ``SimulatedHandle``.
     struct OpenFile {
         var base: sqlite3_file
         var handle: UnsafeMutableRawPointer?
@@ -27,8 +27,8 @@ enum VirtualFileSystem {
     nonisolated(unsafe) static let original = sqlite3_vfs_find(nil)
     private nonisolated(unsafe) static let own = makeFileSystem()
 
-    /// Set in a thread whose lock was refused last: SQLite sleeps next, and must not, for nobody
-    /// but this thread could release it, and time is not real.
+    /// Set in a thread whose lock was refused last: SQLite sleeps next, and must not, because
+    /// nobody but this thread could release it, and time is not real.
     private static let wasRefused: pthread_key_t = {
         var key = pthread_key_t()
         pthread_key_create(&key, nil)

@@ -9,13 +9,13 @@ struct Editions {
         let base: Int
         /// Those that it must have had one of: it refuses by what it knows.
         let known: Set<Int>
-        /// What it is to refuse.
+        /// The model to refuse.
         let model: ManagedObjectModel
-        /// What is wrong with it.
+        /// Its fault.
         let fault: ModelWalk.Fault
     }
 
-    /// What a deviating edition stands for.
+    /// The place of a deviating edition.
     struct Deviation {
         /// The edition whose place it takes at a node.
         let base: Int

@@ -4,7 +4,7 @@ internal import Replication
 
 /// Models that are refused: by a store that knows others, or by peers.
 extension ModelWalk {
-    /// What makes a store refuse a model.
+    /// The faults for which a store refuses a model.
     enum Fault: CaseIterable {
         /// A name that stays gets another identity.
         case newIdentifier, lostIdentifier, entityIdentifier, relationshipIdentifier
@@ -14,17 +14,17 @@ extension ModelWalk {
         case swap
         /// Two attributes have one identity.
         case twice
-        /// What is new has a name that something else had.
+        /// A new property has a name that something else had.
         case takenName
         /// A new attribute is mandatory, without a default.
         case mandatory
         /// A default stands for what former models lacked, and changes.
         case settledDefault
-        /// What was taken away comes back.
+        /// A removed property comes back.
         case comeBack
     }
 
-    /// What a model has otherwise than the one that others are given, so that peers refuse it.
+    /// The difference of a model from the one that others are given, so that peers refuse it.
     private enum Deviating: CaseIterable {
         /// The default, or the identity, of an attribute that the last step added.
         case defaultValue, identifier

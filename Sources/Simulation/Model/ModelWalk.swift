@@ -5,7 +5,7 @@ internal import Replication
 /// Draws models that follow each other by random steps, and models that a store of one of them is to
 /// refuse.
 ///
-/// What is new has a name that nothing had before, for what was taken away cannot come back.
+/// What is new has a name that nothing had before, because what was taken away cannot come back.
 struct ModelWalk {
     /// One change that can be inferred.
     private enum Edit: CaseIterable {
@@ -16,12 +16,12 @@ struct ModelWalk {
         case ownIdentifier
     }
 
-    /// What is made the next model of.
+    /// The entities that the next model is made of.
     var entities: [EntityDescription]
     let first: [EntityDescription]
     /// All models so far.
     var history: [[EntityDescription]] = []
-    /// What former models had and this one has not, by the entity's identity.
+    /// The attributes that former models had and this one has not, by the entity's identity.
     var dropped: [(entity: String, attribute: AttributeDescription)] = []
     /// Names that attributes had which have another by now, likewise.
     var formerNames: [(entity: String, name: String)] = []

@@ -6,7 +6,7 @@ internal import Replication
 /// of them and one more entity, other policies and counts, and a constraint. Nothing is taken away, and
 /// no entity is renamed, made optional or mandatory, or given another relationship.
 extension SimulationModel {
-    /// What the next model has otherwise.
+    /// The differences of the next model.
     struct NextChoices {
         /// Entities with another policy of the same granularity.
         var policies: [String: MergePolicy] = [:]

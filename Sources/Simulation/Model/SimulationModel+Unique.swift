@@ -7,7 +7,7 @@ internal import Replication
 ///
 /// Entities of its own, so that the rest of a model is the same with it as without.
 extension SimulationModel {
-    /// What is drawn of it.
+    /// The drawn part of it.
     struct UniqueChoices {
         /// The policy of contacts, which two constraints hold.
         var contacts: MergePolicy = .error
@@ -21,7 +21,7 @@ extension SimulationModel {
         var letters: MergePolicy = .error
         /// Policies of a contact's single properties, where it may have such.
         var override: MergePolicy?
-        /// What becomes of a contact's letters when it is deleted.
+        /// The effect of a contact's delete on its letters.
         var onDelete: DeleteRule = .nullify
 
         /// Draws them; nil in half of the cases.

@@ -7,7 +7,7 @@ internal import Replication
 ///
 /// Small on purpose, for opening a store costs by the table and a run opens many: ten tables.
 enum SimulationModel {
-    /// What is drawn of a model; its structure is always the same.
+    /// The drawn part of a model; its structure is always the same.
     struct Choices {
         /// The entities' policies, by the order of ``SimulationModel/roots``; repeated where there
         /// are fewer.
@@ -17,20 +17,20 @@ enum SimulationModel {
         /// Policies of single properties, taken in turn by those that may have one; a nil stands
         /// for a property without.
         var overrides: [MergePolicy?] = []
-        /// What becomes of a folder's notes when it is deleted.
+        /// The effect of a folder's delete on its notes.
         var notes: DeleteRule = .nullify
-        /// What becomes of a person's passport when they are deleted.
+        /// The effect of a person's delete on their passport.
         var passport: DeleteRule = .nullify
         /// Whether a ring's members have one predecessor each, or any number of them.
         var isRingOneToOne = true
-        /// What there is of entities with uniqueness constraints; nil for none.
+        /// The entities with uniqueness constraints; nil for none.
         var unique: UniqueChoices?
         /// The least and the greatest count of to-manys, taken in turn by those there are; a nil
         /// stands for one without.
         var counts: [ClosedRange<Int>?] = []
         /// The to-ones that must lead to something, by their names.
         var demanded: Set<String> = []
-        /// What the next model has otherwise; nil for the first.
+        /// The differences of the next model; nil for the first.
         var next: NextChoices?
     }
 

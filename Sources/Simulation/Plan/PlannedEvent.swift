@@ -7,10 +7,10 @@ struct PlannedEvent: Hashable, Sendable {
     var milliseconds: UInt64
     /// Where its chance begins.
     var seed: UInt64
-    /// What happens.
+    /// The event.
     var kind: Kind
 
-    /// What can happen. Machines are numbered from 0; those that join come after the founders.
+    /// The kinds of events. Machines are numbered from 0; those that join come after the founders.
     enum Kind: Hashable, Sendable {
         /// Clients of a node do some steps of one workload.
         case work(node: Int, workload: Int, steps: Int)

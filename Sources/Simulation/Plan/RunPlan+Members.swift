@@ -1,6 +1,6 @@
 internal import Replication
 
-/// Who comes and goes in a run, drawn with a generator of its own.
+/// The joins and departures of a run, drawn with a generator of its own.
 extension RunPlan {
     /// The greatest number of nodes that may join.
     private static let joiners = 2

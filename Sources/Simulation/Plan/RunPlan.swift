@@ -7,7 +7,7 @@ struct RunPlan {
     let seed: UInt64
     /// The model of all nodes, at first.
     let model: ManagedObjectModel
-    /// What they are opened with later; nil where the model stays.
+    /// The models of later openings; nil if the model stays.
     let editions: Editions?
     /// The machines' settings; their count is the cluster's size.
     var machines: [MachineSettings]
@@ -20,7 +20,7 @@ struct RunPlan {
     var strangers: Set<SimulatedNetwork.Link> = []
     /// How long work and faults last, in virtual milliseconds.
     var chaosMilliseconds: UInt64
-    /// What happens, in order of time.
+    /// The events, in order of time.
     var events: [PlannedEvent]
 
     /// Draws a plan.

@@ -33,7 +33,7 @@ struct Contexts: Workload {
         let edits = edit(kept, session, &generator)
         var outcome = save(kept, edits, session)
         if outcome == .notSaved, generator.chance(in: 2) {
-            // As an application does that was told of the conflict: it decides, and saves again.
+            // As an application does that hears of the conflict: it decides, and saves again.
             kept.context.mergePolicy = generator.choice(MergePolicy.allCases) ?? .overwrite
             outcome = save(kept, edits, session)
         }
@@ -81,7 +81,7 @@ struct Contexts: Workload {
 
     // MARK: Editing
 
-    /// What a context did to one object: values by position, or nil where it deleted it.
+    /// A context's change of one object: values by position, or nil if it deleted it.
     private struct Edit {
         let object: ManagedObject
         let fetched: RowSnapshot
@@ -170,15 +170,15 @@ struct Contexts: Workload {
         .deleteDenied, .objectNotFound,
     ]
 
-    /// What came of a save.
+    /// The outcome of a save.
     private enum Outcome {
         /// It went through, and what became of the edits was read.
         case saved
         /// It failed: the context still has its changes.
         case notSaved
         /// It went through, and then the store could not be read. The context has no changes any
-        /// more and its objects other versions than were fetched, so nothing can be told of a
-        /// further save: the client lets go of it.
+        /// more and its objects have other versions than were fetched, so nothing is known of a
+        /// further save: the client gives the context up.
         case unseen
     }
 
@@ -220,7 +220,8 @@ struct Contexts: Workload {
         case nil:
             // What the save changed besides its edits, such as another's claim of a one-to-one,
             // the context has as it is now.
-            // So it has what its delete rules reached and its policy gave up, for it had changed.
+            // So it has what its delete rules reached and its policy gave up, because it had
+            // changed.
             let mayDrop =
                 kept.context.mergePolicy == .rollback && edits.contains { $0.assigned == nil }
             let touched = ids.indices.dropFirst(edited.count).filter { place in

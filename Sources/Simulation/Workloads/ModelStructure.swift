@@ -1,8 +1,8 @@
 internal import Coordinator
 internal import Merge
 
-/// What a model has that workloads work on, found by structure and not by name, so that they serve
-/// a user's model as well. Everything is in the model's own order.
+/// The parts of a model that workloads work on, found by structure and not by name, so that they
+/// serve a user's model as well. Everything is in the model's own order.
 enum ModelStructure {
     /// A to-one kept in a column, with the side that leads back.
     struct ToOne {
@@ -18,7 +18,7 @@ enum ModelStructure {
         let inverse: ManagedObjectModel.Relationship?
         /// Whether it may lead nowhere; else it can only be exchanged, never taken away.
         var isOptional: Bool { entity.properties[position].isOptional }
-        /// Whether a destination is led to by one row only.
+        /// Whether one row only may refer to a destination.
         var isOneToOne: Bool { inverse.map { !$0.isToMany } ?? false }
     }
 

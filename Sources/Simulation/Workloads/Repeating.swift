@@ -92,7 +92,7 @@ struct Repeating: Workload {
         return (try? session.coordinator.read { try $0.savedAnswer(saveID) }) ?? nil
     }
 
-    /// In one read, for the one before may have failed by a fault of the disk.
+    /// In one read, because the one before may have failed by a fault of the disk.
     private func hasLostAnswer(
         to request: SaveRequest, _ dot: Dot, _ session: WorkloadSession
     ) -> Bool {

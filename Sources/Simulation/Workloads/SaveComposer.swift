@@ -6,7 +6,7 @@ internal import Replication
 struct SaveComposer {
     private let session: WorkloadSession
     private var lastTemporary: Int64 = 0
-    /// What the save does so far.
+    /// The save's operations so far.
     private(set) var operations: [SaveOperation] = []
 
     init(_ session: WorkloadSession) { self.session = session }
@@ -63,7 +63,7 @@ struct SaveComposer {
         return row
     }
 
-    /// What an insert gives a property; nil for nothing, so that it has its default.
+    /// The value that an insert gives a property; nil for nothing, so that it has its default.
     private mutating func value(
         of property: ManagedObjectModel.Property, of entity: ManagedObjectModel.Entity,
         row: RowID, _ maker: ValueMaker, depth: Int, _ generator: inout SeededGenerator

@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// What clients of a cluster do. Knows nothing of faults or checkers: it saves and reads through
+/// The work of a cluster's clients. Knows nothing of faults or checkers: it saves and reads through
 /// a session, and takes every refusal as a client would.
 protocol Workload {
     /// For trace and plan.
@@ -41,8 +41,8 @@ final class WorkloadSession {
     @discardableResult
     func saveTogether(_ requests: [SaveRequest]) -> [SaveResult?] { process.save(requests) }
 
-    /// Reads as a client does, and notes what the client is told, so that it is checked; nil where
-    /// the store cannot be read.
+    /// Reads as a client does, and notes the answer, so that it is checked; nil if the store cannot
+    /// be read.
     func read<Value>(_ body: (StoreReader, inout Reading) throws -> Value) -> Value? {
         process.read(body)
     }
@@ -63,7 +63,7 @@ final class WorkloadSession {
     func met(_ beacon: Beacon) { process.met(beacon) }
 }
 
-/// What clients of one node remember.
+/// The memory of one node's clients.
 final class ClientMemory {
     /// Objects as they were fetched some time ago, to save against; workloads keep it short.
     var fetched: [RowSnapshot] = []
@@ -78,13 +78,13 @@ final class ClientMemory {
     /// Conflicts as they were listed some time ago, the last few.
     var conflicts: [Conflict] = []
     /// A context with objects fetched in an earlier step. It lives in the process: the world calls
-    /// ``processEnded()`` before it lets go of a coordinator.
+    /// ``processEnded()`` before it releases a coordinator.
     var kept: KeptContext?
-    /// What a client found wrong by itself, such as two answers to one save ID: violations, which
-    /// the world takes and reports.
+    /// The faults that a client found by itself, such as two answers to one save ID: violations,
+    /// which the world takes and reports.
     private(set) var complaints: [String] = []
 
-    /// Notes what is wrong; the first few only, for one fault shows again and again.
+    /// Notes what is wrong; the first few only, because one fault shows again and again.
     func complain(_ text: String) {
         if complaints.count < 20 { complaints.append(text) }
     }
@@ -95,7 +95,7 @@ final class ClientMemory {
         return complaints
     }
 
-    /// Forgets what is in the places and names of a model that is no more.
+    /// Forgets the places and names of a model that is gone.
     func forgetModel() {
         fetched = []
         unanswered = []

@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// What clients see of a store, and what they remember of it.
+/// The clients' view of a store, and their memory of it.
 extension WorkloadSession {
     /// How many rows of an entity a client looks at: more than populations mostly have, and few
     /// enough that looking costs less than saving.

@@ -1,5 +1,5 @@
-/// What is to happen in the virtual world, in order of time; at one moment in the order in which
-/// it was asked for. One thread, no waiting: time is whatever the next event says.
+/// The coming events of the virtual world, in order of time; at one moment in the order in which
+/// they were asked for. One thread, no waiting: time is whatever the next event says.
 struct EventQueue {
     private struct Entry {
         var microseconds: UInt64

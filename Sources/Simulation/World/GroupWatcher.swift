@@ -5,7 +5,7 @@ internal import ReferenceModel
 /// Counts what becomes of groups of rows with one unique key, at each node, by what the oracle
 /// says of every commit. It judges nothing.
 struct GroupWatcher {
-    /// What a node's store showed.
+    /// The groups that a node's store showed.
     private struct Shown {
         var survivors: [RowID: RowID] = [:]
         var led = Set<ReferenceModel.LedReference>()

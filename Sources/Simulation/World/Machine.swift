@@ -12,7 +12,7 @@ final class Machine {
     let disk: SimulatedDisk
     let clock = SimulatedClock()
     let settings: MachineSettings
-    /// What its clients remember; they outlive its processes.
+    /// The memory of its clients; they outlive its processes.
     let memory: ClientMemory
     /// Whether it is a copy of another machine.
     let isCopy: Bool
@@ -23,11 +23,11 @@ final class Machine {
     var incarnation: UInt64 = 0
     /// The last image of its disk, as a copy of its files while they were in use.
     var image: DiskImage?
-    /// What the store in that image holds.
+    /// The vector of the store in that image.
     var imageVector = VersionVector()
-    /// What the store held when its last process ended.
+    /// The store's vector when its last process ended.
     var heldAtEnd = VersionVector()
-    /// What its store holds.
+    /// The vector of its store.
     var held: VersionVector { process?.vectorInStore ?? heldAtEnd }
     /// Whether it is a copy that was taken away again.
     var isRemoved = false
@@ -43,13 +43,13 @@ final class Machine {
     var isEnrolled = true
     /// The nodes that its configuration names besides its own.
     var configured: [NodeID] = []
-    /// Who is a member, as its store tells.
+    /// The members, by its store.
     var membership: Membership { process?.state.membership ?? membershipAtEnd }
-    /// What its store told of members when its last process ended.
+    /// The members, by its store, when its last process ended.
     var membershipAtEnd = Membership()
-    /// What the store in ``image`` tells of members.
+    /// The members, by the store in ``image``.
     var imageMembership = Membership()
-    /// What the consumer of its history has read, or knew when it was registered.
+    /// The vector that the consumer of its history has read, or knew when it was registered.
     var consumed: VersionVector?
     /// Whether its disk has been full, and no client has been told of a save since.
     var wasFull = false

@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 
 extension Observation {
-    /// What a trace says of it; nil where it says nothing, or another line says it.
+    /// The line of a trace for it; nil if it has none, or another line says it.
     var traceLine: String? {
         switch self {
         case .committed(let node, let notice):

@@ -14,7 +14,7 @@ final class SimulatedClock: Sendable {
 
     private let state = Mutex(State())
 
-    /// What the machine believes the time to be, in milliseconds since 1970.
+    /// The time that the machine's clock shows, in milliseconds since 1970.
     var wallMilliseconds: UInt64 {
         state.withLock { state in
             UInt64(max(0, Int64(state.milliseconds) + state.offset))

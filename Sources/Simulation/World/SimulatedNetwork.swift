@@ -77,7 +77,7 @@ struct SimulatedNetwork {
 
     var cloggedLinks: [Link] { clogged.keys.sorted { ($0.from, $0.to) < ($1.from, $1.to) } }
 
-    /// What becomes of a frame that is sent.
+    /// The fate of a frame that is sent.
     enum Fate {
         /// It arrives at these times, in microseconds: once, or twice.
         case arrives([UInt64])

@@ -4,8 +4,8 @@ internal import NodeCore
 internal import Replication
 internal import Synchronization
 
-/// What clients do at a node: they save, change members, read, pin, verify and make backups, and
-/// are told of the outcome.
+/// The clients' work at a node: they save, change members, read, pin, verify and make backups, and
+/// hear the outcome.
 extension SimulatedProcess {
     /// Saves as one group; nil for each that was refused or whose outcome is unknown.
     func save(_ requests: [SaveRequest]) -> [SaveResult?] {
@@ -39,8 +39,8 @@ extension SimulatedProcess {
             else { return }
             world.violate(
                 2,
-                "\(Telling.node(machine.number)) acknowledged \(dot): expected refused, for it "
-                    + "knows that it is a member no more")
+                "\(Telling.node(machine.number)) acknowledged \(dot): expected refused, because it "
+                    + "knows that it has departed")
         case .failure(let error):
             let error = error as? CoordinatorError ?? CoordinatorError(.inputOutput, "\(error)")
             if !isAlive || error.code == .outcomeUnknown {
@@ -68,7 +68,7 @@ extension SimulatedProcess {
         }
     }
 
-    /// Whether it knows that its node is a member no more.
+    /// Whether it knows that its node has departed.
     var isFenced: Bool {
         (isToldDeparted && !isSavingAllowed)
             || state.membership[machine.node]?.departure != nil
@@ -110,7 +110,7 @@ extension SimulatedProcess {
         return result
     }
 
-    /// Reads as a client does, and observes what the client was told; nil where that failed.
+    /// Reads as a client does, and observes the answer; nil if that failed.
     ///
     /// - Parameter body: notes in the reading what it gives.
     func read<Value>(_ body: (StoreReader, inout Reading) throws -> Value) -> Value? {
@@ -175,8 +175,8 @@ extension SimulatedProcess {
         met(.readFailed)
     }
 
-    /// What came of something that goes well wherever the disk does; nil where it failed, or where
-    /// the process ended over it.
+    /// The value of a call that succeeds whenever the disk does; nil if it failed, or if the
+    /// process ended over it.
     func succeeds<Value>(_ result: Result<Value, any Error>, at what: String) -> Value? {
         guard isAlive else { return nil }
         switch result {

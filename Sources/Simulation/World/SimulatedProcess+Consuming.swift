@@ -4,16 +4,16 @@ internal import Merge
 /// A consumer of the machine's history, for whom it is kept: it must be able to read on, from where it
 /// is, over all that happens, unless the store tells that it could not wait.
 extension SimulatedProcess {
-    /// What a consumer found.
+    /// The outcome of a consumer's reading.
     private enum Consumption {
         /// The store does not know it: its disk was lost, or put back; or the store has it further
         /// on, because it was registered again and did not hear of that.
         case unknown
-        /// The store has told that it kept no more for it.
+        /// The store has said that it kept nothing for it any more.
         case expired
-        /// What comes next is gone, and nobody has told.
+        /// The next transactions are gone, and nobody has said so.
         case missing
-        /// What it has read by now, and what is wrong with that.
+        /// The vector that it has read by now, and the fault in that.
         case read(VersionVector, complaint: String?)
     }
 

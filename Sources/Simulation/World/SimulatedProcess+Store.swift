@@ -4,9 +4,9 @@ internal import NodeCore
 internal import Replication
 internal import Synchronization
 
-/// What happens in a process's store, and what is observed of it.
+/// The work of a process's store, and the observations of it.
 extension SimulatedProcess {
-    /// What the writer's queue tells; Sendable because the coordinator's closures are.
+    /// The writer queue's messages; Sendable because the coordinator's closures are.
     final class Mailbox: Sendable {
         let notices = Mutex<[CommitNotice]>([])
         let answers = Mutex<[Result<StoreOutcome, any Error>]>([])
@@ -189,7 +189,8 @@ extension SimulatedProcess {
         observe { .found(node: $0, transactions: transactions) }
     }
 
-    /// What another node stamped far ahead is to be held until its time comes (DESIGN section 13).
+    /// Checks that a save of another node stamped far ahead is held until its time comes (DESIGN
+    /// section 13).
     private func checkTimestamps(_ notice: CommitNotice) {
         _ = lookAtClock()
         guard !notice.isLocal else { return }

@@ -7,7 +7,7 @@ internal import Synchronization
 /// One life of a node: the production coordinator and the production shell, driven in virtual time
 /// and over a virtual network. As in the program, the answers to the store's jobs come later.
 final class SimulatedProcess {
-    /// What a frame may wait for while the process is paused; a full socket drops the rest.
+    /// How many frames may wait while the process is paused; a full socket drops the rest.
     static let pausedFrames = 1_000
     static let tickMicroseconds: UInt64 = 50_000
 
@@ -21,7 +21,7 @@ final class SimulatedProcess {
     /// How many syncs of the disk had failed before it began.
     let failedSyncsBefore: UInt64
     let store: NodeStore
-    /// What was known of the store when it was opened.
+    /// The store's recovery state when it was opened.
     let recoveryAtOpening: StoreRecovery
     unowned let world: World
     private(set) var core: NodeCore
@@ -36,12 +36,12 @@ final class SimulatedProcess {
     private(set) var isSavingAllowed = true
     /// The nodes it has links with.
     private var links: Set<NodeID>
-    /// Whether a member has told that this node is one no more.
+    /// Whether a member has said that this node has departed.
     private(set) var isToldDeparted = false
     private var pausedFrames: [SimulatedNetwork.Frame] = []
     private(set) var isPaused = false
     private var nextSecondAt: UInt64 = 0
-    /// Jobs that were asked for and are not begun, and what the loop is to be told, in order.
+    /// Jobs that were asked for and are not begun, and the loop's inputs, in order.
     private var jobs: [StoreJob.Lane: [StoreJob]] = [:]
     private var handedOver: [NodeInput] = []
     /// The latest wall time that this life has seen.
@@ -61,7 +61,7 @@ final class SimulatedProcess {
     var state: StoreState { core.state }
     var stable: VersionVector { core.stable }
     var replicatorStatus: ReplicatorStatus { core.status }
-    /// What its store holds, told or not.
+    /// The vector of its store, reported or not.
     var vectorInStore: VersionVector { coordinator.lastCommit?.token.versionVector ?? state.vector }
     var name: String { "\(machine.number + 1)\(machine.isCopy ? "'" : "")" }
 
@@ -132,7 +132,7 @@ final class SimulatedProcess {
         if isOrderly { coordinator.close() }
     }
 
-    /// Lets go of a dead process's connections, after its disk has noticed its death.
+    /// Releases a dead process's connections, after its disk has noticed its death.
     func bury() { coordinator.close() }
 
     func pause() { isPaused = true }
@@ -262,7 +262,7 @@ final class SimulatedProcess {
         begin(job)
     }
 
-    /// Tells the loop something after a time drawn by chance, behind all that it was told before.
+    /// Gives the loop an input after a time drawn by chance, behind all its earlier ones.
     func handOver(_ input: NodeInput) {
         handedOver.append(input)
         later(handover()) {

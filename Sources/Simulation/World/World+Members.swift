@@ -49,7 +49,7 @@ extension World {
         return isAgreed && processes.count == current.count ? processes : []
     }
 
-    /// The members by what is told; where nothing is, those that the cluster began with.
+    /// The members by transactions; without any, those that the cluster began with.
     private func members(by membership: Membership) -> [NodeID] {
         membership.isEmpty ? machines.prefix(context.founders).map(\.node) : membership.current
     }
@@ -73,7 +73,7 @@ extension World {
         trace { "node \(machine.number + 1) is configured with \(named)" }
     }
 
-    /// Whom an operator names in a configuration.
+    /// The members that an operator names in a configuration.
     func otherMembers(than machine: Machine) -> [NodeID] {
         // A join that a majority does not know may be lost with the one disk that has it.
         knownMembership.current.filter { node in
@@ -81,10 +81,9 @@ extension World {
         }
     }
 
-    /// Whether a machine's disk alone holds a change of membership. A person who makes a change
-    /// waits until a majority has it, because what a lost machine alone has heard of is lost with
-    /// it (ARCHITECTURE, failure model). Of two disks with one number nobody can say which will be
-    /// given up.
+    /// Whether a machine's disk alone holds a change of membership. Its maker waits until a majority
+    /// has it, because a lost machine takes what it alone has heard with it (ARCHITECTURE, failure
+    /// model). Of two disks with one number nobody can say which will be given up.
     func hasAloneChange(_ machine: Machine) -> Bool {
         guard !machine.membership.isEmpty else { return false }
         let doubled = Set(machines.filter { $0.isCopy && !$0.isRemoved }.map(\.node))

@@ -2,7 +2,7 @@ internal import Coordinator
 internal import Merge
 internal import Replication
 
-/// What a plan makes happen: work, readings, faults of links and machines.
+/// The events of a plan: work, readings, faults of links and machines.
 extension World {
     func machine(_ number: Int) -> Machine? {
         number < context.machines ? machines[number] : nil
@@ -184,9 +184,8 @@ extension World {
     ///
     /// - Returns: whether it was done.
     private func copy(_ node: Int, _ takesAddress: Bool, _ time: UInt64) -> Bool {
-        // Going back from a copy would forget a departure that only the copy has applied. And if
-        // there were copies of all nodes, the originals would take them for lost: one node has
-        // none.
+        // Going back from a copy would forget a departure that only the copy has applied. If all
+        // nodes had copies, the originals would take them for lost: so one node has none.
         let copied = machines.count { $0.isCopy && !$0.isRemoved }
         guard !plan.hasDepartures, machines.count(where: { !$0.isCopy }) > copied + 1,
             let original = machine(node), original.process != nil, !isDeviating(original),

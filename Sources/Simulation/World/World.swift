@@ -34,9 +34,9 @@ final class World {
     var pinCount = 0
     private(set) var isHealed = false
     /// Whether clients read all there is after every commit, so that laws of every generation are
-    /// checked at every one; in some runs, for it takes long.
+    /// checked at every one; in some runs, because it takes long.
     let readsEveryGeneration: Bool
-    /// Closed conflicts that some journal may have forgotten since, as ``remember(_:)`` was told.
+    /// Closed conflicts that some journal may have forgotten since, as ``remember(_:)`` noted.
     var pastConflicts: [Conflict] = []
     var remembered = Set<Conflict>()
     /// Every change of membership that was ever made, also those that every disk has lost since.
@@ -359,7 +359,7 @@ final class World {
         restart(machine, after: 500)
     }
 
-    /// A process that was told of a later incarnation of itself begins one later still, or leaves.
+    /// A process that has heard of a later incarnation of itself begins one later still, or leaves.
     func reopen(_ process: SimulatedProcess, after incarnation: UInt64, hasMet: Bool) {
         let machine = process.machine
         guard machine.process === process else { return }
@@ -449,7 +449,7 @@ final class World {
         enrolWhoJoined()
     }
 
-    /// What clocks far ahead have stamped is applied when its time has come: so that comes.
+    /// Lets the time come at which transactions stamped far ahead are applied.
     private func letStampedTimesCome() {
         let latest = context.archive.transactions.map(\.timestamp.milliseconds).max() ?? 0
         let wall = SimulatedClock.beginning + milliseconds + wallAdvance

@@ -21,7 +21,7 @@ struct InterfaceAnswer: Sendable {
 
 /// Answers requests of the client interface, version 1.
 protocol ClientInterface: Sendable {
-    /// What the interface is, for messages: a URL or a file.
+    /// The interface's name for messages: a URL or a file.
     var name: String { get }
 
     /// Makes a request and gives its answer, whatever its status.

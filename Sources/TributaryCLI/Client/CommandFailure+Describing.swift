@@ -1,4 +1,4 @@
-// What the errors of a node, a store and a file mean for a command: a sentence and an exit code.
+// A sentence and an exit code for the errors of a node, a store and a file.
 //
 // Values only; usable from any thread.
 
@@ -12,7 +12,7 @@ extension CommandFailure {
     ///
     /// - Parameters:
     ///   - status: the status of the answer.
-    ///   - body: its body; what is no error of the interface is told by the status alone.
+    ///   - body: its body; if it is no error of the interface, the status alone says what it is.
     init(status: Int, body: [UInt8]) {
         let error = (try? JSONParser.parse(body))?.object?["error"]?.object
         let name = error?["code"]?.string ?? ""

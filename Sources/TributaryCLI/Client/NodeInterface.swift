@@ -64,7 +64,7 @@ struct NodeInterface: ClientInterface {
     // MARK: Deadlines
 
     /// How long a node has for its ordinary answers: more than the minute after which it gives up
-    /// what it reads, so that it is there to be told why.
+    /// what it reads, so that the command can still show its reason.
     private static let usual = Duration.seconds(75)
 
     /// How long verifying and backing up may take: both read the whole store, so its size alone

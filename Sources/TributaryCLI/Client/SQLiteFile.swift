@@ -20,7 +20,7 @@ final class SQLiteFile {
         guard status == SQLITE_OK else {
             throw CommandFailure(.failed, "\(path) cannot be read: \(message).")
         }
-        // What opens other files could also write them.
+        // A function that opens other files could also write them.
         sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, 0)
         sqlite3_busy_timeout(connection, 5_000)
     }

@@ -31,7 +31,7 @@ struct NodeOptions: ParsableArguments {
     ///   - other: the address of another node than the one these options name.
     ///   - otherToken: the file of its token, where it is another.
     func open(other: String? = nil, otherToken: String? = nil) throws -> NodeInterface {
-        // What is set to nothing counts as not set, so that a script can take a setting away.
+        // An empty setting counts as not set, so that a script can take a setting away.
         let environment = ProcessInfo.processInfo.environment.filter { !$0.value.isEmpty }
         let url = other ?? node ?? environment["TRIBUTARY_NODE"] ?? "http://127.0.0.1:7100"
         let file =
@@ -82,7 +82,7 @@ struct SourceOptions: ParsableArguments {
 extension ClientInterface {
     /// Prints an answer as it came, or hands it over to be shown.
     ///
-    /// - Throws: ``CommandFailure`` where standard output takes no more.
+    /// - Throws: ``CommandFailure`` if standard output takes nothing any more.
     func show(
         _ answer: InterfaceAnswer, asJSON: Bool, _ render: (JSONObject, Terminal) -> [String]
     ) throws {

@@ -3,7 +3,7 @@ import Console
 import Coordinator
 import Merge
 
-/// What to fetch, as flags.
+/// The fetch, as flags.
 struct FetchOptions: ParsableArguments {
     @Argument(help: "The entity, such as Person.")
     var entity: String

@@ -91,7 +91,7 @@ struct ImportCommand: AsyncParsableCommand {
         var progress = ProgressLine()
         var end: RecordError?
         var columns = ColumnsMissed(plan, filter)
-        // The node's: what was saved until then is told all the same.
+        // The node's fault: the output names the records saved until then all the same.
         var broken: CommandFailure?
         do {
             var reader = try format.reader(source, delimiter: separator)
@@ -150,7 +150,7 @@ struct ImportCommand: AsyncParsableCommand {
             } catch let error as RecordError {
                 importer.skip("malformed", example: "\(error)")
                 guard reader.canResume else {
-                    // What was read before is good, and is kept.
+                    // Records read before are good, and are kept.
                     try await importer.flush()
                     throw error
                 }

@@ -83,7 +83,7 @@ struct KeysReloadCommand: AsyncParsableCommand {
         abstract: "Have the node read keys, tokens and certificates of its configuration again.",
         discussion: """
             Needs an admin token where there are tokens. A key that is not listed any more is cut \
-            off within five seconds. A file that is wrong changes nothing, and is told. SIGHUP does \
+            off within five seconds. A file that is wrong changes nothing. SIGHUP does \
             the same, and tells in the node's log.
             """)
 

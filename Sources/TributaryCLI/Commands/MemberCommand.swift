@@ -20,7 +20,7 @@ struct MemberCommand: AsyncParsableCommand {
             MemberRetireCommand.self,
         ])
 
-    /// What to say where too few have heard of a change in time.
+    /// The warning if too few have heard of a change in time.
     static func warning(_ answer: JSONObject) -> [String] {
         let missing = (answer["missing"]?.array ?? []).map { JSONRendering.brief($0) }
         guard !missing.isEmpty else { return [] }
@@ -30,7 +30,7 @@ struct MemberCommand: AsyncParsableCommand {
         ]
     }
 
-    /// What to say where a newcomer's configuration does not name all whom it joins.
+    /// The warning if a newcomer's configuration does not name all members.
     ///
     /// Should all that it does name lose their stores before it has caught up, it takes them for the
     /// whole cluster.

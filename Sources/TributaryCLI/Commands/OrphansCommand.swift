@@ -7,10 +7,10 @@ import Merge
 struct OrphansCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "orphans",
-        abstract: "Look at saves that can be applied no more, and see to them.",
+        abstract: "Look at saves that can never be applied, and see to them.",
         discussion: """
             A node that is lost may leave saves behind that others have heard of, without an earlier \
-            one of its that nobody has. They can be applied no more; each node keeps those that it \
+            one of its that nobody has. They can never be applied; each node keeps those that it \
             has. Save again what is wanted of them, at any node, and discard them.
             """,
         subcommands: [
@@ -113,7 +113,7 @@ struct OrphansShowCommand: AsyncParsableCommand {
 struct OrphansDiscardCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "discard",
-        abstract: "Keep one of them no more, for good.",
+        abstract: "Discard one of them, for good.",
         discussion: "Only at this node: others that have it keep it.")
 
     @Argument(help: "Its name, as `tributary orphans list` shows it.")
@@ -128,7 +128,7 @@ struct OrphansDiscardCommand: AsyncParsableCommand {
         let answer = try await interface.change(
             "DELETE", RequestPath("orphans", transaction).description, nil)
         try interface.show(answer, asJSON: options.json) { _, _ in
-            ["\(transaction) is kept no more."]
+            ["\(transaction) is discarded."]
         }
         await interface.close()
     }

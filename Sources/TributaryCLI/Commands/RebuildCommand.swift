@@ -64,9 +64,9 @@ struct StoreFolder {
     let store: String
     private let files = SystemFiles()
 
-    /// What there may be of one store, in the order in which it goes: the copy of a backup that never took
-    /// its place, which would keep a node without a store from starting, and what SQLite keeps of it,
-    /// the database itself first.
+    /// The files of one store, in the order in which they go: the copy of a backup that never took
+    /// its place, which would keep a node without a store from starting, and SQLite's files, the
+    /// database itself first.
     private static let suffixes = ["-restored", "", "-wal", "-shm"]
 
     init(store: String) { self.store = files.resolved(store) }
@@ -85,7 +85,7 @@ struct StoreFolder {
     ///   where a process has it, `diskFull` or `inputOutput`.
     func moveAside() throws -> String {
         let hasDatabase = files.size(of: store) != nil
-        // What opening takes for a part of a store.
+        // The file that an opening takes for a part of a store.
         guard
             hasDatabase || files.size(of: store + "-wal") ?? 0 > 0
                 || files.size(of: store + "-restored") != nil

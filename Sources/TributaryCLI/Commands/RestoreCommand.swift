@@ -35,7 +35,7 @@ struct RestoreCommand: AsyncParsableCommand {
         NewFiles.keepToOwner()
         let configuration = try NodeConfiguration.read(
             file: config, environment: ProcessInfo.processInfo.environment)
-        // Before it is tried, for the coordinator knows nothing of flags.
+        // Before it is tried, because the coordinator knows nothing of flags.
         let store = configuration.store
         guard replace || !FileManager.default.fileExists(atPath: store) else {
             throw CommandFailure(

@@ -84,7 +84,8 @@ struct StatusCommand: AsyncParsableCommand {
             + "\(JSONRendering.age(alarm["lastMillisecondsAgo"])) ago: \(alarm["text"]?.string ?? "")"
     }
 
-    /// What came of members that have another model and has no place in this one, a line a property.
+    /// The values from members with another model that have no place in this one, a line a
+    /// property.
     static func parked(_ value: JSONValue?) -> [String] {
         (value?.array ?? []).compactMap(\.object).map { entry in
             "\(entry["place"]?.string ?? ""): \(JSONRendering.brief(entry["count"])) values, for which "
@@ -92,7 +93,8 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    /// Who holds collection back, since when and why, and what waits for it; on one line.
+    /// The members that hold collection back, since when and why, and what waits for them; on one
+    /// line.
     static func collection(_ stability: JSONObject) -> String {
         let waiting = stability["waiting"]?.object
         func count(_ key: String) -> Int64 { waiting?[key]?.integer ?? 0 }

@@ -114,7 +114,7 @@ struct VerifyCommand: AsyncParsableCommand {
     }
 }
 
-/// What the verification of one store found.
+/// The findings in one store.
 private struct Verification {
     let name: String
     let answer: InterfaceAnswer

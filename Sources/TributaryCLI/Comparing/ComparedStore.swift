@@ -53,7 +53,7 @@ struct ComparedStore {
     }
 }
 
-/// What one store shows of one object, as far as equal stores must show the same: siblings that a
+/// One store's view of one object, as far as equal stores must show the same: siblings that a
 /// collapse may have removed on one node alone are left out.
 struct ComparedObject {
     /// A property's value, and the transaction whose write it is.

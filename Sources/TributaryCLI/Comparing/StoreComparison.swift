@@ -1,4 +1,4 @@
-// What two stores that have seen the same saves show differently.
+// The differences between two stores that have seen the same saves.
 
 import Console
 import Coordinator
@@ -7,7 +7,7 @@ import Merge
 /// The outcome of comparing two stores at equal vectors (DESIGN section 7: a difference of digests
 /// is narrowed down to entity and rows).
 struct StoreComparison {
-    /// What differs in one object.
+    /// The differences in one object.
     struct Difference {
         let id: String
         /// The property; nil where one side does not show the object at all, or calls it in
@@ -20,12 +20,12 @@ struct StoreComparison {
 
     /// Whether both show the same.
     let isSame: Bool
-    /// What differs, by object and property, of the first ``limit`` objects.
+    /// The differences, by object and property, of the first ``limit`` objects.
     var differences: [Difference] = []
     /// How many objects differ.
     var count = 0
 
-    /// Of how many objects it is told what differs.
+    /// The most objects with their differences listed.
     static let limit = 100
 
     /// Compares two nodes or files.
@@ -109,7 +109,7 @@ struct StoreComparison {
         return comparison
     }
 
-    /// What differs between what two sides show of one object; nil where one does not show it.
+    /// The differences between two sides of one object; nil if one side does not show it.
     static func differences(_ here: ComparedObject?, _ there: ComparedObject?) -> [Difference] {
         guard let here, let there, here.id == there.id else {
             // A row is of one entity for good; where it is not, it counts as two objects.

@@ -12,7 +12,7 @@ struct PreparedRecord {
     let references: [[JSONValue]]
 }
 
-/// What the store has already of what a batch names.
+/// The objects that the store has already of those that a batch names.
 struct ExistingObjects {
     /// The object of each record's key.
     var records: [JSONValue: JSONObject] = [:]

@@ -1,4 +1,4 @@
-// What the flags of an import ask for, checked against the model.
+// The flags of an import, checked against the model.
 
 import Console
 import Coordinator
@@ -160,7 +160,7 @@ struct ImportPlan {
         format == .control ? column.lowercased() : column
     }
 
-    /// What a record has in a column; nil where it has no such column.
+    /// A record's value in a column; nil if it has no such column.
     func field(_ column: String, of record: ImportRecord) -> JSONValue? {
         if let value = record.fields[column] { return value }
         guard isControl else { return nil }

@@ -1,4 +1,4 @@
-// What became of an import.
+// The outcome of an import.
 
 import Console
 import Coordinator
@@ -64,7 +64,7 @@ struct ImportReport {
         for entry in skipped { lines.append("  skipped \(entry.count): \(entry.reason)") }
         if !fieldsLeftOut.isEmpty {
             lines.append(
-                "Fields left out, for they fill no attribute of \(entity): "
+                "Fields left out because they fill no attribute of \(entity): "
                     + fieldsLeftOut.map { DisplayText.line($0) }.joined(separator: ", ") + ".")
         }
         if referenced > 0 { lines.append("\(referenced) objects made for references.") }

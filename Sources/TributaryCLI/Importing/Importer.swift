@@ -132,7 +132,7 @@ struct Importer {
         }
     }
 
-    /// What a failure comes to that is no record's: from which line on records may not be saved.
+    /// A failure that is no record's: it names the line from which on records may not be saved.
     func unsaved(because failure: CommandFailure, in name: String) -> CommandFailure {
         let place =
             savingLine.map {

@@ -1,4 +1,4 @@
-// What differs between two texts, line by line.
+// The differences between two texts, line by line.
 
 /// Compares texts of several lines.
 enum LineDifference {

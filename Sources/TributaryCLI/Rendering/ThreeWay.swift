@@ -115,7 +115,7 @@ struct ThreeWay {
                     "          \(DisplayText.line(String($0)))"
                 }
         }
-        // Text in quotes, so that an empty one and the word nil can be told from nothing.
+        // Text in quotes, so that an empty one and the word nil differ from nothing.
         let shown =
             value.string.map { ObjectURI($0) == nil ? JSONWriter.text(of: value) : $0 }
             ?? JSONRendering.brief(value)

@@ -3,7 +3,7 @@ import Coordinator
 import Foundation
 import Merge
 
-/// What the demo does, step by step, and how it tells it.
+/// The demo's steps, and their text.
 struct DemoStory {
     let cluster: DemoCluster
     let data: DemoData

@@ -39,7 +39,7 @@ enum EndingSignals {
         try result.get()
     }
 
-    /// That one of the signals came.
+    /// The error thrown when one of the signals came.
     struct Received: Error {
         let signal: Int32
     }

@@ -1,4 +1,4 @@
-// What many runs came to. Values only.
+// The outcome of many runs. Values only.
 
 import Console
 import Simulation

@@ -4,7 +4,7 @@
 import Foundation
 import Simulation
 
-/// What a worker tells of one seed, a line each.
+/// A worker's reports, a line for each seed.
 enum SimulationWorker {
     /// Runs every `stride`th seed of a range and prints each report as a line of JSON.
     static func serve(_ seeds: SeedRange, stride: UInt64, options: SimulationOptions) {
@@ -24,7 +24,7 @@ enum SimulationWorker {
 
 /// A range of seeds divided among worker processes.
 struct SimulationWorkers {
-    /// What became of one seed.
+    /// The outcome of one seed.
     enum Result {
         case report(RunReport)
         /// The process died, or did not end.
@@ -139,7 +139,7 @@ private struct Lane {
     }
 }
 
-/// Kills a worker that tells nothing for too long. Thread-safe.
+/// Kills a worker that reports nothing for too long. Thread-safe.
 private final class Watchdog: @unchecked Sendable {
     // Safe: every member is read and written under the lock.
     private let lock = NSLock()
@@ -182,7 +182,7 @@ private final class Watchdog: @unchecked Sendable {
     }
 }
 
-/// What the lanes tell the thread that adds it up. Bounded by the pace of the runs: one small
+/// The lanes' reports for the thread that adds them up. Bounded by the pace of the runs: one small
 /// report every some milliseconds, taken at once.
 private final class ResultQueue: @unchecked Sendable {
     enum Event {
@@ -195,7 +195,7 @@ private final class ResultQueue: @unchecked Sendable {
     private var events: [Event] = []
     private var stopped = false
 
-    /// Whether no more results are wanted.
+    /// Whether results are not wanted any more.
     var isStopped: Bool { condition.withLock { stopped } }
 
     func stop() { condition.withLock { stopped = true } }

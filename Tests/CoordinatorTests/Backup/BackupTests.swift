@@ -218,7 +218,7 @@ import Testing
 
     // MARK: Messages
 
-    @Test("A backup that is none is told of as the backup, and not as the store")
+    @Test("A file that is no backup is reported as the backup, and not as the store")
     func noDatabase() throws {
         node.close()
         try Data(repeating: 0x5A, count: 8_192).write(to: URL(fileURLWithPath: backup))
@@ -228,7 +228,7 @@ import Testing
         #expect(error?.message.contains("The store is damaged") == false)
     }
 
-    @Test("A full disk is told of by what it means there: reads go on only where a node does")
+    @Test("A full disk's message says what it means: reads go on only if the node does")
     func fullDisk() throws {
         let files = FullFiles()
         node.close()

@@ -62,7 +62,7 @@ struct ContextNotificationTests {
         }
     }
 
-    @Test("CD-80: what is inserted and changed in one event is inserted, and no more")
+    @Test("CD-80: an object inserted and changed in one event counts as inserted only")
     func insertedAndChanged() {
         let told = told {
             let item = context.insert("Item")
@@ -72,7 +72,7 @@ struct ContextNotificationTests {
         #expect(told == [Told(inserted: [.string("a")])])
     }
 
-    @Test("CD-80: what was told as inserted and changes later is updated, saved or not")
+    @Test("CD-80: an object notified as inserted that changes later is updated, saved or not")
     func changedLater() throws {
         let item = context.performAndWait {
             let item = context.insert("Item")
@@ -97,7 +97,7 @@ struct ContextNotificationTests {
         #expect(told.isEmpty)
     }
 
-    @Test("CD-92: what was told as inserted is told as deleted once it is rolled back")
+    @Test("CD-92: an object notified as inserted is notified as deleted once it is rolled back")
     func rolledBackLater() throws {
         let item = try context.existing(try store.insert("Item", ["p": "kept"]))
         let inserted = context.performAndWait {
@@ -138,7 +138,7 @@ struct ContextNotificationTests {
         #expect(told == [Told(inserted: [.string("a")])])
     }
 
-    @Test("CD-94: what comes and goes by merges of one event is told as neither")
+    @Test("CD-94: an object that comes and goes by merges of one event is notified as neither")
     func mergedAndGone() throws {
         let id = try store.insert("Item", ["p": "a"])
         let told = try told {

@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("CD-109: what was taken out of a to-many before the delete stands in its way no more")
+    @Test("CD-109: a member taken out of a to-many before the delete does not stand in its way")
     func takenOutOfDeny() throws {
         try context.performAndWait {
             let (ada, debt) = (person("Ada"), context.insert("Debt"))
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test("CD-109: a link taken away before the delete of the side it is not named after is told")
+    @Test("CD-109: a link removed before the delete of the side it is not named after is written")
     func linksOfSecondSide() throws {
         let store = try TestStore(
             try ManagedObjectModel(entities: [

@@ -52,7 +52,7 @@ struct DroppedOperationTests {
         }
     }
 
-    @Test("Whom it would have belonged to does not show it", arguments: [true, false])
+    @Test("The object that it would have belonged to does not show it", arguments: [true, false])
     func members(isDeleted: Bool) throws {
         let (person, book) = (try store.insert("Person", ["name": "P"]), try store.insert("Book"))
         let (item, tag) = (try store.insert("Item", ["p": "1"]), try store.insert("Tag"))

@@ -93,7 +93,7 @@ struct GoneObjectTests {
         }
     }
 
-    @Test("Who loses a member by its delete has changed, and is fetched so")
+    @Test("An object that loses a member by its delete has changed, and is fetched so")
     func ownerOfDeleted() throws {
         try context.performAndWait {
             let (ada, note) = (context.insert("Person"), context.insert("Note"))
@@ -187,7 +187,7 @@ struct GoneObjectTests {
         #expect(try !store.isStored(id))
     }
 
-    @Test("What the save updates and a cascade takes away is told as deleted")
+    @Test("An object that the save updates and a cascade deletes is notified as deleted")
     func updatedAndCascaded() throws {
         let ada = try store.insert("Person")
         let told = Mutex<(updated: Set<ManagedObjectID>, deleted: Set<ManagedObjectID>)>(([], []))

@@ -56,7 +56,7 @@ struct NamedVersionTests {
         #expect(try values(id) == [.string("a0"), .string("b1"), .string("c")])
     }
 
-    @Test("Where nothing tells any more what he saw he is told so", arguments: entities)
+    @Test("If nothing shows a client's former view, the error says so", arguments: entities)
     func unknown(entity: String) async throws {
         let (id, version) = try inserted(entity)
         try node.delete(id)

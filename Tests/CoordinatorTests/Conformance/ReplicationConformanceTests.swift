@@ -18,7 +18,7 @@ import Testing
         context = store.context()
     }
 
-    @Test("CD-149: a remote save is in the history, and commits are told of it")
+    @Test("CD-149: a remote save is in the history, and in the commit notices")
     func history() throws {
         let told = Mutex<[(isLocal: Bool, updated: [ManagedObjectID])]>([])
         let observation = store.coordinator.observeCommits { notice in
@@ -36,7 +36,7 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
-    @Test("CD-149: a context that merges by itself shows a remote save; another when it is told to")
+    @Test("CD-149: a context that merges by itself shows a remote save; another once it merges")
     func merging() async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
         let (automatic, other) = (store.context(), context)

@@ -43,7 +43,7 @@ struct ClaimedKeysTests {
     }
 
     @Test(
-        "Who is led to what becomes one with an object of the store has it alone",
+        "The owner of a new object that becomes one with an object of the store has it alone",
         arguments: [MergePolicy.mergeByPropertyObjectTrump, .overwrite, .mergeByPropertyStoreTrump])
     func united(_ policy: MergePolicy) throws {
         let other = try node.insert("Badge", ["number": .string("2")])
@@ -94,7 +94,7 @@ struct ClaimedKeysTests {
         try exchange(node, other)
     }
 
-    @Test("Who takes a claim over from what is deleted has what it claims not deleted")
+    @Test("An object that takes a claim over from a deleted one keeps its target alive")
     func takenFromDeleted() throws {
         let folder = try ManagedObjectModel(entities: [
             EntityDescription(

@@ -404,7 +404,7 @@ import Testing
         #expect(try count(x, "_uncollected") == 0)
     }
 
-    @Test("Who observes commits is told of no change, and no transaction")
+    @Test("An observer of commits hears of no change, and no transaction")
     func notice() throws {
         _ = try contested("Tag", "name")
         let heard = Mutex<[CommitNotice]>([])

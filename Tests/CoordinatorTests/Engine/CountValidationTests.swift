@@ -62,7 +62,7 @@ struct CountValidationTests {
         )
     }
 
-    @Test("Whom a deleted object still has links to can be deleted after it")
+    @Test("An object that a deleted one still links to can be deleted after it")
     func deletedOwner() throws {
         let (team, _, coach) = try team("reds", on: one)
         #expect(throws: CoordinatorError.self) { try one.delete(coach) }
@@ -153,7 +153,7 @@ struct CountValidationTests {
         return (conflict.object, kept)
     }
 
-    @Test("Who was eclipsed takes the place of whom is deleted for its sake")
+    @Test("An eclipsed object takes the place of the one that is deleted for its sake")
     func successor() throws {
         let (team, players, _) = try team("reds", on: one)
         try exchange(one, two)

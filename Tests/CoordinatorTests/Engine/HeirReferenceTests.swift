@@ -82,7 +82,7 @@ struct HeirReferenceTests {
         #expect(try nodes[0].value(visit, "day") == .string("Monday"))
     }
 
-    @Test("Who has a key of their own again is led to again, until they give it up")
+    @Test("An object with a key of its own again is shown again, until it gives the key up")
     func returns() throws {
         let conflict = try #require(try nodes[0].conflicts(kind: .uniqueness).first)
         _ =
@@ -120,7 +120,7 @@ struct HeirReferenceTests {
         }
     }
 
-    @Test("An heir of the heir that is shown in a guest's place is led to")
+    @Test("An heir of the heir that is shown in a guest's place is shown for a reference")
     func fit() throws {
         let pair = try (1...2).map { try EngineNode(nodes[0].model, node: $0) }
         let vip = try pair[0].insert("VIP", ["email": .string("a@b")])

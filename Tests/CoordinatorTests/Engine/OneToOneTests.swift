@@ -134,7 +134,7 @@ struct OneToOneTests {
     }
 
     @Test(
-        "A badge that must have a holder, and let go of the one it lost, is listed until it has one",
+        "A badge that must have a holder, and cleared the one it lost, is listed until it has one",
         arguments: MergePolicy.allCases)
     func released(policy: MergePolicy) throws {
         let nodes = try Self.nodes(policy, isOptional: false)

@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("Who pins one generation shares one pin")
+    @Test("Pins of one generation share one pin")
     func shared() throws {
         let first = try node.coordinator.pinCurrentGeneration()
         let second = try node.coordinator.pinCurrentGeneration()

@@ -26,7 +26,7 @@ import Testing
         #expect(try node.coordinator.rememberedIncarnations == expected)
     }
 
-    @Test("Who founded the cluster is remembered, over openings, until it is vouched for again")
+    @Test("The cluster's founders are remembered, over openings, until it is vouched for again")
     func founders() throws {
         #expect(node.coordinator.recovery == .new)
         try node.coordinator.noteFounder()

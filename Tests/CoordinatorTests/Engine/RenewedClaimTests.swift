@@ -17,7 +17,7 @@ struct RenewedClaimTests {
         ])
     }
 
-    @Test("A context is told of a one-to-one that its own save lost by renewing another's claim")
+    @Test("A context hears of a one-to-one that its own save lost by renewing another's claim")
     func lostClaims() throws {
         let nodes = try (1...2).map { try EngineNode(try Self.model(), node: $0) }
         let node = nodes[0]

@@ -197,7 +197,7 @@ struct SeenDeleteTests {
         for node in [here, there, third] { #expect(try dangling(node).isEmpty) }
     }
 
-    @Test("A claim that lost to another's is a conflict no more once both are seen by a delete")
+    @Test("A claim that lost to another's is no conflict any more once a delete has seen both")
     func lostClaim() throws {
         let (owner, _) = try pair()
         for node in [here, there] {

@@ -128,7 +128,7 @@ struct UnitedEditTests {
 
     // The journal told what the first of them wrote, which nobody ever saw.
     @Test(
-        "Edits of one property by the names of both are told as what stands",
+        "Edits of one property by the names of both are reported as what stands",
         arguments: [true, false])
     func bothEdited(isShownFirst: Bool) throws {
         let nodes = try Self.nodes()

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("A number is not used again, and who departed saves no more, nor in the same group")
+    @Test("A number is not used again, and a departed node saves nothing, nor in the same group")
     func departed() throws {
         let node = try EngineNode(model, node: 1)
         _ = try node.coordinator.changeMembership([

@@ -66,7 +66,7 @@ struct MixedModelGroupTests {
         return badge
     }
 
-    @Test("MODEL P14: what was let go of on one node alone is what a survivor shows on all")
+    @Test("MODEL P14: a value collected on one node alone is what a survivor shows on all")
     func collapsed() throws {
         let (first, second) = (try model(.storeTrump), try model(.objectTrump))
         let nodes = try (1...3).map { try EngineNode(first, node: $0) }

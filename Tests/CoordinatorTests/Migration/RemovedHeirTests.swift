@@ -46,7 +46,7 @@ struct RemovedHeirTests {
         #expect(Set(open).count == 1)
     }
 
-    @Test("Who stood for rows of a removed entity shows what is its own again")
+    @Test("An object that stood for rows of a removed entity shows its own values again")
     func survivor() throws {
         let nodes = try nodes()
         let friend = try nodes[0].insert("Person", ["mail": .string("f")])

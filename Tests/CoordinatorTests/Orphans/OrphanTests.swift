@@ -67,7 +67,7 @@ struct OrphanTests {
         #expect(try keep(4..<6).leftOut == [orphans[5].dot])
     }
 
-    @Test("One that is applied after all is an orphan no more, whichever way it came")
+    @Test("One that is applied after all is no orphan any more, whichever way it came")
     func applied() throws {
         let orphans = try saves(3)
         try x.coordinator.keepOrphans(Array(orphans.dropFirst()))
@@ -110,7 +110,7 @@ struct OrphanTests {
         #expect(try x.coordinator.orphans().map(\.encoded) == [orphans[1]])
     }
 
-    @Test("Damage is told of, and keeps nobody from the others, nor from discarding it")
+    @Test("Damage is reported, and keeps nobody from the others, nor from discarding it")
     func damaged() throws {
         let orphans = try saves(2)
         try x.coordinator.keepOrphans(orphans)

@@ -486,7 +486,7 @@ import Testing
         #expect(again.transaction == outcome?.transaction)
     }
 
-    @Test("Where no log is left at all, consumers are told what they have missed, and no more")
+    @Test("If no log is left at all, consumers hear what they have missed, and nothing else")
     func severedConsumers() throws {
         try severed({ _ in try joiner.coordinator.setConsumer("all") }) {
             // One that was passed over long ago: it has read nothing.
@@ -527,7 +527,7 @@ import Testing
         #expect(consumers.map(\.behind) == [1])
     }
 
-    @Test("A consumer whose place no log has is told so, though the log begins with the first")
+    @Test("A consumer whose place no log has gets an error, though the log begins with the first")
     func lostPlace() throws {
         // The donor has never heard of the third node, of whose saves the joiner's log has the last.
         let other = try EngineNode(donor.model, node: 3)

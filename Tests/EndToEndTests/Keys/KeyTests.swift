@@ -230,7 +230,7 @@ extension EndToEnd.KeyTests {
         }
     }
 
-    @Test("A file that is wrong changes nothing when it is read again, and is told")
+    @Test("A file that is wrong changes nothing when it is read again, and is reported")
     func wrongFile() async throws {
         try await TestCluster.with(nodes: 2, starting: []) { cluster in
             let ring = try Keyring(cluster)

@@ -129,7 +129,7 @@ struct ConflictContractTests {
              "inverse": "pets", "optional": false}]}]}
         """
 
-    @Test("What breaks the model's validation is told")
+    @Test("A violation of the model's validation is reported")
     func violations() async throws {
         try await HTTPTestNode.run(model: Self.pets) { node in
             var people: [String] = []

@@ -89,7 +89,7 @@ struct OriginTests {
         }
     }
 
-    @Test("Pages of a configured origin may ask, and are told so before")
+    @Test("Pages of a configured origin may ask, and hear so before")
     func allowedPages() async throws {
         var options = HTTPServer.Options()
         options.token = "0123456789abcdef"

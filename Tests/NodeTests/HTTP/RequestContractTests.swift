@@ -55,7 +55,7 @@ struct RequestContractTests {
         }
     }
 
-    @Test("A number out of range is told as one, for it is JSON all the same")
+    @Test("A number out of range is reported as one, because it is JSON all the same")
     func numbersOutOfRange() async throws {
         try await HTTPTestNode.run { node in
             let answer = try await node.save(

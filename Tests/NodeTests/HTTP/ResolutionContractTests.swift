@@ -263,7 +263,7 @@ struct ResolutionContractTests {
         }
     }
 
-    @Test("Who is kept gets the many-to-many links of those that go", arguments: [0, 1])
+    @Test("The object kept gets the many-to-many links of those that go", arguments: [0, 1])
     func linksGoOver(_ kept: Int) async throws {
         try await run { node in
             let (id, users) = try await duplicates(node, isOneSave: false)
@@ -321,7 +321,7 @@ struct ResolutionContractTests {
         }
     }
 
-    @Test("A save over an unresolved conflict is told of those alone that it writes over")
+    @Test("A save over unresolved conflicts reports only those that it writes over")
     func namesWhatIsWritten() async throws {
         try await run { node in
             let ids = try await insert(

@@ -119,7 +119,7 @@ struct ResourceContractTests {
         }
     }
 
-    @Test("An address in use is told in words that people know")
+    @Test("An address in use is reported in words that people know")
     func saysWhyItCannotListen() async throws {
         try await HTTPTestNode.run { node in
             var options = HTTPServer.Options()
@@ -259,7 +259,7 @@ struct ResourceContractTests {
         #expect(own >= 3)
     }
 
-    @Test("A port in use is told as such")
+    @Test("A port in use is reported as such")
     func tellsTakenPorts() async throws {
         try await HTTPTestNode.run { node in
             var options = HTTPServer.Options()

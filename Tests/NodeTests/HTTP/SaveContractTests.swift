@@ -178,7 +178,7 @@ struct SaveContractTests {
         }
     }
 
-    @Test("All values that do not fit are told at once, as 422 validationFailed")
+    @Test("All values that do not fit are reported at once, as 422 validationFailed")
     func collectsFailures() async throws {
         try await HTTPTestNode.run { node in
             let answer = try await node.save(
@@ -289,7 +289,7 @@ struct SaveContractTests {
         }
     }
 
-    @Test("What became of a save that was late elsewhere is told by its ID, and it is saved once")
+    @Test("The ID of a save that was late elsewhere shows its outcome, and it is saved once")
     func tellsOfLateSaves() async throws {
         try await HTTPTestNode.run { node in
             let three = try HTTPTestNode.node(3)
@@ -314,7 +314,7 @@ struct SaveContractTests {
         }
     }
 
-    @Test("A commit that the disk failed is 500 outcomeUnknown, and its ID is told as unknown")
+    @Test("A commit that the disk failed is 500 outcomeUnknown, and so is its ID")
     func tellsUnknownOutcomes() async throws {
         let disk = SimulatedDisk(seed: 1)
         try await HTTPTestNode.run(disk: disk) { node in
@@ -349,7 +349,7 @@ struct SaveContractTests {
         }
     }
 
-    @Test("A save that is under way is told as unknown, for it may be saved a moment later")
+    @Test("A save under way is reported as unknown, because it may be saved a moment later")
     func tellsOfSavesUnderWay() async throws {
         try await HTTPTestNode.run { node in
             let coordinator = node.backend.coordinator

@@ -86,7 +86,7 @@ struct ConsumerContractTests {
         }
     }
 
-    @Test("A consumer whose history was purged is told so, wherever it asks")
+    @Test("A consumer whose history was purged hears so, wherever it asks")
     func expired() async throws {
         try await HTTPTestNode.run { node in
             _ = try await node.insertPerson("Ada")

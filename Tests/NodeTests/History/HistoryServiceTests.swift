@@ -62,7 +62,7 @@ struct HistoryServiceTests {
         await second.stop()
     }
 
-    @Test("Over its size a node purges what one member has, tells who lacks it, and no more")
+    @Test("Over its size a node purges only what one member has, and names who lacks it")
     func forced() async throws {
         let cluster = try TestCluster(3)
         let first = try await cluster.start(1, history: limits(bytes: 1))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Node
 
-@Suite("Who holds collection back, and since when")
+@Suite("Reports on who holds collection back, and since when")
 struct StabilityWatchTests {
     private let actor: ActorID
     private let other: NodeID

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Node
 
-@Suite("Who may ask for what") struct HTTPAccessTests {
+@Suite("Tokens and the requests that they permit") struct HTTPAccessTests {
     private static let tokens = [
         HTTPToken(secret: "reader-0123456789abcdef", scope: .read, name: "reader"),
         HTTPToken(secret: "writer-0123456789abcdef", scope: .write, name: "writer"),

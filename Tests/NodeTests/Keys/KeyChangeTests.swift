@@ -200,7 +200,7 @@ extension MeshSuites {
             #expect(try mesh.wait(until: { Self.hearEachOther($0, [1, 2]) }, again: Self.talk))
         }
 
-        @Test("One node's key that claims another's number is told with both")
+        @Test("One node's key that claims another's number is reported with both")
         func impostor() throws {
             let keys = [
                 try CurveKeys.generate(), try CurveKeys.generate(), try CurveKeys.generate(),
@@ -222,7 +222,7 @@ extension MeshSuites {
 }
 
 extension MeshSuites {
-    @Suite("A node that is a member no more") struct DepartedTests {
+    @Suite("A node that is not a member any more") struct DepartedTests {
         @Test(
             "may ask over the exchange and be answered, under its own number, and hears nothing else"
         )
@@ -323,7 +323,7 @@ extension MeshSuites {
             }
         }
 
-        @Test("Who knocks with ever new keys is remembered within a bound, and fills no log")
+        @Test("A stranger with ever new keys is remembered within a bound, and fills no log")
         func bounded() throws {
             var book = RefusalBook()
             let first = try CurveKeys.generate().publicKey

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Saves are acknowledged by other nodes", .serialized)
 struct AcknowledgementTests {
-    @Test("Who must confirm follows from the level and the members")
+    @Test("The level and the members decide who must confirm")
     func confirmations() {
         let needed = [1, 2, 3, 4, 5].map { members in
             [Acknowledgement.local, .nodes(2), .majority, .all].map {

@@ -66,7 +66,7 @@ struct FirstMembershipChangeTests {
     }
 
     // It ceased to be a member without a word, went on acknowledging saves, and nobody took them.
-    @Test("Whom the configuration does not name, and who has saved, is not left out in silence")
+    @Test("A node that has saved and that the configuration does not name is not left out silently")
     func unnamed() async throws {
         let bench = try await Bench()
         let third = bench.cluster.peers[2]

@@ -40,7 +40,7 @@ struct NodeCheckTests {
     }
 
     @Test(
-        "What a start would migrate is told, and what it would refuse is refused, while the store is open"
+        "A check reports what a start would migrate, and refuses what it would, on an open store"
     )
     func migrations() throws {
         defer { try? FileManager.default.removeItem(at: directory) }

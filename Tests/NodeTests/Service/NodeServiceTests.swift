@@ -78,7 +78,7 @@ struct NodeServiceTests {
         await node.stop()
     }
 
-    @Test("Who waits for the store to be vouched for gives up, though others go through meanwhile")
+    @Test("A save that waits until the store is vouched for gives up, though others go through")
     func savingsMeanwhile() async throws {
         let cluster = try TestCluster(1)
         let node = try await cluster.start(1)

@@ -67,7 +67,7 @@ struct OrphanKeeperTests {
         }
     }
 
-    @Test("What was discarded is held no more, nor what was left out and is applied after all")
+    @Test("Saves that were discarded, or left out and applied after all, are not held any more")
     func discarded() async throws {
         let leftOut = try Self.transaction(1)
         var book = OrphanBook()

@@ -100,7 +100,7 @@ struct ReloadingTests {
         await bench.stop()
     }
 
-    @Test("A SIGHUP that comes while no run listens is heeded by the next")
+    @Test("The next run takes a SIGHUP that comes while none listens")
     func betweenRuns() async throws {
         let cluster = try TestCluster(2)
         let bench = try await Bench(cluster)

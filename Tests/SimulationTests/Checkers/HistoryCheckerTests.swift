@@ -267,7 +267,7 @@ struct HistoryCheckerTests {
         #expect(told.first?.contains("expected a stamp after 10.0") == true)
     }
 
-    @Test("Law 4: a client reads what it was told is saved, and never less than before")
+    @Test("Law 4: a client reads all its acknowledged saves, and never less than before")
     func readings() throws {
         var script = try CheckerScript()
         var checker = CausalityChecker()

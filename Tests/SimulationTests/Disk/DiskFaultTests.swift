@@ -121,7 +121,7 @@ struct DiskFaultTests {
         }.map { try EncodedTransaction(decoding: $0) }
     }
 
-    @Test("What was saved is told again by its ID, whatever hinders saves now")
+    @Test("The answer to a save is given again by its ID, whatever hinders saves now")
     func repeatedWhileHindered() throws {
         let script = try DiskScript(SimulatedDisk(seed: 1))
         let coordinator = try script.open()

@@ -59,7 +59,7 @@ struct DurabilityTests {
         }
     }
 
-    @Test("A backup put back within one incarnation is told from the node's own store")
+    @Test("A backup put back within one incarnation is not taken for the node's own store")
     func backupWithinAnIncarnation() throws {
         let script = try DiskScript(SimulatedDisk(seed: 1))
         let coordinator = try script.open()

@@ -86,7 +86,7 @@ struct BackupFile {
             membership: try StoreLayout.readMembership(in: database))
     }
 
-    /// Whose a store is, and its generation.
+    /// A store's owner, and its generation.
     static func owner(
         of database: Database, path: String
     ) throws -> (cluster: String, node: NodeID, generation: UInt64) {

@@ -10,9 +10,9 @@ extension PersistentStoreCoordinator {
     /// must not run on the threads of tasks. Copying a store's files while it is open makes no
     /// backup.
     ///
-    /// - Parameter path: the new file; its folder must exist. Meanwhile a file beside it is used, whose
-    ///   name is the path with a random number, so that two who back up to one path do not meet. What
-    ///   a backup to this path has left whose process was killed is removed.
+    /// - Parameter path: the new file; its folder must exist. Meanwhile a file beside it is used.
+    ///   Its name is the path with a random number, so that two backups to one path do not meet.
+    ///   The file of a killed backup to this path is removed.
     /// - Throws: ``CoordinatorError``: `fileExists`, `diskFull`, `inputOutput`, or `storeDamaged`
     ///   where the copy is found to be. Then there is no file.
     public func backUp(to path: String) throws -> StoreBackup {

@@ -3,9 +3,9 @@ public import Merge
 
 extension StoreBackup {
     /// Puts a backup in a store's place. The store that was there is kept beside it, as
-    /// `STORE-before-restore`, with its `-wal` and `-shm`, for it may hold saves that nobody else has;
-    /// so is the file that names its last incarnation, by which the node knows what must not be used
-    /// again.
+    /// `STORE-before-restore`, with its `-wal` and `-shm`, because it may hold saves that nobody
+    /// else has; so is the file that names its last incarnation, by which the node knows what must
+    /// not be used again.
     ///
     /// - Parameters:
     ///   - backup: a file that ``backUp(to:)`` has made.
@@ -46,8 +46,8 @@ extension StoreBackup {
                 .fileExists, "\(path) is there already; say that it is to be replaced.")
         }
         let aside = path + "-before-restore"
-        // It may be all that there is of a store's saves. That of one whose restoring was cut off is
-        // kept already.
+        // It may be all that there is of a store's saves. If an earlier restoring was cut off, the
+        // store is kept already.
         let isLogAlone =
             !isThere && files.size(of: path + "-wal") ?? 0 > 0
             && !files.areOne(path + "-wal", aside + "-wal")
@@ -117,7 +117,7 @@ extension StoreBackup {
         } catch { throw blaming(backup, for: error, of: backup).naming(backup) }
     }
 
-    /// What is damaged at restoring is the backup, also where it is seen in its copy; the store may be
+    /// Names the backup as damaged, also if the damage was seen in its copy; the store may be
     /// sound.
     private static func blaming(
         _ backup: String, for error: any Error, of copy: String

@@ -6,9 +6,9 @@ public struct StoreBackup: Hashable, Sendable {
     public var path: String
     /// The file's length in bytes.
     public var bytes: UInt64
-    /// The cluster and the node whose store it is.
+    /// The cluster and the node that own the store.
     public var cluster: String
-    /// The node whose store it is.
+    /// The node that owns the store.
     public var node: NodeID
     /// The generation that was copied.
     public var generation: UInt64

@@ -75,9 +75,9 @@ struct MigrationPlan {
         }
     }
 
-    /// What other models keep from being reached: each of them must lead to the new one directly,
-    /// for its transactions may still arrive, and what was taken away must not come back, for
-    /// nodes that went another way still have its values.
+    /// The reasons for which other models keep this one from being reached. Each of them must lead
+    /// to the new one directly, because its transactions may still arrive. And a removed property
+    /// must not come back, because nodes that went another way still have its values.
     private static func obstacles(
         between former: [ManagedObjectModel], _ old: ManagedObjectModel,
         _ new: ManagedObjectModel
@@ -208,9 +208,9 @@ struct MigrationPlan {
         }
     }
 
-    /// What stands for the missing values of a column is one value, whichever entity of the
-    /// hierarchy lacks it and by whichever model, and what was settled stays: nodes that migrate in
-    /// one step and those that migrate in two must come to the same rows.
+    /// The values that stand for a column's missing ones. They are one value, whichever entity of
+    /// the hierarchy lacks it and by whichever model, and a settled value stays: nodes that migrate
+    /// in one step and those that migrate in two must come to the same rows.
     private func otherStandIns(
         than standIns: StoreModels.StandIns, _ former: [ManagedObjectModel]
     ) -> [String] {

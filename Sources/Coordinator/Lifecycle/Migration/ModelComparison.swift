@@ -261,7 +261,7 @@ struct ModelComparison {
         }
     }
 
-    /// Compares what one of them declares and the other inherits, for that is the same property
+    /// Compares what one of them declares and the other inherits, because that is the same property
     /// too: it was pulled up, or pushed down. What both declare is compared by itself, and what
     /// both inherit with those that declare it.
     private mutating func compareMoved(

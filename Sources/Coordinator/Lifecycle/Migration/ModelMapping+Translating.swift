@@ -134,8 +134,8 @@ extension ModelMapping {
         }
     }
 
-    /// What a change says of properties that its model lacks, or leaves out as null where null is
-    /// not permitted here; by position.
+    /// The values that a change implies for properties that its model lacks, or that it leaves out
+    /// as null where null is not permitted here; by position.
     private func additions(
         _ supplement: Supplement, _ entity: Entity, _ shape: ChangeShape
     ) -> [Named] {

@@ -83,7 +83,7 @@ struct ModelMapping: Sendable {
         for (position, property) in target.properties.enumerated() {
             let standIn = fill(target.root, property.name) ?? property.standIn
             let identity = targetIdentities[property.name] ?? property.name
-            // What was an attribute and is a to-one is another property: a row's number would be
+            // An attribute that has become a to-one is another property: a row's number would be
             // read where a value was written.
             guard let there = positions[identity],
                 source.properties[there].isReference == property.isReference

@@ -33,7 +33,7 @@ struct RowMigration: StorePart {
         guard damages.isEmpty else {
             throw CoordinatorError(
                 .storeDamaged,
-                "The store cannot be migrated and is as it was, for it is damaged: "
+                "The store is damaged, so it cannot be migrated and is as it was: "
                     + damages.prefix(3).joined(separator: "; ") + ".")
         }
         state.digest = digest
@@ -312,7 +312,7 @@ extension RowState {
                 ? insertion.siblings.map { Sibling(stamp: $0.stamp, value: PropertyValue.null) }
                 : register.siblings
             for sibling in written where sibling.value.isNull {
-                // What was assigned stays assigned, and what was not is not.
+                // An assigned value stays assigned, and others do not become so.
                 if !table.constraints.isEmpty { toggleException(sibling.dot, position) }
             }
             properties[position] = Register(

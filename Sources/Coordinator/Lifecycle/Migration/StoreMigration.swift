@@ -4,10 +4,9 @@ import Merge
 
 /// Carries a ``MigrationPlan`` out on the tables of a store, within the transaction that opens it.
 ///
-/// What is added is added to the schema alone: SQLite shows a new column's default for the rows
+/// New columns are added to the schema alone: SQLite shows a new column's default for the rows
 /// there are without writing them. Names change in the schema alone too, and rows name their
-/// properties by lasting numbers. Only what is taken away is written: SQLite rewrites a table
-/// that loses a column.
+/// properties by lasting numbers. Only removals write: SQLite rewrites a table that loses a column.
 struct StoreMigration {
     let database: Database
     let plan: MigrationPlan

@@ -97,7 +97,7 @@ package final class IncomingTransfer: Sendable {
     /// the digest of everything it shows computed again.
     ///
     /// - Parameters:
-    ///   - cluster: whose it must be.
+    ///   - cluster: the cluster that it must be of.
     ///   - model: with which model it must be written.
     /// - Returns: what it holds.
     /// - Throws: ``CoordinatorError``: `storeDamaged` where it is not, `storeOwner` where it is of

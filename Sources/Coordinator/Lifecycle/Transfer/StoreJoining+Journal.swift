@@ -142,8 +142,8 @@ extension StoreJoining {
     /// Takes the entries that the former store has closed over writes which the copy had not had, or by
     /// one: nobody else may have witnessed them.
     ///
-    /// What saves discarded has been taken already, with all that only a node itself knows; like it these
-    /// keep their order, behind all of the copy's.
+    /// The entries of saves' conflicts are taken already, with all that only a node itself knows;
+    /// like them these keep their order, behind all of the copy's.
     ///
     /// - Returns: those that are open in the copy, whether they are to be closed or were opened again.
     private func takeClosed() throws -> Set<Ended> {

@@ -252,8 +252,8 @@ struct StoreJoining: StorePart {
         let broken = formerSeen.entries.filter {
             $0.sequence > seen[$0.actor] && purged[$0.actor] > seen[$0.actor]
         }
-        // What goes with history is counted from its oldest transaction's generation: answers and
-        // entries that were carried over lie between the copy's last and this one.
+        // Data that goes with history is counted from its oldest transaction's generation: answers
+        // and entries that were carried over lie between the copy's last and this one.
         let generation = state.generation
         defer { state.generation = generation }
         state.generation = try lastGeneration() ?? generation

@@ -41,7 +41,7 @@ package enum TransferInstaller {
     ///   - path: the store.
     ///   - model: the store's model, which must be the copy's.
     ///   - cluster: the cluster.
-    ///   - node: the node whose store it is.
+    ///   - node: the node that owns the store.
     ///   - options: as for opening the store.
     /// - Throws: ``CoordinatorError``: `storeInUse` where a process has the store; `storeBusy` where
     ///   somebody reads its file for long; `storeDamaged` where there is no whole copy;
@@ -72,12 +72,12 @@ package enum TransferInstaller {
             guard identity.cluster == cluster, identity.node == node else {
                 throw CoordinatorError(.storeOwner, "\(path) is not node \(node)'s of \(cluster).")
             }
-            // What it saved alone would come to nodes that have called stable what is concurrent to it.
+            // Its own saves would come to nodes that have called stable what is concurrent to them.
             let membership = try former.read { try StoreLayout.readMembership(in: $0) }
             guard membership[offer.donor]?.departure == nil else {
                 throw CoordinatorError(
                     .memberDeparted,
-                    "Node \(offer.donor), whose copy it is, has ceased to be a member meanwhile.")
+                    "Node \(offer.donor), the donor, has departed meanwhile.")
             }
             try incoming.forgetOffer()
             let record = try relabel(incoming.path, as: identity, options)
@@ -95,7 +95,7 @@ package enum TransferInstaller {
             let mapped = CoordinatorError(
                 mapping: error, diskFull: "The disk is full; the store is as it was."
             ).naming(path)
-            // No process has its lock, for that was taken above.
+            // No process has its lock, because that was taken above.
             guard mapped.code == .storeInUse else { throw mapped }
             throw CoordinatorError(
                 .storeBusy,
@@ -149,8 +149,9 @@ package enum TransferInstaller {
             isJoined
             ? try join(former, identity, into: coordinator)
             : try send(former, identity, to: coordinator, moved: moved)
-        // One whose place is in no log any more is left without, and told so when it reads on: that the
-        // log begins with the first position does not say that it has all there was.
+        // A consumer that has its place in no log any more stays without one, and hears so when it
+        // reads on: that the log begins with the first position does not say that it has all there
+        // was.
         for consumer in try coordinator.historyStatus().consumers {
             do {
                 try coordinator.setConsumer(consumer.name, to: consumer.token)
@@ -260,12 +261,12 @@ package enum TransferInstaller {
         }
         try files.move(copy, to: path)
         // Without this the store is taken for one that somebody put there, which must be vouched for
-        // before it saves: slower, and right. So it is no failure, for the copy is in place.
+        // before it saves: slower, and right. So it is no failure, because the copy is in place.
         try? record?.write(path, files)
     }
 }
 
-/// Whose a store is, and what only its own node can know.
+/// A store's owner, and the data that only its own node can have.
 struct StoreIdentity {
     let path: String
     let cluster: String
@@ -321,9 +322,9 @@ struct StoreIdentity {
 
     /// Numbers of incarnations are compared as unsigned, by their halves: SQLite's are signed.
     ///
-    /// What goes with history counts as of the copy's end: places and generations of the former
-    /// store are long gone from the copy's log. So generations go on from the copy's and the former
-    /// store's together, and conflicts keep their order behind all of the copy's.
+    /// Data that goes with history counts as of the copy's end: places and generations of the
+    /// former store are long gone from the copy's log. So generations go on from the copy's and the
+    /// former store's together, and conflicts keep their order behind all of the copy's.
     private static let whatOnlyItsNodeKnows = """
         INSERT INTO main._incarnation (node, incarnation)
             SELECT node, incarnation FROM former._incarnation WHERE true
@@ -351,7 +352,8 @@ struct StoreIdentity {
         """
 
     /// Adds the former store's orphans to those of the copy: each may be the last that there is of a
-    /// save. Where both have more than is kept, the donor's go that it kept last, for it has them.
+    /// save. Where both have more than is kept, the donor's go that it kept last, because it has
+    /// them.
     private func takeOrphans(_ database: Database) throws {
         let bounds = OrphanedTransaction.Bounds()
         let columns = "node, incarnation, sequence"

@@ -26,7 +26,7 @@ struct HTTPResponder: Sendable {
         static let target = 64 << 10
     }
 
-    /// The connection must end, for its next bytes are still those of this request.
+    /// The connection must end, because its next bytes are still those of this request.
     private struct BodyNotRead: Error {}
 
     private static let lastEventID: HTTPField.Name? = HTTPField.Name("Last-Event-ID")

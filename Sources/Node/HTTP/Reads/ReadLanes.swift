@@ -168,7 +168,7 @@ final class ReadLanes: Sendable {
         return id
     }
 
-    /// Takes one that waits away, for its client has gone.
+    /// Takes one that waits away, because its client has gone.
     private func drop(_ id: Int) {
         let dropped = state.withLock { state -> Waiting? in
             for isLong in [false, true] {

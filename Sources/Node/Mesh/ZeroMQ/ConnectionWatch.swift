@@ -204,7 +204,8 @@ struct ConnectionWatch {
 
     /// The network at the other end of a connection, without its port; nil where there is none any more.
     ///
-    /// Of version 6 the first half, for one machine may have all addresses that differ in the other.
+    /// Of version 6 the first half, because one machine may have all addresses that differ in the
+    /// other.
     private static func address(of descriptor: Int32) -> [UInt8]? {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)

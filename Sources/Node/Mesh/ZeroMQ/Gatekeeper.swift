@@ -29,7 +29,7 @@ final class Gatekeeper {
     }
 
     let socket: ZeroMQSocket
-    /// Whose key it is, by the key's text.
+    /// The owner of each key, by the key's text.
     private var nodes: [String: NodeID] = [:]
     private var keys: [NodeID: [CurvePublicKey]] = [:]
     /// The nodes that are not members any more, by their keys' texts.

@@ -33,7 +33,7 @@ public struct MeshKeyReport: Hashable, Sendable {
         public var reason: Reason
         /// The key that was shown; nil where it was none.
         public var publicKey: CurvePublicKey?
-        /// Whose key that is, if it is listed.
+        /// The owner of that key, if it is listed.
         public var node: NodeID?
         /// Where it came from, as an address without its port; empty where that is not known.
         public var address: String

@@ -53,7 +53,7 @@ extension ZeroMQTransport {
         var routed = share
         if isReady(index) { try takeFromRouter(into: &frames, &routed) }
         var budget = settings.limits.bytesPerPoll - share + max(0, routed)
-        // Each poll begins with another peer, for who comes late may find nothing left.
+        // Each poll begins with another peer, because who comes late may find nothing left.
         turn = polled.isEmpty ? 0 : (turn + 1) % polled.count
         for offset in polled.indices {
             try take(

@@ -76,7 +76,7 @@ public final class ZeroMQTransport: Transport {
     let gatekeeper: Gatekeeper?
     /// Endpoints that were given up to end their connections, and are not bound again yet.
     var unbound: [Unbound] = []
-    /// Whether connections that others made are still to be ended, for a key was withdrawn.
+    /// Whether connections that others made are still to be ended, because a key was withdrawn.
     var isEndingOwed = false
     var connections: [NodeID: Connection] = [:]
     var items: [zmq_pollitem_t] = []

@@ -5,7 +5,7 @@ struct ConflictWindow: Hashable {
     /// Whether there are older ones, beyond the bound.
     var isCut = false
 
-    /// What arose and what closed since an earlier look.
+    /// The conflicts that arose and those that closed since an earlier look.
     ///
     /// Where a window is cut, what leaves at its end for newer ones has not closed, and what comes
     /// in there when others close is not new: only what stands above an entry that both have can

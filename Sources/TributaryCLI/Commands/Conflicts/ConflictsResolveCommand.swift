@@ -2,7 +2,7 @@ import ArgumentParser
 import Console
 import Coordinator
 
-/// What somebody has looked at before they decided.
+/// The sides that a person has looked at before they decide.
 struct SeenOptions: ParsableArguments {
     @Option(
         help: """
@@ -20,7 +20,7 @@ struct SeenOptions: ParsableArguments {
     }
 }
 
-/// Who decides.
+/// The person who decides.
 struct AuthorOptions: ParsableArguments {
     @Option(help: "Who decides, as history and `tributary conflicts show` tell it.")
     var author: String?

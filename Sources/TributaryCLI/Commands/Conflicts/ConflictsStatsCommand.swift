@@ -8,7 +8,7 @@ struct ConflictsStatsCommand: AsyncParsableCommand {
         commandName: "stats",
         abstract: "Count open conflicts by state and kind, and name the objects most written over.",
         discussion: """
-            Which objects those are is told by the newest 1,000 entries of the journal, open and \
+            Which objects those are follows from the newest 1,000 entries of the journal, open and \
             closed: an object that many nodes write at once has many of them.
             """)
 

@@ -73,7 +73,7 @@ struct ConflictsWatchCommand: AsyncParsableCommand {
         try Terminal.print("\(label)\t\(id)\t\(line)\t\(text)")
     }
 
-    /// What is watched, with what each showed when it was last asked for.
+    /// The conflicts that are watched, with the text that each showed when it was last asked for.
     private struct Watched {
         var window = ConflictWindow()
         var conflicts: [String: JSONObject] = [:]
@@ -92,7 +92,7 @@ struct ConflictsWatchCommand: AsyncParsableCommand {
         return watched
     }
 
-    /// The journal's last word on a conflict that is open no more.
+    /// The journal's last word on a conflict that is not open any more.
     private static func closed(
         _ id: String, _ conflict: JSONObject, _ node: NodeInterface
     ) async throws -> JSONObject {
