@@ -84,8 +84,7 @@ struct ConvergenceTests {
     func everythingGoesWrong(seed: UInt64) {
         let world = World(seed: seed)
         world.addNodes(4)
-        world.faults = .init(
-            publishLoss: 0.4, exchangeLoss: 0.2, repeats: 0.3, delay: 1...200)
+        world.faults = .init(publishLoss: 0.4, exchangeLoss: 0.2, repeats: 0.3, delay: 1...200)
         world.start()
         for round in 0..<200 {
             world.save((round * 7 + Int(seed)) % 4, count: 1 + round % 3)

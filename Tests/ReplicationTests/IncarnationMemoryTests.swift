@@ -88,8 +88,7 @@ struct IncarnationMemoryTests {
         world.run(2_000)
         let first = world.nodes[1].actor.incarnation + 10_000
         for (index, incarnation) in [(0, first), (2, first + 50_000)] {
-            world.nodes[index].store.remember(
-                ActorID(node: World.id(2), incarnation: incarnation))
+            world.nodes[index].store.remember(ActorID(node: World.id(2), incarnation: incarnation))
             world.stop(index)
             world.restart(index)
         }

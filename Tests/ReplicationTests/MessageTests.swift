@@ -7,8 +7,7 @@ struct MessageTests {
     static let actor = ActorID(node: World.id(3), incarnation: 0x1_0000_0002)
     static let vector = VersionVector([
         .init(actor: actor, sequence: 900),
-        .init(
-            actor: ActorID(node: World.id(1), incarnation: 5), sequence: 70_000),
+        .init(actor: ActorID(node: World.id(1), incarnation: 5), sequence: 70_000),
     ])
     static let samples: [Message] = [
         .heads(heads), .hello(heads), .heads(recoveringHeads),
@@ -102,8 +101,7 @@ struct MessageTests {
         heads.actor = new
         heads.vector.advance(new, to: 1)
         func hear(_ bytes: [UInt8], _ channel: Channel) -> [Effect] {
-            replicator.handle(
-                .messageReceived(bytes: bytes, from: peer, over: channel, now: 2_000))
+            replicator.handle(.messageReceived(bytes: bytes, from: peer, over: channel, now: 2_000))
         }
         let envelope = Envelope(cluster: "test", sender: peer, message: .heads(heads))
         let effects = hear(envelope.encoded(telling: beginnings), .publish)

@@ -83,9 +83,7 @@ import Testing
                 seen: seen, modelHash: model.hash,
                 shapes: [ChangeShape(entity: "E", assigned: [])],
                 changes: [
-                    Change(
-                        kind: .insert, shape: 0,
-                        row: RowID(Int64(node) << 40 | Int64(sequence)))
+                    Change(kind: .insert, shape: 0, row: RowID(Int64(node) << 40 | Int64(sequence)))
                 ]))
     }
 
@@ -130,8 +128,7 @@ import Testing
         var compared = 0
         for number in UInt8(10)..<60 {
             let text = ModelText(hash: [UInt8](repeating: number, count: 32), text: [number])
-            let effects = subject.hear(
-                .models(ModelList(isAnswer: true, models: [text])), from: 2)
+            let effects = subject.hear(.models(ModelList(isAnswer: true, models: [text])), from: 2)
             compared += effects.count { if case .compareModel = $0 { true } else { false } }
             _ = subject.tick(200)
         }
@@ -145,8 +142,7 @@ import Testing
         _ = subject.hearHeads(Self.third, from: 2)
         let effects = subject.hear(
             .models(ModelList(isAnswer: true, models: [Self.third])), from: 2)
-        #expect(
-            effects.contains(.compareModel(Self.third, of: Self.actor(2).node)))
+        #expect(effects.contains(.compareModel(Self.third, of: Self.actor(2).node)))
         #expect(subject.peer(2)?.refusal?.part == .model)
         let compared = subject.replicator.handle(
             .modelCompared(
@@ -224,8 +220,7 @@ import Testing
         let effects = subject.hear(
             .models(ModelList(isAnswer: true, models: [Self.first, Self.second])), from: 2)
         #expect(effects.contains(.learnModels([Self.first])))
-        let learnt = subject.replicator.handle(
-            .modelsLearnt([Self.first], now: subject.now))
+        let learnt = subject.replicator.handle(.modelsLearnt([Self.first], now: subject.now))
         #expect(learnt.contains(.apply([old])))
         #expect(subject.replicator.status.held.isEmpty)
     }
@@ -236,16 +231,14 @@ import Testing
         let models = [Self.second, Self.first, Self.third]
         var subject = Subject([Self.first])
         _ = subject.hearHeads(Self.third, from: 2)
-        let effects = subject.hear(
-            .models(ModelList(isAnswer: true, models: models)), from: 2)
+        let effects = subject.hear(.models(ModelList(isAnswer: true, models: models)), from: 2)
         #expect(!effects.contains { if case .learnModels = $0 { true } else { false } })
         _ = subject.hearHeads(Self.third, from: 2)
         #expect(subject.peer(2)?.isAgreed == true)
         // One of the third learns of both.
         var newest = Subject([Self.third])
         _ = newest.hearHeads(Self.third, from: 2)
-        let learning = newest.hear(
-            .models(ModelList(isAnswer: true, models: models)), from: 2)
+        let learning = newest.hear(.models(ModelList(isAnswer: true, models: models)), from: 2)
         #expect(learning.contains(.learnModels([Self.second, Self.first])))
     }
 

@@ -226,8 +226,7 @@ struct ProtectionTests {
                 next = replicator.handle(.applied(state: state, rejected: [], now: now))
             } else if next.isEmpty {
                 now += 1_000
-                next = replicator.handle(
-                    .tick(now: now, wallMilliseconds: World.wallStart + now))
+                next = replicator.handle(.tick(now: now, wallMilliseconds: World.wallStart + now))
             }
             effects = next
         }
@@ -624,8 +623,7 @@ struct ProtectionTests {
         // Who lacks what is before it is given that first.
         let before = chain(count: 1)[0]
         let seen = VersionVector([.init(actor: Self.other, sequence: 1)]).joined(vector)
-        let last = makeTransaction(
-            Dot(actor: Self.own, sequence: 3), seen: seen, bytes: 10_000)
+        let last = makeTransaction(Dot(actor: Self.own, sequence: 3), seen: seen, bytes: 10_000)
         vector.advance(to: last.dot)
         vector.advance(to: before.dot)
         let state = StoreState(vector: vector, digest: ProjectionDigest())

@@ -33,8 +33,7 @@ struct RecoveryProgressTests {
         _ progress: RecoveryProgress, by peers: [PeerProgress], isAlone: Bool = false,
         isMeeting: Bool = false
     ) -> Bool {
-        progress.isVouchedFor(
-            by: peers, durable: first, isAlone: isAlone, isMeeting: isMeeting)
+        progress.isVouchedFor(by: peers, durable: first, isAlone: isAlone, isMeeting: isMeeting)
     }
 
     @Test("One vouched peer is enough, or all configured ones, once all they had is on disk")
@@ -131,8 +130,7 @@ struct RecoveryProgressTests {
         founder.noteLoss(of: lost, beyond: stored)
         #expect(founder.stage == .restored && !founder.isFounder)
         var own = progress(.none)
-        own.noteLoss(
-            of: VersionVector([.init(actor: Reporter.own, sequence: 9)]), beyond: stored)
+        own.noteLoss(of: VersionVector([.init(actor: Reporter.own, sequence: 9)]), beyond: stored)
         #expect(own.stage == .none)
     }
 }

@@ -27,8 +27,7 @@ struct RecoveryTests {
         #expect(node.effects.tellsVouched == isMet)
         #expect(node.replicator.status.isSaving == isMet)
         guard isMet else { return }
-        #expect(
-            node.effects.suffix(2) == [.vouched(founders: []), .setSaving(allowed: true)])
+        #expect(node.effects.suffix(2) == [.vouched(founders: []), .setSaving(allowed: true)])
         node.tick()
         #expect(node.lastHeads?.recovery == Recovery.none)
         #expect(node.effects.filter(\.isVouched).count == 1)
@@ -238,8 +237,7 @@ struct RecoveryTests {
                 .pull(Pull(id: 5, vector: VersionVector(), credit: 1_000)),
                 from: Int(actor.node.rawValue))
             for case .readLog(let id, _, _) in node.effects.suffix(1) {
-                node.give(
-                    .logRead(id: id, transactions: [], reachedEnd: true, now: node.now))
+                node.give(.logRead(id: id, transactions: [], reachedEnd: true, now: node.now))
             }
             guard case .page(let page)? = node.sent.last else { return nil }
             return page.recovery
@@ -259,8 +257,7 @@ struct RecoveryTests {
         node.heads(Self.second, [old.dot])
         #expect(!node.replicator.status.isSaving)
         node.page([old], from: 2)
-        #expect(
-            node.effects.suffix(2) == [.vouched(founders: []), .setSaving(allowed: true)])
+        #expect(node.effects.suffix(2) == [.vouched(founders: []), .setSaving(allowed: true)])
         let refused = node.effects.firstIndex(of: .setSaving(allowed: false))
         let applied = node.effects.firstIndex(of: .apply([old]))
         #expect((refused ?? .max) < (applied ?? 0))

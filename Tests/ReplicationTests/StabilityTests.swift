@@ -320,8 +320,7 @@ struct StabilityTests {
         let restarted = ActorID(node: World.id(3), incarnation: 31)
         let lost = makeTransaction(dot(Self.third, 1), seen: VersionVector())
         node.heads(restarted, [saved])
-        node.heads(
-            Self.second, [saved], vector: [saved, lost.dot], met: [Self.own, restarted])
+        node.heads(Self.second, [saved], vector: [saved, lost.dot], met: [Self.own, restarted])
         #expect(node.stable().isEmpty)
         #expect(node.hindrance(2) == .behind(missing: 1))
         node.page([lost], from: 2)
@@ -467,8 +466,7 @@ struct StabilityTests {
     private static func late(_ sequence: UInt64, bytes: Int = 20) -> EncodedTransaction {
         var seen = VersionVector()
         seen.advance(second, to: sequence - 1)
-        return makeTransaction(
-            Dot(actor: second, sequence: sequence), seen: seen, bytes: bytes)
+        return makeTransaction(Dot(actor: second, sequence: sequence), seen: seen, bytes: bytes)
     }
 
     private static let restarted = ActorID(node: World.id(2), incarnation: 21)

@@ -267,14 +267,11 @@ final class World {
             nodes[index].batches.append(transactions.count)
             oracle.apply(transactions, at: nodes[index])
             let rejected = nodes[index].store.apply(transactions)
-            let input = Input.applied(
-                state: nodes[index].store.state, rejected: rejected, now: now)
+            let input = Input.applied(state: nodes[index].store.state, rejected: rejected, now: now)
             // Local saves may happen before the answer; the answer then must not go back.
-            schedule(
-                .input(index, life: nodes[index].life, input), after: applyMilliseconds)
+            schedule(.input(index, life: nodes[index].life, input), after: applyMilliseconds)
         case .readLog(let id, let after, let limit):
-            let (transactions, reachedEnd) = nodes[index].store.read(
-                after: after, byteLimit: limit)
+            let (transactions, reachedEnd) = nodes[index].store.read(after: after, byteLimit: limit)
             schedule(
                 .input(
                     index, life: nodes[index].life,
