@@ -77,10 +77,7 @@ struct RecoveryProgressTests {
     @Test("A store becomes a founder once, by the word of a vouched peer that names its own life")
     func fellows() {
         func heads(_ founder: ActorID, _ recovery: Recovery = .none) -> Heads {
-            Heads(
-                actor: Reporter.second, vector: first, durable: first,
-                digest: ProjectionDigest(), clock: .zero, wallMilliseconds: 0,
-                modelHash: model, recovery: recovery, founders: [founder])
+            Heads(Reporter.second, vector: first, recovery: recovery, founders: [founder])
         }
         var new = progress(.new, former: [Self.former])
         #expect(new.isFellow(heads(Reporter.own)) && new.isFellow(heads(Self.former)))
