@@ -13,8 +13,8 @@ struct ReadmeTests {
             EntityDescription(
                 "Note", mergePolicy: .mergeByPropertyObjectTrump,
                 attributes: [
-                    AttributeDescription("title", .string, isOptional: false),
-                    AttributeDescription("stars", .integer64, defaultValue: .integer(0)),
+                    .init("title", .string, isOptional: false),
+                    .init("stars", .integer64, defaultValue: .integer(0)),
                 ])
         ])
         let store = try TestStore(model)

@@ -35,8 +35,7 @@ extension ReferenceModel {
         for (id, row) in rows {
             let place = "\(row.entity.name).\(id)"
             if isInConflict(row) {
-                result.append(
-                    open("\(place).object", row.policy, row.existence))
+                result.append(open("\(place).object", row.policy, row.existence))
             }
             // Of a dead row only its existence is in conflict.
             guard row.isAlive else { continue }
@@ -154,7 +153,6 @@ extension ReferenceModel {
     private func open(
         _ id: String, _ policy: MergePolicy, _ siblings: [ReferenceWrite]
     ) -> OpenConflict {
-        OpenConflict(
-            id: id, isUnresolved: policy.asksSomebody, sides: Set(siblings.map(\.dot)))
+        OpenConflict(id: id, isUnresolved: policy.asksSomebody, sides: Set(siblings.map(\.dot)))
     }
 }

@@ -261,8 +261,7 @@ extension ReferenceModel {
                 let register = member.registers[name]
             else { continue }
             let own = register.own ?? (register.winner, register.raw)
-            let isTaken =
-                !own.winner.isWhole || isAssigned(name, of: found.entity, in: own.winner)
+            let isTaken = !own.winner.isWhole || isAssigned(name, of: found.entity, in: own.winner)
             let waits = register.policy.asksSomebody && isInConflict(register, name, of: member)
             if isTaken { values.insert(own.raw) }
             if waits, isTaken || id == row {

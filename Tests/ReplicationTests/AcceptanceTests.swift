@@ -54,8 +54,7 @@ struct AcceptanceTests {
     func waiting() {
         func wait(_ acceptance: Acceptance, isAnyHeard: Bool) -> UInt64 {
             (0...10_000).first {
-                !acceptance.isAwaited(
-                    startedAt: 0, isAnyHeard: isAnyHeard, now: $0, limits: limits)
+                !acceptance.isAwaited(startedAt: 0, isAnyHeard: isAnyHeard, now: $0, limits: limits)
             } ?? .max
         }
         let former = [ActorID(node: Reporter.own.node, incarnation: 40)]

@@ -8,7 +8,7 @@ struct CausalQueueTests {
     private static let year: UInt64 = 365 * 86_400_000
 
     private static func actor(_ number: Int) -> ActorID {
-        ActorID(node: World.id(2), incarnation: UInt64(number))
+        ActorID(2, UInt64(number))
     }
 
     private static func queue(_ change: (inout Limits) -> Void = { _ in }) -> CausalQueue {

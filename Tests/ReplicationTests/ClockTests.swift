@@ -20,11 +20,7 @@ struct ClockTests {
         for (actor, ahead) in zip(Self.actors, minutes) {
             let wall = Int64(World.wallStart) + ahead * Self.minute
             node.tell(
-                .heads(
-                    Heads(
-                        actor: actor, vector: VersionVector(), durable: VersionVector(),
-                        digest: ProjectionDigest(), clock: .zero,
-                        wallMilliseconds: UInt64(wall), modelHash: model)),
+                .heads(Heads(actor, wallMilliseconds: UInt64(wall))),
                 from: Int(actor.node.rawValue))
         }
     }

@@ -6,9 +6,7 @@ import Testing
 struct ConvergenceTests {
     @Test("A save reaches the others by one notification, without a pull")
     func notification() {
-        let world = World(seed: 1)
-        world.addNodes(3)
-        world.start()
+        let world = World(seed: 1, started: 3)
         world.run(500)
         world.save(0)
         world.run(20)
@@ -19,9 +17,7 @@ struct ConvergenceTests {
 
     @Test("A group of small saves goes out in one frame")
     func grouping() {
-        let world = World(seed: 1)
-        world.addNodes(2)
-        world.start()
+        let world = World(seed: 1, started: 2)
         world.run(500)
         let before = world.status(1).gauges.receivedCount
         world.save(0, count: 50)
@@ -32,9 +28,7 @@ struct ConvergenceTests {
 
     @Test("A lost notification is repaired by a pull as soon as the next one shows the gap")
     func gap() {
-        let world = World(seed: 2)
-        world.addNodes(2)
-        world.start()
+        let world = World(seed: 2, started: 2)
         world.run(500)
         world.faults.publishLoss = 1
         world.save(0)
@@ -84,8 +78,7 @@ struct ConvergenceTests {
     func everythingGoesWrong(seed: UInt64) {
         let world = World(seed: seed)
         world.addNodes(4)
-        world.faults = .init(
-            publishLoss: 0.4, exchangeLoss: 0.2, repeats: 0.3, delay: 1...200)
+        world.faults = .init(publishLoss: 0.4, exchangeLoss: 0.2, repeats: 0.3, delay: 1...200)
         world.start()
         for round in 0..<200 {
             world.save((round * 7 + Int(seed)) % 4, count: 1 + round % 3)
@@ -102,9 +95,7 @@ struct ConvergenceTests {
 
     @Test("Both sides of a partition go on, and converge after it heals")
     func partition() {
-        let world = World(seed: 4)
-        world.addNodes(3)
-        world.start()
+        let world = World(seed: 4, started: 3)
         world.run(1_000)
         world.cut = [102, 103]
         for _ in 0..<40 {
@@ -146,9 +137,7 @@ struct ConvergenceTests {
 
     @Test("A node that was down catches up within milliseconds of its start")
     func restart() {
-        let world = World(seed: 6)
-        world.addNodes(3)
-        world.start()
+        let world = World(seed: 6, started: 3)
         world.save(2, count: 5)
         world.run(1_000)
         world.stop(2)
@@ -165,9 +154,7 @@ struct ConvergenceTests {
 
     @Test("A node loses its store and its former incarnation's saves come back from the peers")
     func formerIncarnation() {
-        let world = World(seed: 7)
-        world.addNodes(2)
-        world.start()
+        let world = World(seed: 7, started: 2)
         world.save(0, count: 3)
         world.run(1_000)
         world.stop(0)
@@ -180,9 +167,7 @@ struct ConvergenceTests {
 
     @Test("A thousand transactions of 100 objects are pulled in few pages and applied in batches")
     func farBehind() {
-        let world = World(seed: 8)
-        world.addNodes(2)
-        world.start()
+        let world = World(seed: 8, started: 2)
         world.run(1_000)
         world.stop(1)
         for _ in 0..<1_000 { world.save(0, bytes: 10_000) }

@@ -5,11 +5,10 @@ import Testing
 @Suite("Incarnations that the store remembers")
 struct IncarnationMemoryTests {
     private static let second = Reporter.second
-    private static let later = ActorID(node: World.id(2), incarnation: 21)
+    private static let later = ActorID(2, 21)
 
     private func heads(of node: inout Reporter) -> Heads? {
-        node.now += 1_000
-        node.give(.tick(now: node.now, wallMilliseconds: World.wallStart + node.now))
+        node.tick(at: node.now + 1_000)
         for message in node.sent.reversed() {
             if case .heads(let heads) = message { return heads }
         }
@@ -44,14 +43,9 @@ struct IncarnationMemoryTests {
     func olderAfterRestart() {
         var node = Reporter(incarnations: [Self.later])
         node.heads(Self.second)
-        #expect(
-            node.effects.contains {
-                if case .alarm(.incarnationOutdated(Self.second.node, _, 21)) = $0 {
-                    true
-                } else {
-                    false
-                }
-            })
+        let alarm = Alarm.incarnationOutdated(
+            Self.second.node, incarnation: Self.second.incarnation, newest: 21)
+        #expect(node.effects.contains(.alarm(alarm)))
         let told = heads(of: &node)
         #expect(told?.met == [])
         #expect(told?.known == [Self.later])
@@ -63,11 +57,9 @@ struct IncarnationMemoryTests {
     @Test("A node remembered as a later incarnation is not listened to before it is later still")
     func reopensAfterTheOneRemembered() {
         // Seed 2000315 of the simulator: two live stores of one node, and a third that restarts.
-        let world = World(seed: 11)
-        world.addNodes(2)
-        world.start()
+        let world = World(seed: 11, started: 2)
         world.run(2_000)
-        let later = ActorID(node: World.id(2), incarnation: world.nodes[1].actor.incarnation + 9)
+        let later = ActorID(2, world.nodes[1].actor.incarnation + 9)
         world.nodes[0].store.remember(later)
         world.stop(0)
         world.restart(0)
@@ -82,14 +74,11 @@ struct IncarnationMemoryTests {
     func reopensAfterEachOneRemembered() {
         // Seed 10001312 of the simulator: a wiped node whose clock had been far ahead. Here it never
         // gives up; in the product it ends at the second time within a minute, and is started again.
-        let world = World(seed: 12)
-        world.addNodes(3)
-        world.start()
+        let world = World(seed: 12, started: 3)
         world.run(2_000)
         let first = world.nodes[1].actor.incarnation + 10_000
         for (index, incarnation) in [(0, first), (2, first + 50_000)] {
-            world.nodes[index].store.remember(
-                ActorID(node: World.id(2), incarnation: incarnation))
+            world.nodes[index].store.remember(ActorID(2, incarnation))
             world.stop(index)
             world.restart(index)
         }

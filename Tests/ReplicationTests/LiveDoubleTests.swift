@@ -7,7 +7,7 @@ struct LiveDoubleTests {
     private static let own = Reporter.own
     private static let elder = Reporter.second
     private static let former = ActorID(node: own.node, incarnation: own.incarnation - 1)
-    private static let younger = ActorID(node: World.id(2), incarnation: 21)
+    private static let younger = ActorID(2, 21)
     private let alive = Limits().elderMilliseconds
 
     /// Lets the elder tell where it stands each half second, and the younger one in between.
@@ -18,13 +18,8 @@ struct LiveDoubleTests {
             node.heads(Self.elder)
             node.now += 250
             node.heads(Self.younger, known: [])
-            node.give(.tick(now: node.now, wallMilliseconds: World.wallStart + node.now))
+            node.tick(at: node.now)
         }
-    }
-
-    private func tick(_ node: inout Reporter, at now: UInt64) {
-        node.now = now
-        node.give(.tick(now: now, wallMilliseconds: World.wallStart + now))
     }
 
     private func isNamed(_ actor: ActorID, by node: Reporter) -> Bool {
@@ -56,12 +51,12 @@ struct LiveDoubleTests {
         node.tick()
         #expect(!isNamed(Self.younger, by: node) && isNamed(Self.elder, by: node))
         #expect(!node.remembered.contains(Self.younger))
-        #expect(!node.effects.contains { if case .apply = $0 { true } else { false } })
+        #expect(!node.effects.contains { $0.isApply })
         #expect(node.pulls.isEmpty)
         #expect(introductions(node) >= 2)
         let alarm = Alarm.twoNodesWithOneID(World.id(2), incarnation: Self.younger.incarnation)
         #expect(node.effects == [.alarm(alarm)])
-        #expect(node.replicator.status.peers.first { $0.node == World.id(2) }?.isAgreed == true)
+        #expect(node.peer(2)?.isAgreed == true)
     }
 
     @Test(
@@ -86,10 +81,8 @@ struct LiveDoubleTests {
         node.heads(Self.younger, known: [Self.elder])
         #expect(node.remembered.contains(Self.younger))
         node.heads(Self.elder)
-        #expect(
-            node.effects == [
-                .alarm(.incarnationOutdated(World.id(2), incarnation: 20, newest: 21))
-            ])
+        let alarm = Alarm.incarnationOutdated(World.id(2), incarnation: 20, newest: 21)
+        #expect(node.effects == [.alarm(alarm)])
     }
 
     @Test("After a member's restart the elder that it remembers gets three seconds to be heard")
@@ -102,16 +95,14 @@ struct LiveDoubleTests {
             node.now = alive
             node.heads(Self.younger, known: [])
             #expect(node.remembered == (isElderThere ? [] : [Self.younger]))
-            let peer = node.replicator.status.peers.first { $0.node == World.id(2) }
+            let peer = node.peer(2)
             #expect(peer?.actor == (isElderThere ? Self.elder : Self.younger))
         }
     }
 
     @Test("A node names the incarnation that had its lock before in all its heads")
     func namesPredecessor() {
-        let world = World(seed: 21)
-        world.addNodes(2)
-        world.start()
+        let world = World(seed: 21, started: 2)
         world.run(2_000)
         let former = world.nodes[1].actor
         world.stop(1)
@@ -132,21 +123,16 @@ struct LiveDoubleTests {
 
     // MARK: - As the younger
 
-    private func introduce(_ node: inout Reporter, elder: ActorID, younger: ActorID, by member: Int)
-    {
-        node.now += 1
-        let heads = Heads(
-            actor: elder, vector: VersionVector(), durable: VersionVector(),
-            digest: ProjectionDigest(), clock: .zero, wallMilliseconds: World.wallStart,
-            modelHash: model, met: [younger])
-        let bytes = Envelope(cluster: "test", sender: elder.node, message: .heads(heads)).encoded()
-        node.give(
-            .messageReceived(bytes: bytes, from: World.id(member), over: .exchange, now: node.now))
+    private func introduce(
+        _ node: inout Reporter, elder: ActorID, younger: ActorID, by member: Int
+    ) {
+        let heads = Heads(elder, met: [younger])
+        node.tell(.heads(heads), from: member, named: Int(elder.node.rawValue))
     }
 
     @Test("A process that members refuse for an elder takes no saves, and ends two seconds later")
     func ends() {
-        let elder = ActorID(node: World.id(1), incarnation: 49)
+        let elder = ActorID(1, 49)
         var node = Reporter()
         node.heads(Self.elder, met: [])
         // A stranger's word does not count.
@@ -160,15 +146,15 @@ struct LiveDoubleTests {
             ])
         let end = node.now + Limits().refusalMilliseconds
         introduce(&node, elder: elder, younger: Self.own, by: 2)
-        tick(&node, at: end - 1)
+        node.tick(at: end - 1)
         #expect(!node.effects.contains(.refused))
-        tick(&node, at: end)
+        node.tick(at: end)
         #expect(node.effects.last == .refused)
     }
 
     @Test("A process that a member meets meanwhile goes on, and cannot be refused later")
     func metMeanwhile() {
-        let elder = ActorID(node: World.id(1), incarnation: 49)
+        let elder = ActorID(1, 49)
         var node = Reporter()
         node.heads(Self.elder, met: [])
         introduce(&node, elder: elder, younger: Self.own, by: 2)
@@ -183,7 +169,7 @@ struct LiveDoubleTests {
     @Test("The elder hears of it, and goes on saving")
     func elderIsTold() {
         var node = Reporter()
-        let other = ActorID(node: World.id(1), incarnation: 77)
+        let other = ActorID(1, 77)
         introduce(&node, elder: Self.own, younger: other, by: 2)
         node.now += 10_000
         node.tick()
@@ -199,9 +185,9 @@ struct LiveDoubleTests {
     func hearsFirst() {
         var node = Reporter(hearsFirst: true)
         #expect(node.effects == [.setSaving(allowed: false)])
-        tick(&node, at: Limits().lonelyMilliseconds - 1)
+        node.tick(at: Limits().lonelyMilliseconds - 1)
         #expect(!node.replicator.status.isSaving)
-        tick(&node, at: Limits().lonelyMilliseconds)
+        node.tick(at: Limits().lonelyMilliseconds)
         #expect(node.effects == [.setSaving(allowed: false), .setSaving(allowed: true)])
     }
 
@@ -215,9 +201,9 @@ struct LiveDoubleTests {
                 node.heads(Self.elder)
                 #expect(node.replicator.status.isSaving)
             }
-            tick(&node, at: Limits().meetingMilliseconds - 1)
+            node.tick(at: Limits().meetingMilliseconds - 1)
             #expect(node.replicator.status.isSaving == isMet)
-            tick(&node, at: Limits().meetingMilliseconds)
+            node.tick(at: Limits().meetingMilliseconds)
             #expect(node.replicator.status.isSaving)
         }
     }
@@ -226,9 +212,9 @@ struct LiveDoubleTests {
     func newStoreIsHeard() {
         var node = Reporter(hearsFirst: true)
         node.heads(Self.elder, met: [])
-        tick(&node, at: Limits().lonelyMilliseconds - 1)
+        node.tick(at: Limits().lonelyMilliseconds - 1)
         #expect(!node.replicator.status.isSaving)
-        tick(&node, at: Limits().lonelyMilliseconds)
+        node.tick(at: Limits().lonelyMilliseconds)
         #expect(node.replicator.status.isSaving)
     }
 

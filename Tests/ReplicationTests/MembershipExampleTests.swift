@@ -44,8 +44,7 @@ struct MembershipExampleTests {
         #expect(node.hindrance(2) == .hasNotApplied(departureOf: World.id(3)))
         #expect(!node.stable().contains(d))
         // The one from after it has u, which X must have first.
-        node.heads(
-            Self.second, [d, retirement.dot, u.dot], met: [Self.own])
+        node.heads(Self.second, [d, retirement.dot, u.dot], met: [Self.own])
         #expect(node.hindrance(2) == .behind(missing: 1))
         #expect(!node.stable().contains(d))
         node.page([u], from: 2)

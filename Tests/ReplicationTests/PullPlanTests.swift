@@ -8,7 +8,7 @@ struct PullPlanTests {
     private let limits = Limits()
 
     private static func actor(_ number: Int) -> ActorID {
-        ActorID(node: World.id(number), incarnation: 1)
+        ActorID(number, 1)
     }
 
     /// The transactions of each node, one each.

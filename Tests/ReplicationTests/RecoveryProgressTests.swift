@@ -33,8 +33,7 @@ struct RecoveryProgressTests {
         _ progress: RecoveryProgress, by peers: [PeerProgress], isAlone: Bool = false,
         isMeeting: Bool = false
     ) -> Bool {
-        progress.isVouchedFor(
-            by: peers, durable: first, isAlone: isAlone, isMeeting: isMeeting)
+        progress.isVouchedFor(by: peers, durable: first, isAlone: isAlone, isMeeting: isMeeting)
     }
 
     @Test("One vouched peer is enough, or all configured ones, once all they had is on disk")
@@ -78,10 +77,7 @@ struct RecoveryProgressTests {
     @Test("A store becomes a founder once, by the word of a vouched peer that names its own life")
     func fellows() {
         func heads(_ founder: ActorID, _ recovery: Recovery = .none) -> Heads {
-            Heads(
-                actor: Reporter.second, vector: first, durable: first,
-                digest: ProjectionDigest(), clock: .zero, wallMilliseconds: 0,
-                modelHash: model, recovery: recovery, founders: [founder])
+            Heads(Reporter.second, vector: first, recovery: recovery, founders: [founder])
         }
         var new = progress(.new, former: [Self.former])
         #expect(new.isFellow(heads(Reporter.own)) && new.isFellow(heads(Self.former)))
@@ -131,8 +127,7 @@ struct RecoveryProgressTests {
         founder.noteLoss(of: lost, beyond: stored)
         #expect(founder.stage == .restored && !founder.isFounder)
         var own = progress(.none)
-        own.noteLoss(
-            of: VersionVector([.init(actor: Reporter.own, sequence: 9)]), beyond: stored)
+        own.noteLoss(of: VersionVector([.init(actor: Reporter.own, sequence: 9)]), beyond: stored)
         #expect(own.stage == .none)
     }
 }

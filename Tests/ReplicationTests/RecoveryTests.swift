@@ -27,8 +27,7 @@ struct RecoveryTests {
         #expect(node.effects.tellsVouched == isMet)
         #expect(node.replicator.status.isSaving == isMet)
         guard isMet else { return }
-        #expect(
-            node.effects.suffix(2) == [.vouched(founders: []), .setSaving(allowed: true)])
+        #expect(node.effects.suffix(2) == [.vouched(founders: []), .setSaving(allowed: true)])
         node.tick()
         #expect(node.lastHeads?.recovery == Recovery.none)
         #expect(node.effects.filter(\.isVouched).count == 1)
@@ -71,7 +70,7 @@ struct RecoveryTests {
     func peerRestarts() {
         var node = Reporter(recovery: .restored)
         node.heads(Self.second, [old.dot])
-        let restarted = ActorID(node: World.id(2), incarnation: 21)
+        let restarted = ActorID(2, 21)
         node.heads(restarted, [old.dot], met: [])
         node.page([old], from: 2)
         #expect(!node.effects.tellsVouched)
@@ -229,7 +228,7 @@ struct RecoveryTests {
         node.heads(Self.third, recovery: .new)
         #expect(node.effects == [.vouched(founders: [Self.own, Self.second, Self.third])])
         // It was no member then: what members had was stable without it.
-        node.heads(ActorID(node: World.id(4), incarnation: 40), recovery: .new)
+        node.heads(ActorID(4, 40), recovery: .new)
         node.tick()
         #expect(node.lastHeads?.founders == [Self.own, Self.second, Self.third])
         func toldRecovery(_ actor: ActorID) -> Recovery? {
@@ -238,8 +237,7 @@ struct RecoveryTests {
                 .pull(Pull(id: 5, vector: VersionVector(), credit: 1_000)),
                 from: Int(actor.node.rawValue))
             for case .readLog(let id, _, _) in node.effects.suffix(1) {
-                node.give(
-                    .logRead(id: id, transactions: [], reachedEnd: true, now: node.now))
+                node.give(.logRead(id: id, transactions: [], reachedEnd: true, now: node.now))
             }
             guard case .page(let page)? = node.sent.last else { return nil }
             return page.recovery
@@ -259,8 +257,7 @@ struct RecoveryTests {
         node.heads(Self.second, [old.dot])
         #expect(!node.replicator.status.isSaving)
         node.page([old], from: 2)
-        #expect(
-            node.effects.suffix(2) == [.vouched(founders: []), .setSaving(allowed: true)])
+        #expect(node.effects.suffix(2) == [.vouched(founders: []), .setSaving(allowed: true)])
         let refused = node.effects.firstIndex(of: .setSaving(allowed: false))
         let applied = node.effects.firstIndex(of: .apply([old]))
         #expect((refused ?? .max) < (applied ?? 0))
@@ -277,9 +274,7 @@ struct RecoveryTests {
 
     @Test("P15a: a restored node writes nothing before it has what it had reported")
     func offlineAfterRestore() {
-        let world = World(seed: 3)
-        world.addNodes(3)
-        world.start()
+        let world = World(seed: 3, started: 3)
         world.save(1)
         world.run(1_000)
         let backup = world.nodes[2].store
@@ -304,9 +299,7 @@ struct RecoveryTests {
 
     @Test("Its own newer saves come back from the peers to a restored node")
     func ownSavesComeBack() {
-        let world = World(seed: 4)
-        world.addNodes(3)
-        world.start()
+        let world = World(seed: 4, started: 3)
         let backup = world.nodes[0].store
         world.save(0, count: 30)
         world.run(2_000)
@@ -325,9 +318,7 @@ struct RecoveryTests {
 
     @Test("A node with its clock set back hears of its newer incarnation and reopens after it")
     func clockSetBack() {
-        let world = World(seed: 5)
-        world.addNodes(2)
-        world.start()
+        let world = World(seed: 5, started: 2)
         world.run(2_000)
         world.stop(1)
         world.restart(1, incarnation: 2 << 32 | 500)
@@ -345,9 +336,7 @@ struct RecoveryTests {
 
     @Test("After a restart nothing is reported before all have been met, and then all of it")
     func restarted() {
-        let world = World(seed: 6)
-        world.addNodes(3)
-        world.start()
+        let world = World(seed: 6, started: 3)
         world.save(0)
         world.run(5_000)
         world.stop(0)
@@ -366,14 +355,4 @@ extension World {
     func isConvergedOf(_ indices: [Int]) -> Bool {
         indices.allSatisfy { nodes[$0].store.vector == nodes[indices[0]].store.vector }
     }
-}
-
-extension Effect {
-    var isVouched: Bool {
-        if case .vouched = self { true } else { false }
-    }
-}
-
-extension Sequence<Effect> {
-    var tellsVouched: Bool { contains { $0.isVouched } }
 }

@@ -2,167 +2,6 @@ import Merge
 import Replication
 import Testing
 
-/// A replicator of node 1 with peers 2 and 3, to which reports are told by hand.
-struct Reporter {
-    static let own = ActorID(node: World.id(1), incarnation: 50)
-    static let second = ActorID(node: World.id(2), incarnation: 20)
-    static let third = ActorID(node: World.id(3), incarnation: 30)
-
-    var replicator: Replicator
-    var now: UInt64 = 0
-    var store = FakeStore()
-    /// All effects in order, without frames.
-    var effects: [Effect] = []
-    var sent: [Message] = []
-    /// The pulls, with whom they went to.
-    var pulls: [(node: NodeID, pull: Pull)] = []
-    /// What the store was asked to remember, and whether it does.
-    var remembered: [ActorID] = []
-    var remembers = true
-    private var answered = 0
-    private var lastActors: [ActorID] = []
-
-    init(
-        recovery: Recovery = .none, isFounder: Bool = false,
-        formerIncarnations: [ActorID] = [], founders: [ActorID] = [],
-        hearsFirst: Bool = false,
-        peers: [Int] = [2, 3], store: FakeStore = FakeStore(),
-        limits: Limits = Limits(), incarnations: [ActorID] = []
-    ) {
-        self.store = store
-        replicator = Replicator(
-            configuration: .init(
-                cluster: "test", actor: Self.own, modelHash: model, recovery: recovery,
-                isFounder: isFounder, formerIncarnations: formerIncarnations,
-                founders: founders, incarnations: incarnations, hearsFirst: hearsFirst),
-            limits: limits, generator: SeededGenerator(seed: 1))
-        give(
-            .started(
-                state: store.state, peers: peers.map(World.id), now: 0,
-                wallMilliseconds: World.wallStart))
-    }
-
-    mutating func give(_ input: Input) {
-        var batch: [EncodedTransaction] = []
-        for effect in replicator.handle(input) {
-            switch effect {
-            case .publish(let bytes), .send(_, let bytes), .reply(_, let bytes):
-                if let envelope = try? Envelope.decode(bytes, cluster: "test") {
-                    sent.append(envelope.message)
-                    if case .send(let node, _) = effect, case .pull(let pull) = envelope.message {
-                        pulls.append((node, pull))
-                    }
-                }
-                continue
-            case .apply(let transactions): batch = transactions
-            case .remember(let actor):
-                remembered.append(actor)
-                continue
-            default: break
-            }
-            effects.append(effect)
-        }
-        for actor in remembered.dropFirst(answered) {
-            answered += 1
-            if remembers { give(.remembered(actor, isDurable: true, now: now)) }
-        }
-        guard !batch.isEmpty else { return }
-        let rejected = store.apply(batch)
-        give(.applied(state: store.state, rejected: rejected, now: now))
-    }
-
-    mutating func tell(
-        _ message: Message, from node: Int, over channel: Channel = .exchange
-    ) {
-        now += 1
-        let bytes = Envelope(cluster: "test", sender: World.id(node), message: message).encoded()
-        give(.messageReceived(bytes: bytes, from: World.id(node), over: channel, now: now))
-    }
-
-    /// Heads of an actor; met is by default all three first incarnations but its own.
-    mutating func heads(
-        _ actor: ActorID, _ durable: [Dot] = [], vector: [Dot]? = nil, met: [ActorID]? = nil,
-        known: [ActorID]? = nil, recovery: Recovery = .none, founders: [ActorID] = []
-    ) {
-        // A restart names the one before, unless told otherwise.
-        let former = lastActors.filter { $0.node == actor.node && $0 < actor }
-        lastActors.removeAll { $0.node == actor.node }
-        lastActors.append(actor)
-        let all = [Self.own, Self.second, Self.third].filter { $0.node != actor.node }
-        func vectorOf(_ dots: [Dot]) -> VersionVector {
-            VersionVector(dots.map { .init(actor: $0.actor, sequence: $0.sequence) })
-        }
-        tell(
-            .heads(
-                Heads(
-                    actor: actor, vector: vectorOf(vector ?? durable),
-                    durable: vectorOf(durable), digest: ProjectionDigest(), clock: .zero,
-                    wallMilliseconds: World.wallStart, modelHash: model, met: met ?? all,
-                    known: known ?? former, recovery: recovery, founders: founders)),
-            from: Int(actor.node.rawValue))
-    }
-
-    /// A transaction comes as a page of the pull that is outstanding at the node.
-    mutating func page(
-        _ transactions: [EncodedTransaction], from node: Int, vector: [Dot] = [],
-        recovery: Recovery = .none
-    ) {
-        tick()
-        guard let id = lastPull else {
-            Issue.record("no pull to answer")
-            return
-        }
-        tell(
-            .page(
-                Page(
-                    id: id, transactions: transactions.map(\.bytes), reachedEnd: true,
-                    vector: VersionVector(
-                        vector.map { .init(actor: $0.actor, sequence: $0.sequence) }),
-                    recovery: recovery)), from: node)
-    }
-
-    var lastPull: UInt64? {
-        for case .pull(let pull) in sent.reversed() { return pull.id }
-        return nil
-    }
-
-    /// What the last heads said.
-    var lastHeads: Heads? {
-        for message in sent.reversed() {
-            switch message {
-            case .heads(let heads), .hello(let heads): return heads
-            default: continue
-            }
-        }
-        return nil
-    }
-
-    mutating func save(_ sequence: UInt64) -> Dot {
-        let dot = Dot(actor: Self.own, sequence: sequence)
-        let transaction = makeTransaction(dot, seen: store.vector)
-        store.append(transaction)
-        give(.committed([transaction], state: store.state, now: now))
-        return dot
-    }
-
-    /// Lets two seconds pass, so that heads and what is stable are told.
-    mutating func tick() {
-        now += 2_000
-        give(.tick(now: now, wallMilliseconds: World.wallStart + now))
-    }
-
-    mutating func stable() -> VersionVector {
-        tick()
-        return replicator.status.stable
-    }
-
-    func hindrance(_ node: Int) -> StabilityHindrance? {
-        replicator.status.members.first { $0.node == World.id(node) }?.hindrance
-    }
-}
-
-func dot(_ actor: ActorID, _ sequence: UInt64) -> Dot { Dot(actor: actor, sequence: sequence) }
-
 @Suite("A report counts, or says why it does not")
 struct StabilityTests {
     static let own = Reporter.own
@@ -253,7 +92,7 @@ struct StabilityTests {
     func hasNotMetUs() {
         var node = Reporter()
         let saved = node.save(1)
-        let former = ActorID(node: World.id(1), incarnation: 49)
+        let former = ActorID(1, 49)
         node.heads(Self.second, [saved], met: [former, Self.third])
         node.heads(Self.third, [saved])
         #expect(node.stable().isEmpty)
@@ -266,7 +105,7 @@ struct StabilityTests {
     func hasNotMetAnother() {
         var node = Reporter()
         let saved = node.save(1)
-        let restarted = ActorID(node: World.id(3), incarnation: 31)
+        let restarted = ActorID(3, 31)
         node.heads(Self.second, [saved])
         node.heads(restarted, [saved], known: [Self.third])
         #expect(node.stable().isEmpty)
@@ -278,7 +117,7 @@ struct StabilityTests {
     @Test("P15b: a former incarnation's report is void once another peer has met the new one")
     func formerReportVoid() {
         var (node, saved) = agreed()
-        let restarted = ActorID(node: World.id(3), incarnation: 31)
+        let restarted = ActorID(3, 31)
         node.heads(Self.second, [saved], met: [Self.own, restarted])
         #expect(node.stable().isEmpty)
         #expect(node.hindrance(3) == .olderIncarnation(newest: restarted))
@@ -317,11 +156,10 @@ struct StabilityTests {
     func closedActorAhead() {
         var node = Reporter()
         let saved = node.save(1)
-        let restarted = ActorID(node: World.id(3), incarnation: 31)
+        let restarted = ActorID(3, 31)
         let lost = makeTransaction(dot(Self.third, 1), seen: VersionVector())
         node.heads(restarted, [saved])
-        node.heads(
-            Self.second, [saved], vector: [saved, lost.dot], met: [Self.own, restarted])
+        node.heads(Self.second, [saved], vector: [saved, lost.dot], met: [Self.own, restarted])
         #expect(node.stable().isEmpty)
         #expect(node.hindrance(2) == .behind(missing: 1))
         node.page([lost], from: 2)
@@ -366,7 +204,7 @@ struct StabilityTests {
     func outdated() {
         var node = Reporter()
         let saved = node.save(1)
-        let former = ActorID(node: World.id(2), incarnation: 19)
+        let former = ActorID(2, 19)
         node.heads(Self.second, [saved])
         node.heads(Self.third, [saved])
         node.heads(former, [])
@@ -380,7 +218,7 @@ struct StabilityTests {
     @Test("An incarnation older than one that an agreed peer has met is not agreed with")
     func outdatedByHearsay() {
         var node = Reporter()
-        let newer = ActorID(node: World.id(2), incarnation: 21)
+        let newer = ActorID(2, 21)
         node.heads(Self.second)
         #expect(node.replicator.status.peers[0].isAgreed)
         node.heads(Self.third, met: [Self.own, newer])
@@ -398,26 +236,21 @@ struct StabilityTests {
         var node = Reporter()
         node.heads(Self.second)
         node.sent = []
-        let former = ActorID(node: World.id(2), incarnation: 19)
-        node.tell(
-            .hello(
-                Heads(
-                    actor: former, vector: VersionVector(), durable: VersionVector(),
-                    digest: ProjectionDigest(), clock: .zero, wallMilliseconds: World.wallStart,
-                    modelHash: model)), from: 2)
+        let former = ActorID(2, 19)
+        node.tell(.hello(Heads(former)), from: 2)
         #expect(node.lastHeads?.met.contains(Self.second) == true)
     }
 
     @Test("A node whose number peers know in a newer incarnation reopens, and saves nothing")
     func reopen() {
-        let newer = ActorID(node: World.id(1), incarnation: 51)
+        let newer = ActorID(1, 51)
         var met = Reporter()
         met.heads(Self.second, met: [newer, Self.third])
         met.heads(Self.third, met: [newer, Self.second])
         #expect(met.effects == [.setSaving(allowed: false), .reopen(after: 51)])
         #expect(!met.replicator.status.isSaving)
         // Until it does it may hear of one that is later still, and is to go beyond that.
-        let newest = ActorID(node: World.id(1), incarnation: 90)
+        let newest = ActorID(1, 90)
         met.heads(Self.third, met: [newest, Self.second])
         #expect(met.effects.last == .reopen(after: 90))
         var written = Reporter()
@@ -428,7 +261,7 @@ struct StabilityTests {
     @Test("What is published counts only from its writer's present run; else it is pulled")
     func closedActors() {
         var node = Reporter()
-        let restarted = ActorID(node: World.id(2), incarnation: 21)
+        let restarted = ActorID(2, 21)
         let late = makeTransaction(dot(Self.second, 1), seen: VersionVector())
         let foreign = makeTransaction(dot(Self.third, 1), seen: VersionVector())
         node.heads(Self.third)
@@ -453,7 +286,7 @@ struct StabilityTests {
         node.heads(Self.third)
         node.tell(.notification([fifth.bytes]), from: 2, over: .publish)
         #expect(node.replicator.status.gauges.waitingCount == 1)
-        let restarted = ActorID(node: World.id(2), incarnation: 21)
+        let restarted = ActorID(2, 21)
         node.heads(restarted)
         #expect(node.replicator.status.gauges.waitingCount == 0)
         #expect(node.replicator.status.orphaned.isEmpty)
@@ -467,11 +300,10 @@ struct StabilityTests {
     private static func late(_ sequence: UInt64, bytes: Int = 20) -> EncodedTransaction {
         var seen = VersionVector()
         seen.advance(second, to: sequence - 1)
-        return makeTransaction(
-            Dot(actor: second, sequence: sequence), seen: seen, bytes: bytes)
+        return makeTransaction(Dot(actor: second, sequence: sequence), seen: seen, bytes: bytes)
     }
 
-    private static let restarted = ActorID(node: World.id(2), incarnation: 21)
+    private static let restarted = ActorID(2, 21)
 
     /// Two saves of node 2 came here without the first, and it was restarted with a lost store.
     private static func lost(
@@ -582,7 +414,7 @@ struct StabilityTests {
         for transaction in second {
             node.tell(.notification([transaction.bytes]), from: 2, over: .publish)
         }
-        let again = ActorID(node: World.id(2), incarnation: 22)
+        let again = ActorID(2, 22)
         node.heads(again)
         node.heads(Self.third, met: [Self.own, again])
         node.tick()
@@ -595,13 +427,10 @@ struct StabilityTests {
         let written = makeTransaction(dot(Self.second, 1), seen: VersionVector())
         node.heads(Self.second)
         // By hand, so that the store has not answered yet.
-        let frame = Envelope(
-            cluster: "test", sender: World.id(2), message: .notification([written.bytes]))
-        let applying = node.replicator.handle(
-            .messageReceived(
-                bytes: frame.encoded(), from: World.id(2), over: .publish, now: node.now))
+        let applying = node.replicator.hear(
+            .notification([written.bytes]), from: 2, over: .publish, now: node.now)
         #expect(applying == [.apply([written])])
-        let restarted = ActorID(node: World.id(2), incarnation: 21)
+        let restarted = ActorID(2, 21)
         node.heads(restarted)
         node.tick()
         #expect(node.lastHeads?.met == [Self.second])

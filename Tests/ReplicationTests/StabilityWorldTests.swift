@@ -131,8 +131,7 @@ struct RandomHistory {
         let count = [2, 3, 3, 4].randomElement(using: &generator) ?? 3
         let recovery: Recovery = Bool.random(using: &generator) ? .new : .none
         for number in 1...count {
-            world.addNode(
-                number, peers: (1...count).filter { $0 != number }, recovery: recovery)
+            world.addNode(number, peers: (1...count).filter { $0 != number }, recovery: recovery)
         }
         founders = count
         backups = world.nodes.map { [$0.store] }

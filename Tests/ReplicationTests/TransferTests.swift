@@ -13,6 +13,13 @@ import Testing
         return world
     }
 
+    private func started(_ count: Int) -> World {
+        let world = world()
+        world.addNodes(count)
+        world.start()
+        return world
+    }
+
     /// Saves 200 transactions on the first node. The others hear of them as they are saved.
     private func fill(_ world: World) {
         for _ in 0..<20 {
@@ -23,13 +30,20 @@ import Testing
 
     /// Nodes. The first has saved 200 transactions, and one has lost its store and is down.
     private func filled(_ count: Int, losing lost: Int) -> World {
-        let world = world()
-        world.addNodes(count)
-        world.start()
+        let world = started(count)
         fill(world)
         world.stop(lost)
         world.nodes[lost].store = FakeStore()
         return world
+    }
+
+    /// Expects that all have the same, and how often a node has taken a copy.
+    private func expect(
+        _ world: World, _ index: Int, installed: Int,
+        at place: SourceLocation = #_sourceLocation
+    ) {
+        #expect(world.nodes[index].installed == installed, sourceLocation: place)
+        #expect(world.isConverged, sourceLocation: place)
     }
 
     private func purge(_ world: World, _ indices: Int...) {
@@ -51,9 +65,7 @@ import Testing
 
     @Test("A node that no log reaches takes a copy over, with its own saves, and all converge")
     func behind() {
-        let world = world()
-        world.addNodes(3)
-        world.start()
+        let world = started(3)
         world.save(0, count: 5)
         world.run(3_000)
         world.stop(2)
@@ -65,8 +77,7 @@ import Testing
         world.save(2, count: 4)
         world.save(0)
         world.run(10_000)
-        #expect(world.nodes[2].installed == 1)
-        #expect(world.isConverged)
+        expect(world, 2, installed: 1)
         #expect(world.nodes[2].store.violations.isEmpty)
         #expect(world.nodes[2].store.vector[world.nodes[0].actor] == 36)
     }
@@ -78,8 +89,7 @@ import Testing
         world.silentDonors = [index]
         world.restart(2)
         world.run(world.limits.transferTimeoutMilliseconds + 60_000)
-        #expect(world.nodes[2].installed == 1)
-        #expect(world.isConverged)
+        expect(world, 2, installed: 1)
     }
 
     @Test("A donor that falls silent midway is left too, and gone back to if nobody else gives")
@@ -99,13 +109,8 @@ import Testing
 
     @Test("Of a node that has left, and whose log is too short, members take a copy")
     func donorHasLeft() {
-        let world = world()
-        world.addNodes(3)
-        world.start()
-        let addresses = (1...3).map { MemberAddress(publish: "p\($0)", exchange: "e\($0)") }
-        for (index, address) in addresses.enumerated() {
-            world.change(0, .join(World.id(index + 1), address))
-        }
+        let world = started(3)
+        for number in 1...3 { world.change(0, .join(World.id(number), World.address)) }
         world.run(3_000)
         // The two others are away while it saves, leaves, and purges what one had that is gone.
         world.stop(0)
@@ -124,13 +129,8 @@ import Testing
 
     @Test("A node told of its departure by one that departed itself takes the others' copy")
     func toldWrongly() {
-        let world = world()
-        world.addNodes(4)
-        world.start()
-        for index in 0..<4 {
-            world.change(
-                index, .join(World.id(index + 1), MemberAddress(publish: "p", exchange: "e")))
-        }
+        let world = started(4)
+        for index in 0..<4 { world.change(index, .join(World.id(index + 1), World.address)) }
         world.run(3_000)
         // Two retire the fourth, and save more than they keep.
         world.stop(0)
@@ -166,9 +166,9 @@ import Testing
         world.start()
         world.stop(2)
         world.nodes[2].store = FakeStore()
-        world.change(0, .join(World.id(4), MemberAddress(publish: "p", exchange: "e")))
+        world.change(0, .join(World.id(4), World.address))
         fill(world)
-        world.change(0, .join(World.id(3), MemberAddress(publish: "p", exchange: "e")))
+        world.change(0, .join(World.id(3), World.address))
         world.run(3_000)
         world.restart(2)
         for _ in 0..<5_000 where world.nodes[2].store.log.count < 20 { world.run(1) }
@@ -181,34 +181,13 @@ import Testing
 
     @Test("A wish that comes before the asking node is agreed with is not lost")
     func earlyWish() {
-        let hash = [UInt8](repeating: 1, count: 32)
-        func actor(_ number: Int) -> ActorID {
-            guard let node = NodeID(number) else { preconditionFailure("No such node.") }
-            return ActorID(node: node, incarnation: UInt64(number) << 32)
-        }
-        var donor = Replicator(
-            configuration: .init(cluster: "test", actor: actor(1), modelHash: hash),
-            generator: SeededGenerator(seed: 1))
-        let state = StoreState(vector: VersionVector(), digest: ProjectionDigest())
-        _ = donor.handle(
-            .started(
-                state: state, peers: [actor(2).node], now: 0, wallMilliseconds: 1_800_000_000_000))
-        func hear(_ message: Message) -> [Effect] {
-            let envelope = Envelope(cluster: "test", sender: actor(2).node, message: message)
-            return donor.handle(
-                .messageReceived(
-                    bytes: envelope.encoded(), from: actor(2).node, over: .exchange, now: 1))
-        }
+        var donor = Replicator(started: ActorID(1, 1), peers: [2])
         func isRead(_ effects: [Effect]) -> Bool {
             effects.contains { if case .readTransfer = $0 { true } else { false } }
         }
         let wish = TransferPull(id: 7, number: 0, offset: 0, credit: 1_000)
-        #expect(!isRead(hear(.transferPull(wish))))
-        let heads = Heads(
-            actor: actor(2), vector: VersionVector(), durable: VersionVector(),
-            digest: ProjectionDigest(), clock: .zero, wallMilliseconds: 1_800_000_000_000,
-            modelHash: hash)
-        #expect(isRead(hear(.heads(heads))))
+        #expect(!isRead(donor.hear(.transferPull(wish), from: 2)))
+        #expect(isRead(donor.hear(.heads(Heads(ActorID(2, 2))), from: 2)))
     }
 
     @Test("A node that has saved as much itself is no newcomer: it reads the others' logs")
@@ -229,9 +208,7 @@ import Testing
 
     @Test("While one member's log reaches, it is pulled from, and no copy is taken")
     func oneReaches() {
-        let world = world()
-        world.addNodes(3)
-        world.start()
+        let world = started(3)
         world.save(0, count: 50)
         world.run(3_000)
         world.stop(2)
@@ -240,15 +217,12 @@ import Testing
         purge(world, 0)
         world.restart(2)
         world.run(10_000)
-        #expect(world.nodes[2].installed == 0)
-        #expect(world.isConverged)
+        expect(world, 2, installed: 0)
     }
 
     @Test("A member whose log reaches is pulled from though a copy is under way")
     func logAppears() throws {
-        let world = world()
-        world.addNodes(3)
-        world.start()
+        let world = started(3)
         fill(world)
         world.run(3_000)
         world.stop(2)
@@ -261,27 +235,23 @@ import Testing
         world.nodes[1].isUp = true
         world.restart(1)
         world.run(10_000)
-        #expect(world.nodes[2].installed == 0)
-        #expect(world.isConverged)
+        expect(world, 2, installed: 0)
     }
 
     @Test("A new node takes a copy where the log is long, and the log where it is short")
     func newcomer() {
         for (count, installed) in [(99, 0), (100, 1)] {
-            let world = world()
-            world.addNodes(2)
-            world.start()
+            let world = started(2)
             for _ in 0..<count { world.save(0) }
             world.run(3_000)
             world.addNode(3, peers: [1, 2])
-            world.nodes[0].peers.append(World.id(3))
-            world.give(0, .peersChanged([World.id(2), World.id(3)], now: world.now))
-            world.nodes[1].peers.append(World.id(3))
-            world.give(1, .peersChanged([World.id(1), World.id(3)], now: world.now))
+            for (index, other) in [(0, 2), (1, 1)] {
+                world.nodes[index].peers.append(World.id(3))
+                world.give(index, .peersChanged([World.id(other), World.id(3)], now: world.now))
+            }
             world.startNewcomer(2)
             world.run(15_000)
-            #expect(world.nodes[2].installed == installed)
-            #expect(world.isConverged)
+            expect(world, 2, installed: installed)
         }
     }
 
@@ -299,8 +269,7 @@ import Testing
         world.faults.repeats = 0.2
         world.restart(1)
         world.run(300_000)
-        #expect(world.nodes[1].installed == 1)
-        #expect(world.isConverged)
+        expect(world, 1, installed: 1)
         #expect(world.copies.count == 1)
     }
 
@@ -317,8 +286,7 @@ import Testing
         world.faults.bytesPerSecond = 3_000
         world.restart(1)
         world.run(400_000)
-        #expect(world.nodes[1].installed == 1)
-        #expect(world.isConverged)
+        expect(world, 1, installed: 1)
     }
 
     @Test("A joiner that starts again goes on where it was, if its donor has the copy still")
@@ -333,8 +301,7 @@ import Testing
         #expect(world.copies.count == 1)
         world.run(20_000)
         #expect(world.copies.count == 1)
-        #expect(world.nodes[2].installed == 1)
-        #expect(world.isConverged)
+        expect(world, 2, installed: 1)
     }
 
     @Test("A donor that is gone for long is replaced by another, from its beginning")
@@ -371,8 +338,7 @@ import Testing
                 if case .transferFailed = $0 { true } else { false }
             })
         world.run(60_000)
-        #expect(world.nodes[1].installed == 1)
-        #expect(world.isConverged)
+        expect(world, 1, installed: 1)
     }
 
     @Test("A node that could not install a copy asks for none until its pause is over")
@@ -384,15 +350,12 @@ import Testing
         world.run(115_000)
         #expect(world.copies.isEmpty)
         world.run(30_000)
-        #expect(world.nodes[1].installed == 1)
-        #expect(world.isConverged)
+        expect(world, 1, installed: 1)
     }
 
     @Test("What members recorded may be purged here, unless this store is not vouched for")
     func recordedElsewhere() {
-        let world = world()
-        world.addNodes(3)
-        world.start()
+        let world = started(3)
         world.save(0, count: 5)
         world.run(10_000)
         var status = world.nodes[0].replicator.status
@@ -407,9 +370,7 @@ import Testing
 
     @Test("A node that is no member gets nothing")
     func notGiven() throws {
-        let world = world()
-        world.addNodes(2)
-        world.start()
+        let world = started(2)
         fill(world)
         // A stranger asks node 1, which does not know it.
         world.addNode(3, peers: [1])
@@ -428,13 +389,7 @@ import Testing
             let answers = world.nodes[1].replicator.transfer
             if case .asking(let id, _)? = answers?.phase {
                 let part = TransferPart(id: id, copy: copy, offset: 7, bytes: [1])
-                let frame = Envelope(
-                    cluster: "test", sender: World.id(1), message: .transferPart(part)
-                ).encoded()
-                world.give(
-                    1,
-                    .messageReceived(
-                        bytes: frame, from: World.id(1), over: .exchange, now: world.now))
+                world.tell(1, .transferPart(part), from: 1)
                 break
             }
             world.run(1)

@@ -12,19 +12,16 @@ import Testing
             EntityDescription(
                 "User", mergePolicy: .mergeByPropertyStoreTrump,
                 attributes: [
-                    AttributeDescription("mail", .string), AttributeDescription("first", .string),
-                    AttributeDescription("last", .string), AttributeDescription("note", .string),
-                    AttributeDescription("age", .integer64, defaultValue: .integer(18)),
-                ],
-                relationships: [
-                    RelationshipDescription("tasks", to: "Task", inverse: "user", isToMany: true)
-                ], uniquenessConstraints: isUnique ? [["mail"], ["first", "last"]] : []),
+                    .init("mail", .string), .init("first", .string), .init("last", .string),
+                    .init("note", .string), .init("age", .integer64, defaultValue: .integer(18)),
+                ], relationships: [.init("tasks", to: "Task", inverse: "user", isToMany: true)],
+                uniquenessConstraints: isUnique ? [["mail"], ["first", "last"]] : []),
             EntityDescription(
-                "Admin", parent: "User", attributes: [AttributeDescription("badge", .string)],
+                "Admin", parent: "User", attributes: [.init("badge", .string)],
                 uniquenessConstraints: isUnique ? [["badge"]] : []),
             EntityDescription(
-                "Task", attributes: [AttributeDescription("title", .string)],
-                relationships: [RelationshipDescription("user", to: "User", inverse: "tasks")]),
+                "Task", attributes: [.init("title", .string)],
+                relationships: [.init("user", to: "User", inverse: "tasks")]),
         ])
     }
 
@@ -34,14 +31,12 @@ import Testing
 
     private func users(_ mail: String) throws -> [RowSnapshot] {
         try store.coordinator.read { reader in
-            try reader.fetch(FetchRequest("User"))
-                .filter { try value($0, "mail") == .string(mail) }
+            try reader.fetch(FetchRequest("User")).filter { try value($0, "mail") == .string(mail) }
         }
     }
 
     private func value(_ row: RowSnapshot, _ name: String) throws -> PropertyValue {
-        let entity = try #require(
-            store.coordinator.model.entity(named: row.objectID.entityName))
+        let entity = try #require(store.coordinator.model.entity(named: row.objectID.entityName))
         return row.values[try #require(entity.position(of: name))]
     }
 
@@ -279,25 +274,20 @@ import Testing
             try ManagedObjectModel(entities: [
                 EntityDescription(
                     "User", mergePolicy: .mergeByPropertyStoreTrump,
-                    attributes: [AttributeDescription("mail", .string)],
-                    uniquenessConstraints: [["mail"]]),
+                    attributes: [.init("mail", .string)], uniquenessConstraints: [["mail"]]),
                 EntityDescription(
                     "Admin", parent: "User",
                     attributes: [
-                        AttributeDescription("badge", .string),
-                        AttributeDescription("level", .integer64, defaultValue: .integer(1)),
+                        .init("badge", .string),
+                        .init("level", .integer64, defaultValue: .integer(1)),
                     ],
                     relationships: [
-                        RelationshipDescription(
-                            "rooms", to: "Room", inverse: "admins", isToMany: true),
-                        RelationshipDescription("desk", to: "Room"),
+                        .init("rooms", to: "Room", inverse: "admins", isToMany: true),
+                        .init("desk", to: "Room"),
                     ]),
                 EntityDescription(
-                    "Room", attributes: [AttributeDescription("name", .string)],
-                    relationships: [
-                        RelationshipDescription(
-                            "admins", to: "Admin", inverse: "rooms", isToMany: true)
-                    ]),
+                    "Room", attributes: [.init("name", .string)],
+                    relationships: [.init("admins", to: "Admin", inverse: "rooms", isToMany: true)]),
             ]))
         let stored = try store.insert("User", ["mail": "a"])
         let room = try store.insert("Room", ["name": "cellar"])
@@ -450,17 +440,13 @@ import Testing
         let store = try TestStore(
             try ManagedObjectModel(entities: [
                 EntityDescription(
-                    "Team", attributes: [AttributeDescription("name", .string)],
-                    relationships: [
-                        RelationshipDescription(
-                            "players", to: "Player", inverse: "team", isToMany: true)
-                    ]),
+                    "Team", attributes: [.init("name", .string)],
+                    relationships: [.init("players", to: "Player", inverse: "team", isToMany: true)]
+                ),
                 EntityDescription(
                     "Player", mergePolicy: .mergeByPropertyObjectTrump,
-                    attributes: [AttributeDescription("number", .string)],
-                    relationships: [
-                        RelationshipDescription("team", to: "Team", inverse: "players")
-                    ],
+                    attributes: [.init("number", .string)],
+                    relationships: [.init("team", to: "Team", inverse: "players")],
                     uniquenessConstraints: [["number"]]),
             ]))
         let context = store.context(.mergeByPropertyObjectTrump)
@@ -564,7 +550,7 @@ import Testing
             #expect(throws: ModelError.self) {
                 try ManagedObjectModel(entities: [
                     EntityDescription(
-                        "A", relationships: [RelationshipDescription("other", to: "A")],
+                        "A", relationships: [.init("other", to: "A")],
                         uniquenessConstraints: [constraint])
                 ])
             }

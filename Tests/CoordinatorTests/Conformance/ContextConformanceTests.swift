@@ -263,17 +263,11 @@ import Testing
             try ManagedObjectModel(entities: [
                 EntityDescription(
                     "Place",
-                    relationships: [
-                        RelationshipDescription(
-                            "signs", to: "Sign", inverse: "places", isToMany: true)
-                    ]),
+                    relationships: [.init("signs", to: "Sign", inverse: "places", isToMany: true)]),
                 EntityDescription("Town", parent: "Place"),
                 EntityDescription(
                     "Sign",
-                    relationships: [
-                        RelationshipDescription(
-                            "places", to: "Place", inverse: "signs", isToMany: true)
-                    ]),
+                    relationships: [.init("places", to: "Place", inverse: "signs", isToMany: true)]),
             ]))
         let (town, sign) = (try store.insert("Town"), try store.insert("Sign"))
         let context = store.context()

@@ -10,33 +10,29 @@ import Testing
     private static func model() throws -> ManagedObjectModel {
         try ManagedObjectModel(entities: [
             EntityDescription(
-                "Order", attributes: [AttributeDescription("sum", .integer64)],
+                "Order", attributes: [.init("sum", .integer64)],
                 relationships: [
-                    RelationshipDescription("address", to: "Address", deleteRule: .cascade),
-                    RelationshipDescription("payment", to: "Address", deleteRule: .deny),
+                    .init("address", to: "Address", deleteRule: .cascade),
+                    .init("payment", to: "Address", deleteRule: .deny),
                 ]),
-            EntityDescription("Address", attributes: [AttributeDescription("street", .string)]),
+            EntityDescription("Address", attributes: [.init("street", .string)]),
             EntityDescription(
                 "Account",
                 relationships: [
-                    RelationshipDescription(
-                        "profile", to: "Profile", inverse: "account", deleteRule: .cascade)
+                    .init("profile", to: "Profile", inverse: "account", deleteRule: .cascade)
                 ]),
             EntityDescription(
-                "Profile",
-                relationships: [
-                    RelationshipDescription("account", to: "Account", inverse: "profile")
-                ]),
+                "Profile", relationships: [.init("account", to: "Account", inverse: "profile")]),
             EntityDescription(
                 "Crate",
                 relationships: [
-                    RelationshipDescription(
+                    .init(
                         "labels", to: "Label", inverse: "crates", isToMany: true, deleteRule: .deny)
                 ]),
             EntityDescription(
                 "Label",
                 relationships: [
-                    RelationshipDescription(
+                    .init(
                         "crates", to: "Crate", inverse: "labels", isToMany: true,
                         deleteRule: .noAction)
                 ]),
@@ -116,14 +112,12 @@ import Testing
             try ManagedObjectModel(entities: [
                 EntityDescription(
                     "Badge",
-                    relationships: [
-                        RelationshipDescription(
-                            "owners", to: "Owner", inverse: "badges", isToMany: true)
-                    ]),
+                    relationships: [.init("owners", to: "Owner", inverse: "badges", isToMany: true)]
+                ),
                 EntityDescription(
                     "Owner",
                     relationships: [
-                        RelationshipDescription(
+                        .init(
                             "badges", to: "Badge", inverse: "owners", isToMany: true,
                             deleteRule: .cascade)
                     ]),

@@ -22,8 +22,7 @@ import Testing
             context.delete(objects[0])
             objects[1]["p"] = "f"
             objects[3]["p"] = "zzz"
-            let found = try context.fetch(
-                store.request("Item", where: "p < 'z'", sort: "p"))
+            let found = try context.fetch(store.request("Item", where: "p < 'z'", sort: "p"))
             #expect(found.map { $0["p"] } == ["d", "e", "f"])
             let page = try context.fetch(
                 store.request("Item", where: "p < 'z'", sort: "-p", limit: 1, offset: 1))

@@ -20,22 +20,22 @@ struct GoneObjectTests {
             EntityDescription(
                 "Note",
                 attributes: [
-                    AttributeDescription("text", .string), AttributeDescription("weight", .double),
-                    AttributeDescription("ratio", .float),
-                    AttributeDescription("count", .integer64),
-                    AttributeDescription("price", .decimal),
+                    .init("text", .string), .init("weight", .double),
+                    .init("ratio", .float),
+                    .init("count", .integer64),
+                    .init("price", .decimal),
                 ],
                 relationships: [
                     // Nobody leads back.
                     RelationshipDescription("tags", to: "Tag", isToMany: true),
-                    RelationshipDescription("main", to: "Tag"),
-                    RelationshipDescription("owner", to: "Person", inverse: "notes"),
+                    .init("main", to: "Tag"),
+                    .init("owner", to: "Person", inverse: "notes"),
                 ]),
-            EntityDescription("Tag", attributes: [AttributeDescription("name", .string)]),
+            EntityDescription("Tag", attributes: [.init("name", .string)]),
             EntityDescription(
-                "Person", attributes: [AttributeDescription("name", .string)],
+                "Person", attributes: [.init("name", .string)],
                 relationships: [
-                    RelationshipDescription(
+                    .init(
                         "notes", to: "Note", inverse: "owner", isToMany: true, deleteRule: .cascade)
                 ]),
         ])

@@ -19,8 +19,7 @@ struct InheritedKeyTests {
                     attributes: ["first", "last", "mail", "note"].map {
                         AttributeDescription($0, .string)
                     }, uniquenessConstraints: [["mail"], ["first", "last"]]),
-                EntityDescription(
-                    "Admin", parent: "User", attributes: [AttributeDescription("badge", .string)]),
+                EntityDescription("Admin", parent: "User", attributes: [.init("badge", .string)]),
             ]))
         taken = try node.insert("User", ["mail": .string("taken")])
         user = try node.insert("User", ["mail": .string("user")])

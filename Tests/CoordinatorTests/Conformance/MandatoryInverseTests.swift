@@ -14,14 +14,12 @@ struct MandatoryInverseTests {
         return try ManagedObjectModel(entities: [
             EntityDescription(
                 part, mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("name", .string)],
-                relationships: [
-                    RelationshipDescription("whole", to: whole, inverse: "part", isOptional: false)
-                ]),
+                attributes: [.init("name", .string)],
+                relationships: [.init("whole", to: whole, inverse: "part", isOptional: false)]),
             EntityDescription(
                 whole, mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("name", .string)],
-                relationships: [RelationshipDescription("part", to: part, inverse: "whole")]),
+                attributes: [.init("name", .string)],
+                relationships: [.init("part", to: part, inverse: "whole")]),
         ])
     }
 

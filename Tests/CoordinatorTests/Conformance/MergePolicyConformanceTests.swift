@@ -234,12 +234,10 @@ import Testing
     func overwriteOfMandatory(hadTarget: Bool) throws {
         let store = try TestStore(
             try ManagedObjectModel(entities: [
-                EntityDescription("Player", attributes: [AttributeDescription("name", .string)]),
+                EntityDescription("Player", attributes: [.init("name", .string)]),
                 EntityDescription(
-                    "Medal", attributes: [AttributeDescription("name", .string)],
-                    relationships: [
-                        RelationshipDescription("holder", to: "Player", isOptional: false)
-                    ]),
+                    "Medal", attributes: [.init("name", .string)],
+                    relationships: [.init("holder", to: "Player", isOptional: false)]),
             ]))
         let (a, b) = (store.context(), store.context(.overwrite))
         let (former, latter) = (try store.insert("Player"), try store.insert("Player"))
@@ -274,15 +272,13 @@ import Testing
                 EntityDescription(
                     "Team",
                     relationships: [
-                        RelationshipDescription(
+                        .init(
                             "players", to: "Player", inverse: "team", isToMany: true,
                             isOptional: false)
                     ]),
                 EntityDescription(
-                    "Player", attributes: [AttributeDescription("name", .string)],
-                    relationships: [
-                        RelationshipDescription("team", to: "Team", inverse: "players")
-                    ]),
+                    "Player", attributes: [.init("name", .string)],
+                    relationships: [.init("team", to: "Team", inverse: "players")]),
             ]))
         let (a, b) = (store.context(), store.context(.overwrite))
         try a.performAndWait {
@@ -363,13 +359,11 @@ import Testing
     func overwriteRevivesReference(isOptional: Bool) throws {
         let store = try TestStore(
             try ManagedObjectModel(entities: [
-                EntityDescription("Player", attributes: [AttributeDescription("name", .string)]),
+                EntityDescription("Player", attributes: [.init("name", .string)]),
                 EntityDescription(
                     "Medal", mergePolicy: .mergeByPropertyObjectTrump,
-                    attributes: [AttributeDescription("name", .string)],
-                    relationships: [
-                        RelationshipDescription("holder", to: "Player", isOptional: isOptional)
-                    ]),
+                    attributes: [.init("name", .string)],
+                    relationships: [.init("holder", to: "Player", isOptional: isOptional)]),
             ]))
         let (b, c) = (store.context(.overwrite), store.context(.overwrite))
         let holder = try store.insert("Player")
@@ -580,8 +574,7 @@ import Testing
         for index in 0...1 {
             let context = contexts[index]
             try context.performAndWait {
-                parents[index].add(
-                    context.object(with: children[index]), toRelationship: "items")
+                parents[index].add(context.object(with: children[index]), toRelationship: "items")
                 try context.save()
             }
         }

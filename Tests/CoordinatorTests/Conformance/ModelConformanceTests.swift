@@ -13,9 +13,8 @@ import Testing
     ) throws -> ManagedObjectModel {
         try ManagedObjectModel(entities: [
             EntityDescription(
-                "Person", attributes: [attribute, AttributeDescription("age", .integer64)],
-                relationships: [relationship], uniquenessConstraints: constraints,
-                indexes: indexes)
+                "Person", attributes: [attribute, .init("age", .integer64)],
+                relationships: [relationship], uniquenessConstraints: constraints, indexes: indexes)
         ])
     }
 
@@ -107,7 +106,7 @@ import Testing
             EntityDescription(
                 "Person", parent: parent, mergePolicy: policy, attributes: [name, age])
         }
-        let other = EntityDescription("Company", attributes: [AttributeDescription("tax", .string)])
+        let other = EntityDescription("Company", attributes: [.init("tax", .string)])
         let node = try EngineNode(try ManagedObjectModel(entities: [person(), other]))
         let ada = try node.insert("Person", ["name": .string("Ada")])
         let before = try node.coordinator.currentDigest
@@ -116,20 +115,15 @@ import Testing
             ("Person", [person("Company"), other]),
             (
                 "Person.age",
-                [
-                    EntityDescription(
-                        "Person", attributes: [name, AttributeDescription("age", .string)]),
-                    other,
-                ]
+                [EntityDescription("Person", attributes: [name, .init("age", .string)]), other]
             ),
             (
                 "Person.rank",
                 [
                     EntityDescription(
                         "Person",
-                        attributes: [
-                            name, age, AttributeDescription("rank", .integer64, isOptional: false),
-                        ]), other,
+                        attributes: [name, age, .init("rank", .integer64, isOptional: false)]),
+                    other,
                 ]
             ),
             ("granularity", [person(nil, .overwrite), other]),
@@ -156,14 +150,12 @@ import Testing
                 EntityDescription(
                     entity,
                     attributes: [
-                        AttributeDescription(
-                            property, .string, renamingIdentifier: property == "a" ? nil : "a")
+                        .init(property, .string, renamingIdentifier: property == "a" ? nil : "a")
                     ],
                     relationships: [
-                        RelationshipDescription("next", to: entity, inverse: "last"),
-                        RelationshipDescription(
-                            "last", to: entity, inverse: "next", isToMany: true),
-                        RelationshipDescription("friends", to: entity, isToMany: true),
+                        .init("next", to: entity, inverse: "last"),
+                        .init("last", to: entity, inverse: "next", isToMany: true),
+                        .init("friends", to: entity, isToMany: true),
                     ], renamingIdentifier: entity == "A" ? nil : "A")
             ])
         }
@@ -201,9 +193,9 @@ import Testing
                 _ placeIdentity: String, inverse: String
             ) -> EntityDescription {
                 EntityDescription(
-                    name, attributes: [AttributeDescription("name", .string)],
+                    name, attributes: [.init("name", .string)],
                     relationships: [
-                        RelationshipDescription(
+                        .init(
                             place, to: other, inverse: inverse, isToMany: isToMany,
                             renamingIdentifier: placeIdentity)
                     ], renamingIdentifier: identity)

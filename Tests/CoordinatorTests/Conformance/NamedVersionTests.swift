@@ -14,9 +14,8 @@ struct NamedVersionTests {
             EntityDescription(
                 name, mergePolicy: policy,
                 attributes: [
-                    AttributeDescription("a", .string), AttributeDescription("b", .string),
-                    AttributeDescription(
-                        "c", .string, isOptional: false, defaultValue: .string("c")),
+                    .init("a", .string), .init("b", .string),
+                    .init("c", .string, isOptional: false, defaultValue: .string("c")),
                 ])
         }
         node = try EngineNode(
@@ -77,12 +76,10 @@ struct NamedVersionTests {
     func disjoint(entity: String, policy: MergePolicy) throws {
         let (id, version) = try inserted(entity)
         try node.update(id, ["a": .string("a1")])
-        try node.save(
-            try node.change(id, ["b": .string("b1")], version: version), policy: policy)
+        try node.save(try node.change(id, ["b": .string("b1")], version: version), policy: policy)
         #expect(try values(id) == [.string("a1"), .string("b1"), .string("c")])
         // Of what both changed the policy's stands.
-        try node.save(
-            try node.change(id, ["a": .string("a2")], version: version), policy: policy)
+        try node.save(try node.change(id, ["a": .string("a2")], version: version), policy: policy)
         let isStore = policy == .mergeByPropertyStoreTrump
         #expect(try values(id)?.first == .string(isStore ? "a1" : "a2"))
     }

@@ -14,17 +14,16 @@ struct BulkSaveTests {
 
     init() throws {
         model = try ManagedObjectModel(entities: [
-            EntityDescription("Item", attributes: [AttributeDescription("name", .string)]),
+            EntityDescription("Item", attributes: [.init("name", .string)]),
             EntityDescription(
-                "Order", attributes: [AttributeDescription("name", .string)],
+                "Order", attributes: [.init("name", .string)],
                 relationships: [
-                    RelationshipDescription(
-                        "lines", to: "Line", inverse: "order", isToMany: true,
-                        deleteRule: .cascade)
+                    .init(
+                        "lines", to: "Line", inverse: "order", isToMany: true, deleteRule: .cascade)
                 ]),
             EntityDescription(
-                "Line", mergePolicy: .error, attributes: [AttributeDescription("text", .string)],
-                relationships: [RelationshipDescription("order", to: "Order", inverse: "lines")]),
+                "Line", mergePolicy: .error, attributes: [.init("text", .string)],
+                relationships: [.init("order", to: "Order", inverse: "lines")]),
         ])
         node = try EngineNode(model)
         other = try EngineNode(model, node: 2)

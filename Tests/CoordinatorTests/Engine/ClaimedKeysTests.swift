@@ -14,12 +14,12 @@ struct ClaimedKeysTests {
         let model = try ManagedObjectModel(entities: [
             // The claim is kept in its column: its name comes first.
             EntityDescription(
-                "Badge", attributes: [AttributeDescription("number", .string)],
-                relationships: [RelationshipDescription("person", to: "Person", inverse: "badge")],
+                "Badge", attributes: [.init("number", .string)],
+                relationships: [.init("person", to: "Person", inverse: "badge")],
                 uniquenessConstraints: [["number"]]),
             EntityDescription(
-                "Person", attributes: [AttributeDescription("code", .string)],
-                relationships: [RelationshipDescription("badge", to: "Badge", inverse: "person")],
+                "Person", attributes: [.init("code", .string)],
+                relationships: [.init("badge", to: "Badge", inverse: "person")],
                 uniquenessConstraints: [["code"]]),
         ])
         (node, other) = (try EngineNode(model), try EngineNode(model, node: 2))
@@ -81,8 +81,7 @@ struct ClaimedKeysTests {
         let conflict = try #require(
             try node.conflicts(kind: .uniqueness).first { $0.object.entityName == "Person" })
         let shown = conflict.object
-        let (kept, had) =
-            shown == person ? (otherPerson, badge) : (person, otherBadge)
+        let (kept, had) = shown == person ? (otherPerson, badge) : (person, otherBadge)
         let lost = had == badge ? otherBadge : badge
         #expect(try node.value(had, "person") == .reference(shown.row))
         let dots = conflict.sides.compactMap(\.dot)
@@ -98,14 +97,11 @@ struct ClaimedKeysTests {
     func takenFromDeleted() throws {
         let folder = try ManagedObjectModel(entities: [
             EntityDescription(
-                "Holder", attributes: [AttributeDescription("text", .string)],
-                relationships: [
-                    RelationshipDescription(
-                        "item", to: "Item", inverse: "holder", deleteRule: .cascade)
-                ]),
+                "Holder", attributes: [.init("text", .string)],
+                relationships: [.init("item", to: "Item", inverse: "holder", deleteRule: .cascade)]),
             EntityDescription(
-                "Item", attributes: [AttributeDescription("text", .string)],
-                relationships: [RelationshipDescription("holder", to: "Holder", inverse: "item")]),
+                "Item", attributes: [.init("text", .string)],
+                relationships: [.init("holder", to: "Holder", inverse: "item")]),
         ])
         for isFirst in [true, false] {
             let node = try EngineNode(folder)

@@ -221,11 +221,9 @@ import Testing
         let model = try ManagedObjectModel(entities: [
             EntityDescription(
                 "User", mergePolicy: .mergeByPropertyStoreTrump,
-                attributes: [
-                    AttributeDescription("mail", .string), AttributeDescription("note", .string),
-                ], uniquenessConstraints: [["mail"]]),
-            EntityDescription(
-                "Admin", parent: "User", attributes: [AttributeDescription("badge", .string)]),
+                attributes: [.init("mail", .string), .init("note", .string)],
+                uniquenessConstraints: [["mail"]]),
+            EntityDescription("Admin", parent: "User", attributes: [.init("badge", .string)]),
         ])
         let x = try EngineNode(model, node: 1)
         let y = try EngineNode(model, node: 2)
@@ -326,8 +324,7 @@ import Testing
         try y.update(id, ["name": .string("late")])
         // Against the rules: not stable at all.
         #expect(try collect(x).tombstonesCollected == 1)
-        let result = try x.coordinator.apply(
-            y.transactions.filter { $0.dot.actor.node == y.node })
+        let result = try x.coordinator.apply(y.transactions.filter { $0.dot.actor.node == y.node })
         #expect(result.rejected.map(\.reason) == ["It changes an object that is not there."])
     }
 

@@ -11,15 +11,10 @@ import Testing
         try ManagedObjectModel(entities: [
             EntityDescription(
                 "User", mergePolicy: policy,
-                attributes: [
-                    AttributeDescription("mail", .string), AttributeDescription("note", .string),
-                ],
-                relationships: [
-                    RelationshipDescription("tasks", to: "Task", inverse: "user", isToMany: true)
-                ], uniquenessConstraints: constraints),
-            EntityDescription(
-                "Task",
-                relationships: [RelationshipDescription("user", to: "User", inverse: "tasks")]),
+                attributes: [.init("mail", .string), .init("note", .string)],
+                relationships: [.init("tasks", to: "Task", inverse: "user", isToMany: true)],
+                uniquenessConstraints: constraints),
+            EntityDescription("Task", relationships: [.init("user", to: "User", inverse: "tasks")]),
         ])
     }
 
@@ -117,10 +112,8 @@ import Testing
         try ManagedObjectModel(
             entities: [
                 EntityDescription(
-                    "Animal",
-                    attributes: [
-                        AttributeDescription("chip", .string), AttributeDescription("tag", .string),
-                    ], uniquenessConstraints: [["chip"]]),
+                    "Animal", attributes: [.init("chip", .string), .init("tag", .string)],
+                    uniquenessConstraints: [["chip"]]),
                 EntityDescription("Cat", parent: "Animal"),
                 EntityDescription("Dog", parent: "Animal", uniquenessConstraints: [["tag"]]),
             ] + breeds.map { EntityDescription($0, parent: "Dog") })

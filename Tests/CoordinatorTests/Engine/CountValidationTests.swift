@@ -9,25 +9,23 @@ struct CountValidationTests {
         try ManagedObjectModel(entities: [
             EntityDescription(
                 "Team", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("name", .string)],
+                attributes: [.init("name", .string)],
                 relationships: [
-                    RelationshipDescription(
+                    .init(
                         "players", to: "Player", inverse: "team", isToMany: true, minimumCount: 2),
-                    RelationshipDescription(
-                        "coaches", to: "Coach", inverse: "teams", isToMany: true,
-                        isOptional: false),
+                    .init(
+                        "coaches", to: "Coach", inverse: "teams", isToMany: true, isOptional: false),
                 ], uniquenessConstraints: [["name"]]),
             EntityDescription(
                 "Player", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("shirt", .string)],
-                relationships: [RelationshipDescription("team", to: "Team", inverse: "players")],
+                attributes: [.init("shirt", .string)],
+                relationships: [.init("team", to: "Team", inverse: "players")],
                 uniquenessConstraints: [["shirt"]]),
             EntityDescription(
                 "Coach", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("badge", .string)],
-                relationships: [
-                    RelationshipDescription("teams", to: "Team", inverse: "coaches", isToMany: true)
-                ], uniquenessConstraints: [["badge"]]),
+                attributes: [.init("badge", .string)],
+                relationships: [.init("teams", to: "Team", inverse: "coaches", isToMany: true)],
+                uniquenessConstraints: [["badge"]]),
         ])
     }
 
@@ -98,17 +96,14 @@ struct CountValidationTests {
         let node = try EngineNode(
             ManagedObjectModel(entities: [
                 EntityDescription(
-                    "Squad", attributes: [AttributeDescription("name", .string)],
+                    "Squad", attributes: [.init("name", .string)],
                     relationships: [
-                        RelationshipDescription(
+                        .init(
                             "members", to: "Member", inverse: "squad", isToMany: true,
                             maximumCount: 2)
                     ], uniquenessConstraints: [["name"]]),
                 EntityDescription(
-                    "Member",
-                    relationships: [
-                        RelationshipDescription("squad", to: "Squad", inverse: "members")
-                    ]),
+                    "Member", relationships: [.init("squad", to: "Squad", inverse: "members")]),
             ]))
         let squad = try node.insert("Squad", ["name": .string("reds")])
         for _ in 0..<2 { _ = try node.insert("Member", ["squad": .reference(squad.row)]) }

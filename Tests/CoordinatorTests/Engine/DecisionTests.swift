@@ -11,17 +11,13 @@ struct DecisionTests {
     init() throws {
         let model = try ManagedObjectModel(entities: [
             EntityDescription(
-                "Task", mergePolicy: .error, attributes: [AttributeDescription("title", .string)],
-                relationships: [RelationshipDescription("user", to: "User", inverse: "tasks")]),
+                "Task", mergePolicy: .error, attributes: [.init("title", .string)],
+                relationships: [.init("user", to: "User", inverse: "tasks")]),
             EntityDescription(
                 "User", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [
-                    AttributeDescription("mail", .string),
-                    AttributeDescription("nick", .string, mergePolicy: .error),
-                ],
-                relationships: [
-                    RelationshipDescription("tasks", to: "Task", inverse: "user", isToMany: true)
-                ], uniquenessConstraints: [["mail"]]),
+                attributes: [.init("mail", .string), .init("nick", .string, mergePolicy: .error)],
+                relationships: [.init("tasks", to: "Task", inverse: "user", isToMany: true)],
+                uniquenessConstraints: [["mail"]]),
         ])
         a = try EngineNode(model, node: 1)
         b = try EngineNode(model, node: 2)
@@ -96,8 +92,7 @@ struct DecisionTests {
             try (isShown ? b : a).delete(gone)
             try exchange(a, b)
             let conflict = try #require(try a.conflicts(.unresolved).first)
-            let side = try #require(
-                conflict.sides.first { $0.value == .reference(gone.row) }?.dot)
+            let side = try #require(conflict.sides.first { $0.value == .reference(gone.row) }?.dot)
             if isShown {
                 try resolve(conflict, .side(side))
                 #expect(try a.conflicts(.unresolved).isEmpty)

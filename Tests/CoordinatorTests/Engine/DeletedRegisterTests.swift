@@ -16,8 +16,7 @@ struct DeletedRegisterTests {
                 EntityDescription(
                     "Person", mergePolicy: policy,
                     attributes: [
-                        AttributeDescription("name", .string),
-                        AttributeDescription("age", .integer64, isOptional: false),
+                        .init("name", .string), .init("age", .integer64, isOptional: false),
                     ])
             ]), node: 1)
     }
@@ -86,8 +85,7 @@ struct DeletedRegisterTests {
         try node.delete(id)
         let token = try node.coordinator.currentToken
         #expect(try await node.coordinator.purgeHistory(before: token, stable: vector) > 0)
-        try node.save(
-            node.change(id, ["name": .string("b")], version: version), policy: .rollback)
+        try node.save(node.change(id, ["name": .string("b")], version: version), policy: .rollback)
         let entry = try #require(try node.conflicts(kind: .save, isOpen: false).first)
         let code = try node.code { _ = try node.coordinator.undo(entry.id) as SaveResult }
         #expect(code == .objectNotFound, "\(entry.sides)")

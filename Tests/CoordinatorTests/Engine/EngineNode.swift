@@ -172,8 +172,7 @@ final class EngineNode {
         _ relationships: [RelationshipOperation] = []
     ) throws -> ManagedObjectID {
         let result = try save(try insertion(entity, -1, values, relationships))
-        return ManagedObjectID(
-            entityName: entity, row: try #require(result.insertedRows.first).row)
+        return ManagedObjectID(entityName: entity, row: try #require(result.insertedRows.first).row)
     }
 
     @discardableResult
@@ -213,8 +212,7 @@ final class EngineNode {
         _ state: ConflictState? = nil, kind: ConflictKind? = nil, isOpen: Bool? = true
     ) throws -> [Conflict] {
         try coordinator.read {
-            try $0.conflicts(
-                ConflictQuery(state: state, kind: kind, isOpen: isOpen, limit: 10_000))
+            try $0.conflicts(ConflictQuery(state: state, kind: kind, isOpen: isOpen, limit: 10_000))
         }
     }
 
@@ -231,8 +229,7 @@ final class EngineNode {
         let missing = try other.coordinator.read {
             try $0.transactions(notCoveredBy: have, byteLimit: .max).transactions
         }
-        let result = try coordinator.apply(
-            try missing.map { try EncodedTransaction(decoding: $0) })
+        let result = try coordinator.apply(try missing.map { try EncodedTransaction(decoding: $0) })
         #expect(result.rejected.isEmpty)
     }
 

@@ -17,9 +17,8 @@ struct GroupDecisionTests {
             EntityDescription(
                 "Tag", mergePolicy: .mergeByPropertyObjectTrump,
                 attributes: [
-                    AttributeDescription("name", .string),
-                    AttributeDescription("settled", .string),
-                    AttributeDescription("disputed", .string, mergePolicy: .error),
+                    .init("name", .string), .init("settled", .string),
+                    .init("disputed", .string, mergePolicy: .error),
                 ], uniquenessConstraints: [["name"]])
         ])
         here = try EngineNode(model, node: 1)
@@ -83,15 +82,12 @@ struct GroupDecisionTests {
     func link(users: MergePolicy, isKept: Bool) throws {
         let model = try ManagedObjectModel(entities: [
             EntityDescription(
-                "Club", mergePolicy: .error, attributes: [AttributeDescription("name", .string)],
-                relationships: [
-                    RelationshipDescription("users", to: "User", inverse: "clubs", isToMany: true)
-                ]),
+                "Club", mergePolicy: .error, attributes: [.init("name", .string)],
+                relationships: [.init("users", to: "User", inverse: "clubs", isToMany: true)]),
             EntityDescription(
-                "User", mergePolicy: users, attributes: [AttributeDescription("email", .string)],
-                relationships: [
-                    RelationshipDescription("clubs", to: "Club", inverse: "users", isToMany: true)
-                ], uniquenessConstraints: [["email"]]),
+                "User", mergePolicy: users, attributes: [.init("email", .string)],
+                relationships: [.init("clubs", to: "Club", inverse: "users", isToMany: true)],
+                uniquenessConstraints: [["email"]]),
         ])
         let nodes = try [EngineNode(model, node: 1), EngineNode(model, node: 2)]
         let shown = try nodes[0].insert("User", ["email": .string("s")])
@@ -125,9 +121,7 @@ struct GroupDecisionTests {
         let model = try ManagedObjectModel(entities: [
             EntityDescription(
                 "Tag", mergePolicy: .mergeByPropertyStoreTrump,
-                attributes: [
-                    AttributeDescription("name", .string), AttributeDescription("p", .string),
-                ],
+                attributes: [.init("name", .string), .init("p", .string)],
                 uniquenessConstraints: [["name"]])
         ])
         let nodes = try [EngineNode(model, node: 1), EngineNode(model, node: 2)]
@@ -151,17 +145,15 @@ struct GroupDecisionTests {
     func deletion() throws {
         let model = try ManagedObjectModel(entities: [
             EntityDescription(
-                "Parent", mergePolicy: .error, attributes: [AttributeDescription("name", .string)],
+                "Parent", mergePolicy: .error, attributes: [.init("name", .string)],
                 relationships: [
-                    RelationshipDescription(
+                    .init(
                         "children", to: "Child", inverse: "parent", isToMany: true,
                         deleteRule: .cascade)
                 ]),
             EntityDescription(
-                "Child", attributes: [AttributeDescription("name", .string)],
-                relationships: [
-                    RelationshipDescription("parent", to: "Parent", inverse: "children")
-                ]),
+                "Child", attributes: [.init("name", .string)],
+                relationships: [.init("parent", to: "Parent", inverse: "children")]),
         ])
         let nodes = try [EngineNode(model, node: 1), EngineNode(model, node: 2)]
         let parent = try nodes[0].insert("Parent")

@@ -17,30 +17,26 @@ struct HeirReferenceTests {
         let model = try ManagedObjectModel(entities: [
             EntityDescription(
                 "User", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("email", .string)],
-                uniquenessConstraints: [["email"]]),
+                attributes: [.init("email", .string)], uniquenessConstraints: [["email"]]),
             EntityDescription("Admin", parent: "User"),
             EntityDescription(
                 "Guest", parent: "User",
                 relationships: [
-                    RelationshipDescription(
-                        "visits", to: "Visit", inverse: "guest", isToMany: true),
-                    RelationshipDescription("rooms", to: "Room", inverse: "guests", isToMany: true),
-                    RelationshipDescription("badge", to: "Badge", inverse: "guest"),
+                    .init("visits", to: "Visit", inverse: "guest", isToMany: true),
+                    .init("rooms", to: "Room", inverse: "guests", isToMany: true),
+                    .init("badge", to: "Badge", inverse: "guest"),
                 ]),
             EntityDescription("VIP", parent: "Guest"),
             EntityDescription(
                 "Visit", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("day", .string)],
-                relationships: [RelationshipDescription("guest", to: "Guest", inverse: "visits")]),
+                attributes: [.init("day", .string)],
+                relationships: [.init("guest", to: "Guest", inverse: "visits")]),
             EntityDescription(
                 "Badge", mergePolicy: .mergeByPropertyObjectTrump,
-                relationships: [RelationshipDescription("guest", to: "Guest", inverse: "badge")]),
+                relationships: [.init("guest", to: "Guest", inverse: "badge")]),
             EntityDescription(
                 "Room", mergePolicy: .mergeByPropertyObjectTrump,
-                relationships: [
-                    RelationshipDescription("guests", to: "Guest", inverse: "rooms", isToMany: true)
-                ]),
+                relationships: [.init("guests", to: "Guest", inverse: "rooms", isToMany: true)]),
         ])
         nodes = try (1...2).map { try EngineNode(model, node: $0) }
         admin = try nodes[0].insert("Admin", ["email": .string("a@b")])
@@ -58,8 +54,7 @@ struct HeirReferenceTests {
     ) throws {
         let value = row.map { PropertyValue.reference($0) } ?? .null
         for node in all ?? nodes {
-            #expect(
-                try node.value(visit, "guest") == value, sourceLocation: sourceLocation)
+            #expect(try node.value(visit, "guest") == value, sourceLocation: sourceLocation)
             #expect(try node.value(badge, "guest") == value, sourceLocation: sourceLocation)
             #expect(
                 try node.members(room, "guests") == (row.map { [$0] } ?? []),

@@ -154,8 +154,7 @@ import Testing
         try later.update(other, ["color": .string("later")])
         try a.take(from: later)
         #expect(try a.conflicts().first { $0.id.row == other.row }?.sides.count == 3)
-        #expect(
-            try Set(edits(other)) == [.string("then"), .string("first"), .string("later")])
+        #expect(try Set(edits(other)) == [.string("then"), .string("first"), .string("later")])
     }
 
     @Test("CD-150: a reference to a row that is gone is dangling, and comes back with the row")
@@ -187,8 +186,7 @@ import Testing
         try a.delete(folder)
         try exchange(a, b)
         let gone = try a.onlyConflict()
-        #expect(
-            try a.code { _ = try a.coordinator.undo(gone.id) as SaveResult } == .cannotBeUndone)
+        #expect(try a.code { _ = try a.coordinator.undo(gone.id) as SaveResult } == .cannotBeUndone)
         try a.save(try a.change(folder, ["name": .string("back")], resolves: true))
         let closed = try #require(try a.conflicts(kind: .dangling, isOpen: false).first)
         _ = try a.coordinator.undo(closed.id) as SaveResult
@@ -443,8 +441,7 @@ import Testing
         let known = try #require(try a.row(id)?.version)
         try a.update(id, ["name": .string("again"), "color": .string("grey")])
         try a.tamper("DELETE FROM _transaction WHERE position < 6")
-        try a.save(
-            try a.change(id, ["name": .string("mine")], version: known), policy: .overwrite)
+        try a.save(try a.change(id, ["name": .string("mine")], version: known), policy: .overwrite)
         #expect(try a.value(id, "color") == .string("grey"))
     }
 
@@ -673,9 +670,7 @@ import Testing
         try exchange(a, b)
 
         let (third, policy) = try disputed()
-        _ =
-            try a.coordinator.resolve(policy.id, .policy(.mergeByPropertyObjectTrump))
-            as SaveResult
+        _ = try a.coordinator.resolve(policy.id, .policy(.mergeByPropertyObjectTrump)) as SaveResult
         #expect(try a.value(third, "p") == .string("two"))
 
         let (fourth, gone) = try disputed()

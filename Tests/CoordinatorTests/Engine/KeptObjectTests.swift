@@ -18,17 +18,16 @@ struct KeptObjectTests {
             }
         let model = try ManagedObjectModel(entities: [
             EntityDescription(
-                "Child", attributes: [AttributeDescription("text", .string)],
+                "Child", attributes: [.init("text", .string)],
                 relationships: [
-                    RelationshipDescription(
-                        "parent", to: "Parent", inverse: "children",
-                        isToMany: kind == .links,
+                    .init(
+                        "parent", to: "Parent", inverse: "children", isToMany: kind == .links,
                         isOptional: kind != .mandatory)
                 ]),
             EntityDescription(
-                "Parent", attributes: [AttributeDescription("code", .string)],
+                "Parent", attributes: [.init("code", .string)],
                 relationships: [
-                    RelationshipDescription(
+                    .init(
                         "children", to: "Child", inverse: "parent", isToMany: kind != .toOne,
                         deleteRule: rule)
                 ], uniquenessConstraints: [["code"]]),
@@ -85,8 +84,7 @@ struct KeptObjectTests {
         let nodes = try nodes(kind)
         let pairs = try pairs(kind, nodes)
         let shown = try #require(try nodes[0].conflicts(kind: .uniqueness).first).object
-        let (gone, left) =
-            pairs[0].parent == shown ? (pairs[0], pairs[1]) : (pairs[1], pairs[0])
+        let (gone, left) = pairs[0].parent == shown ? (pairs[0], pairs[1]) : (pairs[1], pairs[0])
         try nodes[0].delete(shown, resolves: true)
         #expect(try nodes[0].row(gone.child) == nil)
         #expect(try nodes[0].row(left.child) != nil)

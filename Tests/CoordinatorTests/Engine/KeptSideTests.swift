@@ -11,17 +11,15 @@ struct KeptSideTests {
         let model = try ManagedObjectModel(entities: [
             EntityDescription(
                 "Account", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("email", .string)],
+                attributes: [.init("email", .string)],
                 relationships: [
-                    RelationshipDescription(
-                        "profile", to: "Profile", inverse: inverse, deleteRule: rule)
+                    .init("profile", to: "Profile", inverse: inverse, deleteRule: rule)
                 ], uniquenessConstraints: [["email"]]),
             EntityDescription(
                 "Profile", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("text", .string)],
+                attributes: [.init("text", .string)],
                 relationships: [
-                    RelationshipDescription(
-                        inverse, to: "Account", inverse: "profile", isToMany: isToMany)
+                    .init(inverse, to: "Account", inverse: "profile", isToMany: isToMany)
                 ]),
         ])
         return try (1...2).map { try EngineNode(model, node: $0) }

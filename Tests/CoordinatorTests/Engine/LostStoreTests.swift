@@ -12,15 +12,14 @@ struct LostStoreTests {
     func sameMinute() throws {
         let node = try #require(NodeID(3))
         let model = try ManagedObjectModel(entities: [
-            EntityDescription("Thing", attributes: [AttributeDescription("name", .string)])
+            EntityDescription("Thing", attributes: [.init("name", .string)])
         ])
         let entity = try #require(model.entity(named: "Thing"))
         var rows = Set<RowID>()
         for chance in [UInt64(1_000), 900_000] {
             let folder = FileManager.default.temporaryDirectory
                 .appendingPathComponent("tributary-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(
-                at: folder, withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(at: folder) }
             var options = PersistentStoreCoordinator.Options()
             options.wallMilliseconds = { 1_795_000_000_000 }
@@ -99,8 +98,7 @@ struct LostStoreTests {
     private static func items() throws -> (ManagedObjectModel, keeper: EngineNode) {
         let model = try ManagedObjectModel(entities: [
             EntityDescription(
-                "Item", attributes: [AttributeDescription("name", .string)],
-                uniquenessConstraints: [["name"]])
+                "Item", attributes: [.init("name", .string)], uniquenessConstraints: [["name"]])
         ])
         return (model, try EngineNode(model, node: 1))
     }

@@ -54,8 +54,7 @@ struct MissingStoreTests {
         let log = try kill()
         try files.removeItem(atPath: node.path)
         func restore() throws {
-            _ = try StoreBackup.restore(
-                backup, to: node.path, cluster: "test", node: node.node)
+            _ = try StoreBackup.restore(backup, to: node.path, cluster: "test", node: node.node)
         }
         let kept = node.path + "-before-restore-wal"
         try Data([1]).write(to: URL(fileURLWithPath: kept))

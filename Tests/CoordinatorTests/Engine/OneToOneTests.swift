@@ -13,16 +13,14 @@ struct OneToOneTests {
         let model = try ManagedObjectModel(entities: [
             // The state is at the badge: its name comes first.
             EntityDescription(
-                "Badge", mergePolicy: policy,
-                attributes: [AttributeDescription("number", .string)],
+                "Badge", mergePolicy: policy, attributes: [.init("number", .string)],
                 relationships: [
-                    RelationshipDescription(
-                        "holder", to: "Person", inverse: "badge", isOptional: isOptional)
+                    .init("holder", to: "Person", inverse: "badge", isOptional: isOptional)
                 ]),
             EntityDescription(
                 "Person", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("name", .string)],
-                relationships: [RelationshipDescription("badge", to: "Badge", inverse: "holder")]),
+                attributes: [.init("name", .string)],
+                relationships: [.init("badge", to: "Badge", inverse: "holder")]),
         ])
         return try (1...2).map { try EngineNode(model, node: $0) }
     }
@@ -107,8 +105,7 @@ struct OneToOneTests {
     func unchanged(policy: MergePolicy) throws {
         let nodes = try Self.nodes(policy, isOptional: false)
         let (person, stander, loser) = try Self.contested(nodes)
-        try nodes[0].update(
-            stander, ["number": .string("7"), "holder": .reference(person.row)])
+        try nodes[0].update(stander, ["number": .string("7"), "holder": .reference(person.row)])
         try nodes[0].save(
             try nodes[0].change(
                 person, ["name": .string("Ann")],

@@ -82,8 +82,7 @@ import Testing
         _ = try node.insert("Tag")
         pin = nil
         #expect(node.coordinator.pinStatus.count == 0)
-        #expect(
-            try node.code { _ = try node.coordinator.pin(token) } == .queryGenerationExpired)
+        #expect(try node.code { _ = try node.coordinator.pin(token) } == .queryGenerationExpired)
         let current = try node.coordinator.currentToken
         #expect(try node.coordinator.pin(current).token.generation == current.generation)
     }
@@ -95,8 +94,7 @@ import Testing
             pins.append(try node.coordinator.pinCurrentGeneration())
             _ = try node.insert("Tag")
         }
-        #expect(
-            try node.code { _ = try node.coordinator.pinCurrentGeneration() } == .limitExceeded)
+        #expect(try node.code { _ = try node.coordinator.pinCurrentGeneration() } == .limitExceeded)
         #expect(try names(pins[3]).count == 3)
         pins.removeFirst(10)
         pins.append(try node.coordinator.pinCurrentGeneration())

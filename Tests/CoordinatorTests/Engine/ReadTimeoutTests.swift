@@ -37,8 +37,7 @@ import Testing
 
     private func count(_ pin: GenerationPin? = nil, milliseconds: UInt64?) throws -> Int {
         try node.coordinator.read(pin, milliseconds: milliseconds) {
-            try $0.count(
-                FetchRequest("Tag", predicate: Predicate(format: "name CONTAINS '9'")))
+            try $0.count(FetchRequest("Tag", predicate: Predicate(format: "name CONTAINS '9'")))
         }
     }
 

@@ -8,12 +8,11 @@ struct RenewedClaimTests {
     private static func model() throws -> ManagedObjectModel {
         try ManagedObjectModel(entities: [
             EntityDescription(
-                "Person", mergePolicy: .rollback,
-                attributes: [AttributeDescription("name", .string)],
-                relationships: [RelationshipDescription("seat", to: "Seat", inverse: "person")]),
+                "Person", mergePolicy: .rollback, attributes: [.init("name", .string)],
+                relationships: [.init("seat", to: "Seat", inverse: "person")]),
             EntityDescription(
-                "Seat", attributes: [AttributeDescription("name", .string)],
-                relationships: [RelationshipDescription("person", to: "Person", inverse: "seat")]),
+                "Seat", attributes: [.init("name", .string)],
+                relationships: [.init("person", to: "Person", inverse: "seat")]),
         ])
     }
 

@@ -64,8 +64,7 @@ import Testing
         try store.update(id, "q", "later")
         #expect(try update(store.context()) == first && first != nil)
         let context = store.context()
-        #expect(
-            try context.performAndWait { try context.existingObject(with: id)["q"] == "later" })
+        #expect(try context.performAndWait { try context.existingObject(with: id)["q"] == "later" })
     }
 
     @Test("A context decides over an unresolved conflict where its save says so")

@@ -148,8 +148,7 @@ struct SaveOracle {
                         }
                     }
                     if isThere { continue }
-                    result.append(
-                        "\(write.entity.name)/\(row).\(name) = \(value) of \(write.dot)")
+                    result.append("\(write.entity.name)/\(row).\(name) = \(value) of \(write.dot)")
                 }
             }
         }

@@ -122,15 +122,12 @@ import Testing
             EntityDescription(
                 "Thing",
                 attributes: [
-                    AttributeDescription("must", .string, isOptional: false),
-                    AttributeDescription("small", .integer16),
-                    AttributeDescription(
+                    .init("must", .string, isOptional: false), .init("small", .integer16),
+                    .init(
                         "bounded", .integer64,
-                        validation: AttributeValidation(
-                            minimum: .integer(1), maximum: .integer(9))),
-                    AttributeDescription(
-                        "short", .string, validation: AttributeValidation(maximum: .integer(2))),
-                ], relationships: [RelationshipDescription("next", to: "Thing")])
+                        validation: AttributeValidation(minimum: .integer(1), maximum: .integer(9))),
+                    .init("short", .string, validation: AttributeValidation(maximum: .integer(2))),
+                ], relationships: [.init("next", to: "Thing")])
         ])
         let node = try EngineNode(model)
         let error = try #require(throws: CoordinatorError.self) {
@@ -185,16 +182,12 @@ import Testing
         try EngineNode(
             try ManagedObjectModel(entities: [
                 EntityDescription(
-                    "User",
-                    attributes: [
-                        AttributeDescription("mail", .string),
-                        AttributeDescription("age", .integer64),
-                    ], uniquenessConstraints: [["mail"]]),
+                    "User", attributes: [.init("mail", .string), .init("age", .integer64)],
+                    uniquenessConstraints: [["mail"]]),
                 EntityDescription(
-                    "Admin", parent: "User", attributes: [AttributeDescription("badge", .string)],
+                    "Admin", parent: "User", attributes: [.init("badge", .string)],
                     uniquenessConstraints: [["badge"]]),
-                EntityDescription(
-                    "Guest", parent: "User", attributes: [AttributeDescription("badge", .string)]),
+                EntityDescription("Guest", parent: "User", attributes: [.init("badge", .string)]),
             ]))
     }
 
@@ -362,7 +355,7 @@ import Testing
     @Test("Values are the same bits after saving, reopening and replication", arguments: values)
     func roundTrip(type: AttributeType, values: [PropertyValue]) throws {
         let model = try ManagedObjectModel(entities: [
-            EntityDescription("Value", attributes: [AttributeDescription("v", type)])
+            EntityDescription("Value", attributes: [.init("v", type)])
         ])
         let node = try EngineNode(model)
         let other = try EngineNode(model, node: 2)
@@ -388,10 +381,8 @@ import Testing
     func sharedNames() throws {
         let model = try ManagedObjectModel(entities: [
             EntityDescription("Base"),
-            EntityDescription(
-                "Counted", parent: "Base", attributes: [AttributeDescription("code", .integer64)]),
-            EntityDescription(
-                "Named", parent: "Base", attributes: [AttributeDescription("code", .string)]),
+            EntityDescription("Counted", parent: "Base", attributes: [.init("code", .integer64)]),
+            EntityDescription("Named", parent: "Base", attributes: [.init("code", .string)]),
         ])
         let node = try EngineNode(model)
         let named = try node.insert("Named", ["code": .string("007")])

@@ -22,27 +22,24 @@ struct SeenDeleteTests {
                 [
                     EntityDescription(
                         Self.name("Owner", policy), mergePolicy: policy,
-                        attributes: [AttributeDescription("name", .string)],
+                        attributes: [.init("name", .string)],
                         relationships: [
-                            RelationshipDescription(
+                            .init(
                                 "items", to: Self.name("Item", policy), inverse: "owner",
                                 isToMany: true),
-                            RelationshipDescription(
-                                "badge", to: Self.name("Badge", policy), inverse: "holder"),
+                            .init("badge", to: Self.name("Badge", policy), inverse: "holder"),
                         ]),
                     EntityDescription(
                         Self.name("Badge", policy), mergePolicy: policy,
-                        attributes: [AttributeDescription("name", .string)],
+                        attributes: [.init("name", .string)],
                         relationships: [
-                            RelationshipDescription(
-                                "holder", to: Self.name("Owner", policy), inverse: "badge")
+                            .init("holder", to: Self.name("Owner", policy), inverse: "badge")
                         ]),
                     EntityDescription(
                         Self.name("Item", policy), mergePolicy: policy,
-                        attributes: [AttributeDescription("name", .string)],
+                        attributes: [.init("name", .string)],
                         relationships: [
-                            RelationshipDescription(
-                                "owner", to: Self.name("Owner", policy), inverse: "items")
+                            .init("owner", to: Self.name("Owner", policy), inverse: "items")
                         ]),
                 ]
             })
@@ -58,8 +55,7 @@ struct SeenDeleteTests {
         _ policy: MergePolicy = .mergeByPropertyObjectTrump
     ) throws -> (owner: ManagedObjectID, item: ManagedObjectID) {
         let owner = try here.insert(Self.name("Owner", policy))
-        let item = try here.insert(
-            Self.name("Item", policy), ["owner": .reference(owner.row)])
+        let item = try here.insert(Self.name("Item", policy), ["owner": .reference(owner.row)])
         try exchange(here, there)
         return (owner, item)
     }
@@ -264,11 +260,10 @@ struct SeenDeleteTests {
     )
     func shownLate() throws {
         let model = try ManagedObjectModel(entities: [
-            EntityDescription("Owner", attributes: [AttributeDescription("name", .string)]),
+            EntityDescription("Owner", attributes: [.init("name", .string)]),
             EntityDescription(
-                "Card", attributes: [AttributeDescription("number", .integer64)],
-                relationships: [RelationshipDescription("owner", to: "Owner")],
-                uniquenessConstraints: [["number"]]),
+                "Card", attributes: [.init("number", .integer64)],
+                relationships: [.init("owner", to: "Owner")], uniquenessConstraints: [["number"]]),
         ])
         let here = try EngineNode(model, node: 1)
         let there = try EngineNode(model, node: 2)

@@ -11,9 +11,8 @@ struct ShownRegisterTests {
         let model = try ManagedObjectModel(entities: [
             EntityDescription(
                 "Person", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [
-                    AttributeDescription("email", .string), AttributeDescription("name", .string),
-                ], uniquenessConstraints: [["email"]])
+                attributes: [.init("email", .string), .init("name", .string)],
+                uniquenessConstraints: [["email"]])
         ])
         let (here, there) = (try EngineNode(model, node: 1), try EngineNode(model, node: 2))
         let first = try here.insert("Person", ["email": .string("a"), "name": .string("Ada")])

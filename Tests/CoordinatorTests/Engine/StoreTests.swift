@@ -127,8 +127,7 @@ import Testing
         let note = try node.insert("Note", ["folder": .reference(folder.row)])
         var found = try differences(after: "UPDATE Note SET p = 'x'")
         #expect(found.contains { $0.contains("Note/\(note.row).p") }, "\(found)")
-        found = try differences(
-            after: "UPDATE Note SET p = NULL, folder = \(other.row.rawValue)")
+        found = try differences(after: "UPDATE Note SET p = NULL, folder = \(other.row.rawValue)")
         #expect(found.contains { $0.contains("Note/\(note.row).folder") }, "\(found)")
     }
 
@@ -180,8 +179,7 @@ import Testing
             let entity = try #require(reader.model.entity(named: "Tag"))
             #expect(reader.node == node.node && reader.cluster == "test")
             let request = SaveRequest(operations: [try node.insertion("Tag")])
-            #expect(
-                try node.code { _ = try reader.save(request) as SaveResult } == .notWritable)
+            #expect(try node.code { _ = try reader.save(request) as SaveResult } == .notWritable)
             #expect(try reader.verify().isOK)
             return (try reader.read { try $0.row(entity, tag.row) }, try reader.currentDigest)
         }

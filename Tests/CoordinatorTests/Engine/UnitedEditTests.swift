@@ -11,16 +11,14 @@ struct UnitedEditTests {
             EntityDescription(
                 "Tag", mergePolicy: .mergeByPropertyObjectTrump,
                 attributes: [
-                    AttributeDescription("name", .string), AttributeDescription("note", .string),
-                    AttributeDescription("colour", .string),
+                    .init("name", .string), .init("note", .string), .init("colour", .string),
                 ],
                 relationships: [
-                    RelationshipDescription(
-                        "tasks", to: "Task", inverse: "tag", isToMany: true, deleteRule: .cascade)
+                    .init("tasks", to: "Task", inverse: "tag", isToMany: true, deleteRule: .cascade)
                 ], uniquenessConstraints: [["name"]]),
             EntityDescription(
-                "Task", attributes: [AttributeDescription("title", .string)],
-                relationships: [RelationshipDescription("tag", to: "Tag", inverse: "tasks")]),
+                "Task", attributes: [.init("title", .string)],
+                relationships: [.init("tag", to: "Tag", inverse: "tasks")]),
         ])
         return try [EngineNode(model, node: 1), EngineNode(model, node: 2)]
     }

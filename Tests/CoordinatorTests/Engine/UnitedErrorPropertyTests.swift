@@ -17,8 +17,8 @@ struct UnitedErrorPropertyTests {
             EntityDescription(
                 "Person", mergePolicy: Self.latest,
                 attributes: [
-                    AttributeDescription("email", .string), AttributeDescription("name", .string),
-                    AttributeDescription("phone", .string, mergePolicy: .error),
+                    .init("email", .string), .init("name", .string),
+                    .init("phone", .string, mergePolicy: .error),
                 ], uniquenessConstraints: [["email"]])
         ])
         here = try EngineNode(model, node: 1)
@@ -177,9 +177,8 @@ struct UnitedErrorPropertyTests {
         let model = try ManagedObjectModel(entities: [
             EntityDescription(
                 "Party", mergePolicy: Self.latest,
-                attributes: [
-                    AttributeDescription("email", .string), AttributeDescription("name", .string),
-                ], uniquenessConstraints: [["email"]]),
+                attributes: [.init("email", .string), .init("name", .string)],
+                uniquenessConstraints: [["email"]]),
             EntityDescription("Firm", parent: "Party", mergePolicy: .error),
         ])
         let (here, there) = (try EngineNode(model, node: 1), try EngineNode(model, node: 2))

@@ -9,17 +9,11 @@ struct UpsertTests {
         try EngineNode(
             ManagedObjectModel(entities: [
                 EntityDescription(
-                    "Person",
-                    attributes: [
-                        AttributeDescription("code", .string),
-                        AttributeDescription("name", .string),
-                    ],
+                    "Person", attributes: [.init("code", .string), .init("name", .string)],
                     relationships: [
-                        RelationshipDescription("boss", to: "Person", inverse: "staff"),
-                        RelationshipDescription(
-                            "staff", to: "Person", inverse: "boss", isToMany: true),
-                        RelationshipDescription(
-                            "friends", to: "Person", inverse: "friends", isToMany: true),
+                        .init("boss", to: "Person", inverse: "staff"),
+                        .init("staff", to: "Person", inverse: "boss", isToMany: true),
+                        .init("friends", to: "Person", inverse: "friends", isToMany: true),
                     ], uniquenessConstraints: [["code"]])
             ]))
     }

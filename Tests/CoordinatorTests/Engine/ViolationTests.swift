@@ -12,41 +12,36 @@ struct ViolationTests {
         try ManagedObjectModel(entities: [
             EntityDescription(
                 "Team", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [
-                    AttributeDescription("name", .string), AttributeDescription("town", .string),
-                ],
+                attributes: [.init("name", .string), .init("town", .string)],
                 relationships: [
-                    RelationshipDescription(
-                        name, to: "Player", inverse: "team", isToMany: true,
-                        minimumCount: fewest, maximumCount: most, renamingIdentifier: "players"),
-                    RelationshipDescription(
-                        "coaches", to: "Coach", inverse: "teams", isToMany: true,
-                        isOptional: false, maximumCount: 2),
+                    .init(
+                        name, to: "Player", inverse: "team", isToMany: true, minimumCount: fewest,
+                        maximumCount: most, renamingIdentifier: "players"),
+                    .init(
+                        "coaches", to: "Coach", inverse: "teams", isToMany: true, isOptional: false,
+                        maximumCount: 2),
                 ], uniquenessConstraints: [["name"]]),
             EntityDescription(
                 "Player", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("name", .string)],
+                attributes: [.init("name", .string)],
                 relationships: [
-                    RelationshipDescription("team", to: "Team", inverse: name),
-                    RelationshipDescription(
+                    .init("team", to: "Team", inverse: name),
+                    .init(
                         "medals", to: "Medal", inverse: "holder", isToMany: true,
                         deleteRule: .noAction),
                 ]),
             EntityDescription("Captain", parent: "Player"),
             EntityDescription(
                 "Medal", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("name", .string)],
+                attributes: [.init("name", .string)],
                 relationships: [
-                    RelationshipDescription(
-                        "holder", to: "Player", inverse: "medals", isOptional: false),
-                    RelationshipDescription("giver", to: "Coach"),
+                    .init("holder", to: "Player", inverse: "medals", isOptional: false),
+                    .init("giver", to: "Coach"),
                 ]),
             EntityDescription(
                 "Coach", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("name", .string)],
-                relationships: [
-                    RelationshipDescription("teams", to: "Team", inverse: "coaches", isToMany: true)
-                ]),
+                attributes: [.init("name", .string)],
+                relationships: [.init("teams", to: "Team", inverse: "coaches", isToMany: true)]),
         ])
     }
 

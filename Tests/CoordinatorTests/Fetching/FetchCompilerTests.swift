@@ -61,8 +61,7 @@ struct FetchCompilerTests {
         }
         let entity = try #require(fixture.model.entity(named: "Person"))
         #expect(throws: PredicateError.self) {
-            try PredicateEvaluator(
-                predicate, entity: entity, model: fixture.model, cluster: "demo")
+            try PredicateEvaluator(predicate, entity: entity, model: fixture.model, cluster: "demo")
         }
     }
 

@@ -31,51 +31,32 @@ struct FetchingFixture {
             EntityDescription(
                 "Person",
                 attributes: [
-                    AttributeDescription("name", .string),
-                    AttributeDescription("age", .integer64),
-                    AttributeDescription("weight", .double),
-                    AttributeDescription("ratio", .float),
-                    AttributeDescription("balance", .decimal),
-                    AttributeDescription("born", .date),
-                    AttributeDescription("isMember", .boolean),
-                    AttributeDescription("token", .uuid),
-                    AttributeDescription("home", .uri),
-                    AttributeDescription("photo", .binary),
-                    AttributeDescription("mood", .string, isTransient: true),
+                    .init("name", .string), .init("age", .integer64), .init("weight", .double),
+                    .init("ratio", .float), .init("balance", .decimal), .init("born", .date),
+                    .init("isMember", .boolean), .init("token", .uuid), .init("home", .uri),
+                    .init("photo", .binary), .init("mood", .string, isTransient: true),
                 ],
                 relationships: [
-                    RelationshipDescription("manager", to: "Person", inverse: "reports"),
-                    RelationshipDescription(
-                        "reports", to: "Person", inverse: "manager", isToMany: true),
-                    RelationshipDescription(
-                        "groups", to: "Group", inverse: "members", isToMany: true),
-                    RelationshipDescription("pets", to: "Animal", inverse: "owner", isToMany: true),
-                    RelationshipDescription("desk", to: "Desk", inverse: "user"),
+                    .init("manager", to: "Person", inverse: "reports"),
+                    .init("reports", to: "Person", inverse: "manager", isToMany: true),
+                    .init("groups", to: "Group", inverse: "members", isToMany: true),
+                    .init("pets", to: "Animal", inverse: "owner", isToMany: true),
+                    .init("desk", to: "Desk", inverse: "user"),
                 ]),
+            EntityDescription("Employee", parent: "Person", attributes: [.init("title", .string)]),
             EntityDescription(
-                "Employee", parent: "Person",
-                attributes: [AttributeDescription("title", .string)]),
+                "Group", attributes: [.init("label", .string)],
+                relationships: [.init("members", to: "Person", inverse: "groups", isToMany: true)]),
             EntityDescription(
-                "Group", attributes: [AttributeDescription("label", .string)],
-                relationships: [
-                    RelationshipDescription(
-                        "members", to: "Person", inverse: "groups", isToMany: true)
-                ]),
+                "Animal", attributes: [.init("name", .string), .init("age", .integer16)],
+                relationships: [.init("owner", to: "Person", inverse: "pets")]),
             EntityDescription(
-                "Animal",
-                attributes: [
-                    AttributeDescription("name", .string), AttributeDescription("age", .integer16),
-                ],
-                relationships: [RelationshipDescription("owner", to: "Person", inverse: "pets")]),
-            EntityDescription(
-                "Desk", attributes: [AttributeDescription("place", .string)],
-                relationships: [RelationshipDescription("user", to: "Person", inverse: "desk")]),
+                "Desk", attributes: [.init("place", .string)],
+                relationships: [.init("user", to: "Person", inverse: "desk")]),
         ])
     }
 
-    static let codes = EntityCodes([
-        "Person": 1, "Employee": 2, "Group": 3, "Animal": 4, "Desk": 5,
-    ])
+    static let codes = EntityCodes(["Person": 1, "Employee": 2, "Group": 3, "Animal": 4, "Desk": 5])
 
     let model: ManagedObjectModel
     let world: World

@@ -44,8 +44,7 @@ struct NumberLiteralTests {
     func decimals(_ text: String, _ isTrue: Bool) throws {
         let values: [String: PropertyValue] = ["balance": .decimal("0.1234567890123456789")]
         #expect(try holds(text, values) == isTrue)
-        #expect(
-            try holds("balance == $d", values, ["d": .string("0.1234567890123456789")]))
+        #expect(try holds("balance == $d", values, ["d": .string("0.1234567890123456789")]))
     }
 
     @Test(

@@ -91,8 +91,7 @@ struct HistoryTendingTests {
     @Test("What is not stable stays with all after it, and is named")
     func notStable() throws {
         try write(5)
-        let middle = VersionVector(
-            try x.vector.entries.map { .init(actor: $0.actor, sequence: 3) })
+        let middle = VersionVector(try x.vector.entries.map { .init(actor: $0.actor, sequence: 3) })
         let result = try x.coordinator.tendHistory(short, knowledge(middle))
         #expect(result.purgedByAge == 3)
         let actor = try #require(x.coordinator.actor)
@@ -172,7 +171,7 @@ struct HistoryTendingTests {
         let blob = [UInt8](repeating: 7, count: 700 << 10)
         let big = try EngineNode(
             try ManagedObjectModel(entities: [
-                EntityDescription("File", attributes: [AttributeDescription("data", .binary)])
+                EntityDescription("File", attributes: [.init("data", .binary)])
             ]))
         for _ in 0..<5 { _ = try big.insert("File", ["data": .binary(blob)]) }
         let result = try big.coordinator.tendHistory(short, knowledge(try big.vector))
@@ -242,8 +241,7 @@ struct HistoryTendingTests {
         let count = try await x.coordinator.purgeHistory(before: token, stable: try x.vector)
         #expect(count == before.count - 3)
         #expect(try positions(x) == before.suffix(3))
-        #expect(
-            try await x.coordinator.purgeHistory(before: token, stable: try x.vector) == 0)
+        #expect(try await x.coordinator.purgeHistory(before: token, stable: try x.vector) == 0)
     }
 }
 
@@ -314,8 +312,7 @@ struct JournalLimitTests {
         #expect(result.purged == index)
         #expect(before == 3)
         #expect(try x.conflicts(isOpen: false).map(\.closedBy) == [closing])
-        _ = try x.coordinator.tendHistory(
-            limits, HistoryKnowledge(stable: try x.vector))
+        _ = try x.coordinator.tendHistory(limits, HistoryKnowledge(stable: try x.vector))
         #expect(try x.conflicts(isOpen: false).isEmpty)
         #expect(try x.conflicts().count == 1)
     }

@@ -169,8 +169,7 @@ struct ValueJSONTests {
                     EntityDescription(
                         "A",
                         attributes: [
-                            AttributeDescription(
-                                "x", type, isOptional: isOptional, validation: validation)
+                            .init("x", type, isOptional: isOptional, validation: validation)
                         ])
                 ]).entity(named: "A")?.properties.first)
         }
@@ -180,8 +179,7 @@ struct ValueJSONTests {
             ValueValidation.failure(value, of: property, object: "o")?.code
         }
         #expect(code(.null, try property(.string)) == nil)
-        #expect(
-            code(.null, try property(.string, isOptional: false)) == .missingMandatoryProperty)
+        #expect(code(.null, try property(.string, isOptional: false)) == .missingMandatoryProperty)
         #expect(code(.integer(1), try property(.string)) == .wrongType)
         #expect(code(.reference(RowID(1)), try property(.string)) == .wrongType)
         let bounded = try property(

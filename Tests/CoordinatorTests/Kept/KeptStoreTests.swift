@@ -85,25 +85,18 @@ extension KeptStoreTests {
         try ManagedObjectModel(entities: [
             EntityDescription(
                 "Person", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [
-                    AttributeDescription("mail", .string), AttributeDescription("age", .integer64),
-                ],
+                attributes: [.init("mail", .string), .init("age", .integer64)],
                 relationships: [
-                    RelationshipDescription("team", to: "Team", inverse: "members"),
-                    RelationshipDescription("tags", to: "Tag", inverse: "people", isToMany: true),
+                    .init("team", to: "Team", inverse: "members"),
+                    .init("tags", to: "Tag", inverse: "people", isToMany: true),
                 ], uniquenessConstraints: [["mail"]]),
             EntityDescription(
-                "Team", mergePolicy: .error, attributes: [AttributeDescription("name", .string)],
-                relationships: [
-                    RelationshipDescription(
-                        "members", to: "Person", inverse: "team", isToMany: true)
-                ]),
+                "Team", mergePolicy: .error, attributes: [.init("name", .string)],
+                relationships: [.init("members", to: "Person", inverse: "team", isToMany: true)]),
             EntityDescription(
                 "Tag", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("name", .string)],
-                relationships: [
-                    RelationshipDescription("people", to: "Person", inverse: "tags", isToMany: true)
-                ]),
+                attributes: [.init("name", .string)],
+                relationships: [.init("people", to: "Person", inverse: "tags", isToMany: true)]),
         ])
     }
 
@@ -148,14 +141,12 @@ extension KeptStoreTests {
         x.close()
         for suffix in ["", "-incarnation"] {
             try? FileManager.default.removeItem(atPath: store.path + suffix)
-            try FileManager.default.copyItem(
-                atPath: x.path + suffix, toPath: store.path + suffix)
+            try FileManager.default.copyItem(atPath: x.path + suffix, toPath: store.path + suffix)
         }
         // Small pages make a small file.
         let queue = try DatabaseQueue(path: store.path)
         try queue.writeWithoutTransaction {
-            try $0.execute(
-                sql: "PRAGMA journal_mode = DELETE; PRAGMA page_size = 1024; VACUUM")
+            try $0.execute(sql: "PRAGMA journal_mode = DELETE; PRAGMA page_size = 1024; VACUUM")
         }
         try queue.close()
         try Fixtures.keep(try describe(EngineNode(model(), from: store)), as: "store-1.txt")

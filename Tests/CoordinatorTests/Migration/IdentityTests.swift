@@ -100,8 +100,7 @@ struct IdentityTests {
                 EntityDescription(
                     "A", attributes: [text("a")],
                     relationships: [
-                        RelationshipDescription(
-                            "next", to: "A", isToMany: isToMany, renamingIdentifier: identifier)
+                        .init("next", to: "A", isToMany: isToMany, renamingIdentifier: identifier)
                     ]))
         }
         for isToMany in [false, true] {
@@ -210,10 +209,9 @@ struct IdentityTests {
         for (was, becomes) in [(PropertyValue.integer(1), Int64(2)), (.null, 2)] {
             let other = try item(
                 text("x"),
-                AttributeDescription(
+                .init(
                     "z", .integer64, defaultValue: .integer(becomes), formerDefault: was))
-            let added = try item(
-                text("x"), AttributeDescription("z", .integer64, defaultValue: was))
+            let added = try item(text("x"), .init("z", .integer64, defaultValue: was))
             #expect(other.modelHash == added.modelHash)
             #expect(ModelDifference.betweenPeers(added, other).isEmpty)
             let again = try ManagedObjectModel(
@@ -231,17 +229,14 @@ struct IdentityTests {
             }
         }
         #expect(throws: ModelError.self) {
-            _ = try item(
-                AttributeDescription("x", .integer64, formerDefault: .string("no number")))
+            _ = try item(AttributeDescription("x", .integer64, formerDefault: .string("no number")))
         }
     }
 
     @Test("Two nodes that give an added attribute two defaults learn nothing of each other's model")
     func added() throws {
         let first = try item(text("x"))
-        let (one, two) = (
-            try item(text("x"), number("z", 1)), try item(text("x"), number("z", 2))
-        )
+        let (one, two) = (try item(text("x"), number("z", 1)), try item(text("x"), number("z", 2)))
         let nodes = try (1...2).map { try EngineNode(first, node: $0) }
         try nodes[0].migrate(to: one)
         try nodes[1].migrate(to: two)

@@ -9,15 +9,12 @@ struct MigratedClaimsTests {
         try ManagedObjectModel(entities: [
             // The claim is kept in its column: its name comes first.
             EntityDescription(
-                "Badge",
-                attributes: [
-                    AttributeDescription("mark", .string), AttributeDescription("number", .string),
-                ],
-                relationships: [RelationshipDescription("person", to: "Person", inverse: "badge")],
+                "Badge", attributes: [.init("mark", .string), .init("number", .string)],
+                relationships: [.init("person", to: "Person", inverse: "badge")],
                 uniquenessConstraints: [[key]]),
             EntityDescription(
-                "Person", attributes: [AttributeDescription("name", .string)],
-                relationships: [RelationshipDescription("badge", to: "Badge", inverse: "person")]),
+                "Person", attributes: [.init("name", .string)],
+                relationships: [.init("badge", to: "Badge", inverse: "person")]),
         ])
     }
 
@@ -36,12 +33,9 @@ struct MigratedClaimsTests {
         }
         let person = try nodes[0].insert("Person")
         try nodes[1].take(from: nodes[0])
-        let both = [
-            try badge(0, number: "1", mark: "1"), try badge(1, number: "1", mark: "2"),
-        ]
+        let both = [try badge(0, number: "1", mark: "1"), try badge(1, number: "1", mark: "2")]
         try exchange(nodes[0], nodes[1])
-        let eclipsed = try #require(
-            try both.first { try nodes[0].row($0)?.objectID != $0 })
+        let eclipsed = try #require(try both.first { try nodes[0].row($0)?.objectID != $0 })
         let mark = eclipsed == both[0] ? "1" : "2"
         let claiming = [
             try badge(0, number: "2", mark: mark, person),

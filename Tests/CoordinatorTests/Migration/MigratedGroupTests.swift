@@ -16,12 +16,9 @@ struct MigratedGroupTests {
         var entities = [
             EntityDescription(
                 "User", mergePolicy: .mergeByPropertyObjectTrump, attributes: attributes,
-                relationships: [
-                    RelationshipDescription("tasks", to: "Task", inverse: "user", isToMany: true)
-                ], uniquenessConstraints: isUnique ? [["mail"]] : []),
-            EntityDescription(
-                "Task",
-                relationships: [RelationshipDescription("user", to: "User", inverse: "tasks")]),
+                relationships: [.init("tasks", to: "Task", inverse: "user", isToMany: true)],
+                uniquenessConstraints: isUnique ? [["mail"]] : []),
+            EntityDescription("Task", relationships: [.init("user", to: "User", inverse: "tasks")]),
         ]
         if hasRobots { entities.append(EntityDescription("Robot", parent: "User")) }
         return try ManagedObjectModel(entities: entities)
@@ -33,16 +30,13 @@ struct MigratedGroupTests {
         return switch loss {
         case .key: try users([note], isUnique: false)
         case .name:
-            try users(
-                [mail, AttributeDescription("title", .string, renamingIdentifier: "note")],
-                isUnique: false)
+            try users([mail, .init("title", .string, renamingIdentifier: "note")], isUnique: false)
         case .note: try users([mail], isUnique: false)
         case .null:
             try users(
                 [
                     mail,
-                    AttributeDescription(
-                        "note", .string, isOptional: false, defaultValue: .string("none")),
+                    .init("note", .string, isOptional: false, defaultValue: .string("none")),
                 ], isUnique: false)
         case .heir: try users([mail, note], isUnique: false, hasRobots: false)
         }
@@ -56,9 +50,7 @@ struct MigratedGroupTests {
         "A constraint that goes together with something else leaves no row eclipsed",
         arguments: Loss.allCases)
     func lost(_ loss: Loss) throws {
-        let first = try users(
-            [AttributeDescription("mail", .string), AttributeDescription("note", .string)],
-            isUnique: true)
+        let first = try users([.init("mail", .string), .init("note", .string)], isUnique: true)
         let second = try without(loss)
         let nodes = try (1...3).map { try EngineNode(first, node: $0) }
         let one = try nodes[0].insert("User", ["mail": .string("a")])
@@ -125,7 +117,7 @@ struct MigratedGroupTests {
         try ManagedObjectModel(entities: [
             EntityDescription(
                 "Party", isAbstract: true, mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("email", .string)],
+                attributes: [.init("email", .string)],
                 uniquenessConstraints: isUnique ? [["email"]] : []),
             EntityDescription("Person", parent: "Party"),
             EntityDescription("Company", parent: "Party"),

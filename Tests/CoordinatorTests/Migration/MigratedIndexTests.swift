@@ -10,26 +10,21 @@ struct MigratedIndexTests {
     ) throws -> ManagedObjectModel {
         try MigrationModels.model(
             EntityDescription(
-                "Person",
-                attributes: [
-                    AttributeDescription("name", .string), AttributeDescription("mail", .string),
-                ], relationships: friends.map { [$0] } ?? [],
-                indexes: index.map {
-                    [IndexDescription(name: $0.name, elements: [$0.element])]
-                } ?? []))
+                "Person", attributes: [.init("name", .string), .init("mail", .string)],
+                relationships: friends.map { [$0] } ?? [],
+                indexes: index.map { [IndexDescription(name: $0.name, elements: [$0.element])] }
+                    ?? []))
     }
 
     private func friends(
         _ name: String = "friends", renaming: String? = nil
     ) -> RelationshipDescription {
-        RelationshipDescription(
-            name, to: "Person", isToMany: true, renamingIdentifier: renaming)
+        RelationshipDescription(name, to: "Person", isToMany: true, renamingIdentifier: renaming)
     }
 
     @Test("A relationship may have the name that an index had", arguments: [true, false])
     func name(isRenamed: Bool) throws {
-        let node = try EngineNode(
-            try model(("friends", "name"), isRenamed ? friends("pals") : nil))
+        let node = try EngineNode(try model(("friends", "name"), isRenamed ? friends("pals") : nil))
         let one = try node.insert("Person")
         try node.migrate(to: try model(nil, friends(renaming: isRenamed ? "pals" : nil)))
         let two = try node.insert(

@@ -13,10 +13,9 @@ struct MigratedJournalTests {
             EntityDescription(
                 name, mergePolicy: policy,
                 attributes: [
-                    AttributeDescription("p", .string),
-                    AttributeDescription(property, .string, renamingIdentifier: "q"),
+                    .init("p", .string), .init(property, .string, renamingIdentifier: "q"),
                 ], renamingIdentifier: "Item"),
-            EntityDescription("Other", attributes: [AttributeDescription("x", .string)]),
+            EntityDescription("Other", attributes: [.init("x", .string)]),
         ])
     }
 
@@ -66,10 +65,10 @@ struct MigratedJournalTests {
             let tags = RelationshipDescription("tags", to: "Tag", isToMany: true)
             return try MigrationModels.model(
                 MigrationModels.person(
-                    attributes: [AttributeDescription("name", .string)] + attributes,
+                    attributes: [.init("name", .string)] + attributes,
                     relationships: attributes.isEmpty ? [] : [tags]), EntityDescription("Tag"))
         }
-        let first = try people([AttributeDescription("age", .string)])
+        let first = try people([.init("age", .string)])
         let (here, there) = (try EngineNode(first, node: 1), try EngineNode(first, node: 2))
         let tag = try here.insert("Tag")
         let person = try here.insert("Person", ["age": .string("1")])

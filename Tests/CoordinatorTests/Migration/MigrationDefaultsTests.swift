@@ -7,8 +7,7 @@ import Testing
 @Suite("What stands for values that there were not")
 struct MigrationDefaultsTests {
     private func text(_ name: String, _ value: String? = nil) -> AttributeDescription {
-        AttributeDescription(
-            name, .string, defaultValue: value.map { .string($0) } ?? .null)
+        AttributeDescription(name, .string, defaultValue: value.map { .string($0) } ?? .null)
     }
 
     private func people(
@@ -50,8 +49,7 @@ struct MigrationDefaultsTests {
             (.integer64, .integer(.min)), (.binary, .binary([0, 255])), (.decimal, .decimal("1.5")),
         ])
     func exact(_ type: AttributeType, _ value: PropertyValue) throws {
-        let second = try people(
-            .objectTrump, AttributeDescription("x", type, defaultValue: value))
+        let second = try people(.objectTrump, .init("x", type, defaultValue: value))
         let nodes = try (1...2).map { try EngineNode(try people(), node: $0) }
         let person = try nodes[0].insert("Person")
         for node in nodes { try node.migrate(to: second) }
@@ -66,7 +64,7 @@ struct MigrationDefaultsTests {
         let second = try people(policy, text("note"))
         let third = try people(
             policy,
-            AttributeDescription("note", .string, isOptional: false, defaultValue: .string("d")))
+            .init("note", .string, isOptional: false, defaultValue: .string("d")))
         let nodes = try (1...3).map { try EngineNode(first, node: $0) }
         let person = try nodes[0].insert("Person", ["name": .string("a")])
         let other = try nodes[0].insert("Person")
@@ -91,7 +89,7 @@ struct MigrationDefaultsTests {
         // It is settled from then on.
         let fourth = try people(
             policy,
-            AttributeDescription("note", .string, isOptional: false, defaultValue: .string("e")),
+            .init("note", .string, isOptional: false, defaultValue: .string("e")),
             text("more"))
         #expect(try nodes[0].obstacle(to: fourth)?.contains("Person.note") ?? false)
     }

@@ -9,9 +9,8 @@ enum MigrationModels {
         relationships: [RelationshipDescription] = [], constraints: [[String]] = []
     ) -> EntityDescription {
         EntityDescription(
-            name, mergePolicy: policy.policy, attributes: attributes,
-            relationships: relationships, uniquenessConstraints: constraints,
-            renamingIdentifier: renaming)
+            name, mergePolicy: policy.policy, attributes: attributes, relationships: relationships,
+            uniquenessConstraints: constraints, renamingIdentifier: renaming)
     }
 
     static func model(_ entities: EntityDescription...) throws -> ManagedObjectModel {
@@ -20,12 +19,7 @@ enum MigrationModels {
 
     /// A person with a name and an age.
     static func first(_ policy: MergePolicyChoice = .objectTrump) throws -> ManagedObjectModel {
-        try model(
-            person(
-                policy,
-                attributes: [
-                    AttributeDescription("name", .string), AttributeDescription("age", .integer64),
-                ]))
+        try model(person(policy, attributes: [.init("name", .string), .init("age", .integer64)]))
     }
 
     /// The same with a note, which may be empty, a level, which may not, and an entity for pets.
@@ -34,17 +28,16 @@ enum MigrationModels {
             person(
                 policy,
                 attributes: [
-                    AttributeDescription("name", .string), AttributeDescription("age", .integer64),
-                    AttributeDescription("note", .string),
-                    AttributeDescription(
-                        "level", .integer64, isOptional: false, defaultValue: .integer(3)),
+                    .init("name", .string), .init("age", .integer64),
+                    .init("note", .string),
+                    .init("level", .integer64, isOptional: false, defaultValue: .integer(3)),
                 ],
                 relationships: [
-                    RelationshipDescription("pets", to: "Pet", inverse: "owner", isToMany: true)
+                    .init("pets", to: "Pet", inverse: "owner", isToMany: true)
                 ]),
             EntityDescription(
-                "Pet", attributes: [AttributeDescription("name", .string)],
-                relationships: [RelationshipDescription("owner", to: "Person", inverse: "pets")]))
+                "Pet", attributes: [.init("name", .string)],
+                relationships: [.init("owner", to: "Person", inverse: "pets")]))
     }
 
     /// The first with another name of the entity and of a property, the age gone, and the name
@@ -54,7 +47,7 @@ enum MigrationModels {
             person(
                 policy, named: "Human", renaming: "Person",
                 attributes: [
-                    AttributeDescription(
+                    .init(
                         "title", .string, isOptional: false, defaultValue: .string("nobody"),
                         renamingIdentifier: "name")
                 ]))

@@ -16,8 +16,8 @@ struct MigrationObstacleTests {
 
     @Test("An attribute does not become a to-one of its name, nor the other way round")
     func kind() throws {
-        let attribute = try person([AttributeDescription("boss", .integer64)])
-        let reference = try person([], [RelationshipDescription("boss", to: "Person")])
+        let attribute = try person([.init("boss", .integer64)])
+        let reference = try person([], [.init("boss", to: "Person")])
         for (first, second) in [(attribute, reference), (reference, attribute)] {
             let node = try EngineNode(first)
             let message = try #require(try node.obstacle(to: second))
@@ -26,7 +26,7 @@ struct MigrationObstacleTests {
             #expect(try other.coordinator.learn([first]).isEmpty)
         }
         // With a name of its own it is another property.
-        let own = try person([], [RelationshipDescription("chief", to: "Person")])
+        let own = try person([], [.init("chief", to: "Person")])
         let nodes = try (1...2).map { try EngineNode(attribute, node: $0) }
         let one = try nodes[0].insert("Person", ["boss": .integer(7)])
         for node in nodes { try node.migrate(to: own) }
@@ -36,15 +36,14 @@ struct MigrationObstacleTests {
 
     @Test("An attribute that gave way to a to-many of its name does not come back")
     func kindAgain() throws {
-        let attribute = try person([AttributeDescription("friends", .string)])
+        let attribute = try person([.init("friends", .string)])
         let node = try EngineNode(attribute)
         _ = try node.insert("Person", ["friends": .string("x")])
-        try node.migrate(
-            to: try person([], [RelationshipDescription("friends", to: "Person", isToMany: true)]))
+        try node.migrate(to: try person([], [.init("friends", to: "Person", isToMany: true)]))
         let message = try #require(
             try node.obstacle(
                 to: try person([
-                    AttributeDescription("friends", .string), AttributeDescription("x", .string),
+                    .init("friends", .string), .init("x", .string),
                 ])))
         #expect(message.contains("Person.friends"), "\(message)")
     }
@@ -56,7 +55,7 @@ struct MigrationObstacleTests {
             try person(
                 [],
                 [
-                    RelationshipDescription(
+                    .init(
                         "friends", to: "Person", inverse: isOwnInverse ? "friends" : nil,
                         isToMany: true)
                 ])
@@ -76,7 +75,7 @@ struct MigrationObstacleTests {
             try MigrationModels.model(
                 MigrationModels.person(
                     attributes: [
-                        AttributeDescription("title", .string, renamingIdentifier: identifier)
+                        .init("title", .string, renamingIdentifier: identifier)
                     ]))
         }
         let node = try EngineNode(try person())

@@ -12,9 +12,8 @@ struct MixedModelGroupTests {
         try MigrationModels.model(
             EntityDescription(
                 "Badge", mergePolicy: policy.policy,
-                attributes: [
-                    AttributeDescription("name", .string), AttributeDescription("size", .integer64),
-                ], uniquenessConstraints: [["name"]]))
+                attributes: [.init("name", .string), .init("size", .integer64)],
+                uniquenessConstraints: [["name"]]))
     }
 
     @Test(
@@ -99,9 +98,7 @@ struct MixedModelGroupTests {
         let first = try MigrationModels.model(
             EntityDescription(
                 "Badge", mergePolicy: policy.policy,
-                attributes: [
-                    AttributeDescription("name", .string), AttributeDescription("size", .integer64),
-                ]))
+                attributes: [.init("name", .string), .init("size", .integer64)]))
         let nodes = try (1...3).map { try EngineNode(first, node: $0) }
         try nodes[2].migrate(to: second)
         let values: [String: PropertyValue] = ["name": .string("n"), "size": .null]
@@ -124,17 +121,16 @@ struct MixedModelGroupTests {
     private func held(_ policy: MergePolicyChoice) throws -> ManagedObjectModel {
         try MigrationModels.model(
             EntityDescription(
-                "Badge", mergePolicy: policy.policy,
-                attributes: [AttributeDescription("name", .string)],
+                "Badge", mergePolicy: policy.policy, attributes: [.init("name", .string)],
                 relationships: [
-                    RelationshipDescription("holder", to: "Owner", inverse: "badge"),
-                    RelationshipDescription("maker", to: "Owner", inverse: "made"),
+                    .init("holder", to: "Owner", inverse: "badge"),
+                    .init("maker", to: "Owner", inverse: "made"),
                 ], uniquenessConstraints: [["name"]]),
             EntityDescription(
-                "Owner", attributes: [AttributeDescription("name", .string)],
+                "Owner", attributes: [.init("name", .string)],
                 relationships: [
-                    RelationshipDescription("badge", to: "Badge", inverse: "holder"),
-                    RelationshipDescription("made", to: "Badge", inverse: "maker", isToMany: true),
+                    .init("badge", to: "Badge", inverse: "holder"),
+                    .init("made", to: "Badge", inverse: "maker", isToMany: true),
                 ]))
     }
 

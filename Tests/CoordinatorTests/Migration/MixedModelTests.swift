@@ -138,14 +138,12 @@ import Testing
         try MigrationModels.model(
             EntityDescription(
                 "Badge", mergePolicy: policy.policy,
-                attributes: [
-                    AttributeDescription("name", .string), AttributeDescription("size", .integer64),
-                ],
-                relationships: [RelationshipDescription("holder", to: "Owner", inverse: "badge")],
+                attributes: [.init("name", .string), .init("size", .integer64)],
+                relationships: [.init("holder", to: "Owner", inverse: "badge")],
                 uniquenessConstraints: [["name"]]),
             EntityDescription(
-                "Owner", attributes: [AttributeDescription("name", .string)],
-                relationships: [RelationshipDescription("badge", to: "Badge", inverse: "holder")]))
+                "Owner", attributes: [.init("name", .string)],
+                relationships: [.init("badge", to: "Badge", inverse: "holder")]))
     }
 
     @Test("What several rows decide together follows the present model: claims and groups")
@@ -200,7 +198,7 @@ import Testing
     func takenAway() throws {
         let first = try MigrationModels.first()
         let small = try MigrationModels.model(
-            MigrationModels.person(attributes: [AttributeDescription("name", .string)]))
+            MigrationModels.person(attributes: [.init("name", .string)]))
         let nodes = try (1...2).map { try EngineNode(first, node: $0) }
         try nodes[0].migrate(to: small)
         let person = try nodes[1].insert("Person", ["name": .string("x"), "age": .integer(7)])
@@ -267,10 +265,9 @@ import Testing
         func model(_ attribute: AttributeDescription) throws -> ManagedObjectModel {
             try MigrationModels.model(
                 MigrationModels.person(
-                    .overwrite, attributes: [attribute, AttributeDescription("age", .integer64)]))
+                    .overwrite, attributes: [attribute, .init("age", .integer64)]))
         }
-        let second = try model(
-            AttributeDescription("title", .string, renamingIdentifier: "name"))
+        let second = try model(AttributeDescription("title", .string, renamingIdentifier: "name"))
         let first = try model(AttributeDescription("name", .string))
         let (x, y) = (try EngineNode(first, node: 1), try EngineNode(first, node: 2))
         let person = try x.insert("Person", ["name": .string("a"), "age": .integer(1)])
@@ -301,11 +298,10 @@ import Testing
         func model(_ attribute: AttributeDescription) throws -> ManagedObjectModel {
             try MigrationModels.model(
                 MigrationModels.person(
-                    .error, attributes: [attribute, AttributeDescription("age", .integer64)]))
+                    .error, attributes: [attribute, .init("age", .integer64)]))
         }
         let first = try model(AttributeDescription("name", .string))
-        let second = try model(
-            AttributeDescription("title", .string, renamingIdentifier: "name"))
+        let second = try model(AttributeDescription("title", .string, renamingIdentifier: "name"))
         let (x, y) = (try EngineNode(first, node: 1), try EngineNode(first, node: 2))
         let person = try x.insert("Person", ["name": .string("a"), "age": .integer(1)])
         try exchange(x, y)
@@ -336,8 +332,8 @@ import Testing
                 MigrationModels.person(
                     .overwrite,
                     attributes: [
-                        AttributeDescription("name", .string),
-                        AttributeDescription("age", .integer64),
+                        .init("name", .string),
+                        .init("age", .integer64),
                     ] + more))
         }
         let (first, second) = (try model(), try model(AttributeDescription("note", .string)))

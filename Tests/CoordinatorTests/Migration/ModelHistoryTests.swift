@@ -84,8 +84,7 @@ struct ModelHistoryTests {
             try MigrationModels.model(
                 MigrationModels.person(
                     attributes: [
-                        AttributeDescription(
-                            "note", .string, isOptional: isOptional, defaultValue: .string(""))
+                        .init("note", .string, isOptional: isOptional, defaultValue: .string(""))
                     ] + more))
         }
         let node = try EngineNode(try model(isOptional: true))
@@ -112,7 +111,7 @@ struct ModelHistoryTests {
                 MigrationModels.person(
                     attributes: [
                         text("name"),
-                        AttributeDescription("x", .string, isTransient: isTransient),
+                        .init("x", .string, isTransient: isTransient),
                     ]))
         }
         let node = try EngineNode(try model(isTransient: false))

@@ -19,8 +19,7 @@ struct MovedPropertyTests {
         entities.append(MigrationModels.person(attributes: [name], relationships: person))
         for (heir, relationships) in [("Student", student), ("Teacher", teacher)] {
             guard let relationships else { continue }
-            entities.append(
-                EntityDescription(heir, parent: "Person", relationships: relationships))
+            entities.append(EntityDescription(heir, parent: "Person", relationships: relationships))
         }
         return try ManagedObjectModel(entities: entities)
     }
@@ -55,7 +54,7 @@ struct MovedPropertyTests {
         ], [true, false])
     func type(_ types: (AttributeType, AttributeType), isPulledUp: Bool) throws {
         func people(_ type: AttributeType, atRoot: Bool) throws -> ManagedObjectModel {
-            let attributes = [AttributeDescription("x", type)]
+            let attributes = [.init("x", type)]
             return try MigrationModels.model(
                 MigrationModels.person(attributes: atRoot ? attributes : []),
                 EntityDescription("Student", parent: "Person", attributes: atRoot ? [] : attributes)
@@ -71,7 +70,7 @@ struct MovedPropertyTests {
     @Test("Rows lose what is pushed down to others, and their open conflicts over it")
     func lost() throws {
         func people(atRoot: Bool) throws -> ManagedObjectModel {
-            let attributes = [AttributeDescription("x", .string)]
+            let attributes = [.init("x", .string)]
             return try MigrationModels.model(
                 MigrationModels.person(.error, attributes: atRoot ? attributes : []),
                 EntityDescription(
@@ -97,7 +96,7 @@ struct MovedPropertyTests {
     @Test("A to-one that is pulled up leads to what it led to")
     func destination() throws {
         func tutor(_ destination: String) -> [RelationshipDescription] {
-            [RelationshipDescription("tutor", to: destination)]
+            [.init("tutor", to: destination)]
         }
         let others = [EntityDescription("Book"), EntityDescription("Guide")]
         try expect(
@@ -108,16 +107,13 @@ struct MovedPropertyTests {
     @Test("A to-one that is pulled up does not become a one-to-one", arguments: ["seat", "adesk"])
     func exclusivity(_ name: String) throws {
         let first = try model(
-            student: [RelationshipDescription("seat", to: "Seat")],
+            student: [.init("seat", to: "Seat")],
             others: EntityDescription("Seat"))
         let second = try model(
-            [
-                RelationshipDescription(
-                    name, to: "Seat", inverse: "xowner", renamingIdentifier: "seat")
-            ],
+            [.init(name, to: "Seat", inverse: "xowner", renamingIdentifier: "seat")],
             others: EntityDescription(
                 "Seat",
-                relationships: [RelationshipDescription("xowner", to: "Person", inverse: name)]))
+                relationships: [.init("xowner", to: "Person", inverse: name)]))
         try expect(first, second, isRefusedFor: "Student.\(name)")
     }
 
@@ -125,13 +121,10 @@ struct MovedPropertyTests {
     func inverse() throws {
         func guide(_ name: String, to entity: String) -> EntityDescription {
             EntityDescription(
-                "Guide",
-                relationships: [
-                    RelationshipDescription(name, to: entity, inverse: "tutor", isToMany: true)
-                ])
+                "Guide", relationships: [.init(name, to: entity, inverse: "tutor", isToMany: true)])
         }
         func tutor(_ inverse: String) -> [RelationshipDescription] {
-            [RelationshipDescription("tutor", to: "Guide", inverse: inverse)]
+            [.init("tutor", to: "Guide", inverse: inverse)]
         }
         let first = try model(student: tutor("pupils"), others: guide("pupils", to: "Student"))
         let second = try model(tutor("people"), others: guide("people", to: "Person"))
@@ -151,8 +144,7 @@ struct MovedPropertyTests {
         let boss = RelationshipDescription("boss", to: "Person")
         let node = try EngineNode(try model([friends, boss]))
         let one = try node.insert("Person")
-        let two = try node.insert(
-            "Student", ["boss": .reference(one.row)], join(one, "friends"))
+        let two = try node.insert("Student", ["boss": .reference(one.row)], join(one, "friends"))
         let message = try #require(try node.obstacle(to: try model(student: [friends, boss])))
         #expect(message.contains("Student.friends"), "\(message)")
         #expect(!message.contains("boss"), "\(message)")

@@ -10,20 +10,17 @@ struct RemovedHeirTests {
         var entities = [
             EntityDescription(
                 "Person", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [
-                    AttributeDescription("mail", .string), AttributeDescription("note", .string),
-                ],
+                attributes: [.init("mail", .string), .init("note", .string)],
                 relationships: [
-                    RelationshipDescription("boss", to: "Person", inverse: "reports"),
-                    RelationshipDescription(
-                        "reports", to: "Person", inverse: "boss", isToMany: true),
-                    RelationshipDescription("desk", to: "Desk", inverse: "person"),
-                    RelationshipDescription("friends", to: "Person", isToMany: true),
+                    .init("boss", to: "Person", inverse: "reports"),
+                    .init("reports", to: "Person", inverse: "boss", isToMany: true),
+                    .init("desk", to: "Desk", inverse: "person"),
+                    .init("friends", to: "Person", isToMany: true),
                 ], uniquenessConstraints: [["mail"]]),
             EntityDescription(
                 "Desk", mergePolicy: .mergeByPropertyObjectTrump,
-                attributes: [AttributeDescription("name", .string)],
-                relationships: [RelationshipDescription("person", to: "Person", inverse: "desk")]),
+                attributes: [.init("name", .string)],
+                relationships: [.init("person", to: "Person", inverse: "desk")]),
         ]
         if hasManagers { entities.append(EntityDescription("Manager", parent: "Person")) }
         return try ManagedObjectModel(entities: entities)
@@ -69,8 +66,7 @@ struct RemovedHeirTests {
             #expect(try node.conflicts(kind: .uniqueness).isEmpty)
         }
         let version = try #require(try nodes[0].row(person)).version
-        try nodes[0].save(
-            try nodes[0].change(person, ["note": .string("p")], version: version))
+        try nodes[0].save(try nodes[0].change(person, ["note": .string("p")], version: version))
         try exchange(nodes[0], nodes[1], nodes[2])
         #expect(try nodes[2].value(person, "note") == .string("p"))
     }
@@ -120,15 +116,11 @@ struct RemovedHeirTests {
             var entities = [
                 EntityDescription(
                     "Badge", mergePolicy: .mergeByPropertyObjectTrump,
-                    attributes: [AttributeDescription("name", .string)],
-                    relationships: [
-                        RelationshipDescription("holder", to: "Owner", inverse: "badge")
-                    ]),
+                    attributes: [.init("name", .string)],
+                    relationships: [.init("holder", to: "Owner", inverse: "badge")]),
                 EntityDescription(
-                    "Owner", attributes: [AttributeDescription("name", .string)],
-                    relationships: [
-                        RelationshipDescription("badge", to: "Badge", inverse: "holder")
-                    ]),
+                    "Owner", attributes: [.init("name", .string)],
+                    relationships: [.init("badge", to: "Badge", inverse: "holder")]),
             ]
             if hasGolden { entities.append(EntityDescription("Golden", parent: "Badge")) }
             return try ManagedObjectModel(entities: entities)
@@ -162,8 +154,7 @@ struct RemovedHeirTests {
         try node.update(person, ["note": .string("n")])
         let before = try node.coordinator.currentDigest
         node.close()
-        try node.tamper(
-            "UPDATE Person SET _registers = x'8301' WHERE _id = \(person.row.rawValue)")
+        try node.tamper("UPDATE Person SET _registers = x'8301' WHERE _id = \(person.row.rawValue)")
         let second = try model(hasManagers: false)
         #expect(try node.code { try node.migrate(to: second) } == .storeDamaged)
         try node.open()

@@ -16,8 +16,7 @@ import Testing
             EntityDescription(
                 "Person",
                 relationships: [
-                    RelationshipDescription(
-                        "partner", to: "Person", inverse: "partner", isToMany: isToMany)
+                    .init("partner", to: "Person", inverse: "partner", isToMany: isToMany)
                 ])
         }
         #expect(refusal(person(true)) == nil)
@@ -43,8 +42,7 @@ import Testing
             AttributeValidation(minimum: bound), AttributeValidation(maximum: bound),
         ] {
             let error = refusal(
-                EntityDescription(
-                    "E", attributes: [AttributeDescription("x", type, validation: validation)]))
+                EntityDescription("E", attributes: [.init("x", type, validation: validation)]))
             #expect((error == nil) == isFit)
             #expect(error?.place ?? "E.x" == "E.x")
         }
@@ -56,8 +54,7 @@ import Testing
         #expect(refusal(EntityDescription("SQLite_x"))?.place == "SQLite_x")
         #expect(refusal(EntityDescription("sqlite")) == nil)
         func heir(_ name: String, _ attribute: String) -> EntityDescription {
-            EntityDescription(
-                name, parent: "A", attributes: [AttributeDescription(attribute, .string)])
+            EntityDescription(name, parent: "A", attributes: [.init(attribute, .string)])
         }
         #expect(refusal(EntityDescription("A"), heir("B", "x"), heir("C", "x")) == nil)
         #expect(refusal(EntityDescription("A"), heir("B", "x"), heir("C", "X"))?.place == "C.X")
@@ -67,9 +64,8 @@ import Testing
     func indexes() {
         func entity(_ indexes: IndexDescription...) -> EntityDescription {
             EntityDescription(
-                "E", attributes: [AttributeDescription("x", .string)],
-                relationships: [RelationshipDescription("others", to: "E", isToMany: true)],
-                indexes: indexes)
+                "E", attributes: [.init("x", .string)],
+                relationships: [.init("others", to: "E", isToMany: true)], indexes: indexes)
         }
         let byX = IndexDescription(name: "byX", elements: ["x"])
         #expect(refusal(entity(byX, IndexDescription(name: "again", elements: ["x"]))) == nil)
@@ -88,7 +84,7 @@ import Testing
     func columns() throws {
         func hierarchy(_ count: Int) -> [EntityDescription] {
             [
-                EntityDescription("A", attributes: [AttributeDescription("x", .string)]),
+                EntityDescription("A", attributes: [.init("x", .string)]),
                 EntityDescription(
                     "B", parent: "A",
                     attributes: (1..<count).map { AttributeDescription("a\($0)", .integer64) }),
@@ -106,10 +102,7 @@ import Testing
     func oneNameOfTwoHeirs() throws {
         let heirs = ["C", "D"].map { name in
             EntityDescription(
-                name, parent: "A",
-                relationships: [
-                    RelationshipDescription("s", to: "Z", inverse: name.lowercased())
-                ])
+                name, parent: "A", relationships: [.init("s", to: "Z", inverse: name.lowercased())])
         }
         let node = try EngineNode(
             try ManagedObjectModel(
@@ -118,8 +111,7 @@ import Testing
                     EntityDescription(
                         "Z",
                         relationships: [
-                            RelationshipDescription("c", to: "C", inverse: "s"),
-                            RelationshipDescription("d", to: "D", inverse: "s"),
+                            .init("c", to: "C", inverse: "s"), .init("d", to: "D", inverse: "s"),
                         ]),
                 ]))
         let target = try node.insert("Z")
@@ -137,8 +129,7 @@ import Testing
         func attribute(
             _ type: AttributeType, _ validation: AttributeValidation
         ) -> EntityDescription {
-            EntityDescription(
-                "E", attributes: [AttributeDescription("x", type, validation: validation)])
+            EntityDescription("E", attributes: [.init("x", type, validation: validation)])
         }
         let range = AttributeValidation(minimum: .integer(10), maximum: .integer(1))
         for faulty in [
@@ -178,8 +169,7 @@ import Testing
 
     @Test("A model of a thousand entities is resolved, and one too deep is refused")
     func large() throws {
-        let flat = try ManagedObjectModel(
-            entities: (0..<1_000).map { EntityDescription("E\($0)") })
+        let flat = try ManagedObjectModel(entities: (0..<1_000).map { EntityDescription("E\($0)") })
         #expect(flat.entities.count == 1_000)
         func chain(_ count: Int) -> [EntityDescription] {
             (0..<count).map { EntityDescription("E\($0)", parent: $0 == 0 ? nil : "E\($0 - 1)") }

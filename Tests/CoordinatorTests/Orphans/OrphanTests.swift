@@ -179,8 +179,7 @@ struct OrphanTests {
         }
         _ = try incoming.check(cluster: "test", model: x.model)
         x.close()
-        _ = try TransferInstaller.install(
-            at: x.path, model: x.model, cluster: "test", node: x.node)
+        _ = try TransferInstaller.install(at: x.path, model: x.model, cluster: "test", node: x.node)
         try x.open()
     }
 

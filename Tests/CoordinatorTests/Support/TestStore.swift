@@ -30,63 +30,48 @@ final class TestStore: Sendable {
             EntityDescription(
                 "Item",
                 attributes: [
-                    AttributeDescription("p", .string), AttributeDescription("q", .string),
-                    AttributeDescription("n", .integer64, defaultValue: .integer(7)),
-                    AttributeDescription("note", .string, isTransient: true),
+                    .init("p", .string), .init("q", .string),
+                    .init("n", .integer64, defaultValue: .integer(7)),
+                    .init("note", .string, isTransient: true),
                 ],
                 relationships: [
-                    RelationshipDescription("tags", to: "Tag", inverse: "items", isToMany: true),
-                    RelationshipDescription("owner", to: "Person", inverse: "items"),
+                    .init("tags", to: "Tag", inverse: "items", isToMany: true),
+                    .init("owner", to: "Person", inverse: "items"),
                 ]),
             EntityDescription(
-                "Tag", attributes: [AttributeDescription("name", .string)],
-                relationships: [
-                    RelationshipDescription("items", to: "Item", inverse: "tags", isToMany: true)
-                ]),
+                "Tag", attributes: [.init("name", .string)],
+                relationships: [.init("items", to: "Item", inverse: "tags", isToMany: true)]),
             EntityDescription(
                 "Person",
-                attributes: [
-                    AttributeDescription("name", .string, isOptional: false),
-                    AttributeDescription("age", .integer64),
-                ],
+                attributes: [.init("name", .string, isOptional: false), .init("age", .integer64)],
                 relationships: [
-                    RelationshipDescription("manager", to: "Person", inverse: "reports"),
-                    RelationshipDescription(
-                        "reports", to: "Person", inverse: "manager", isToMany: true),
-                    RelationshipDescription(
-                        "items", to: "Item", inverse: "owner", isToMany: true),
-                    RelationshipDescription("passport", to: "Passport", inverse: "holder"),
-                    RelationshipDescription(
-                        "books", to: "Book", inverse: "author", isToMany: true,
-                        deleteRule: .cascade),
-                    RelationshipDescription(
+                    .init("manager", to: "Person", inverse: "reports"),
+                    .init("reports", to: "Person", inverse: "manager", isToMany: true),
+                    .init("items", to: "Item", inverse: "owner", isToMany: true),
+                    .init("passport", to: "Passport", inverse: "holder"),
+                    .init(
+                        "books", to: "Book", inverse: "author", isToMany: true, deleteRule: .cascade
+                    ),
+                    .init(
                         "debts", to: "Debt", inverse: "debtor", isToMany: true, deleteRule: .deny),
-                    RelationshipDescription(
-                        "pets", to: "Pet", inverse: "keeper", isToMany: true),
+                    .init("pets", to: "Pet", inverse: "keeper", isToMany: true),
                 ]),
             EntityDescription(
-                "Passport", attributes: [AttributeDescription("number", .string)],
+                "Passport", attributes: [.init("number", .string)],
+                relationships: [.init("holder", to: "Person", inverse: "passport")]),
+            EntityDescription(
+                "Book", attributes: [.init("title", .string)],
                 relationships: [
-                    RelationshipDescription("holder", to: "Person", inverse: "passport")
+                    .init("author", to: "Person", inverse: "books"),
+                    .init("sequel", to: "Book", inverse: "prequel", deleteRule: .cascade),
+                    .init("prequel", to: "Book", inverse: "sequel", deleteRule: .cascade),
                 ]),
             EntityDescription(
-                "Book", attributes: [AttributeDescription("title", .string)],
-                relationships: [
-                    RelationshipDescription("author", to: "Person", inverse: "books"),
-                    RelationshipDescription(
-                        "sequel", to: "Book", inverse: "prequel", deleteRule: .cascade),
-                    RelationshipDescription(
-                        "prequel", to: "Book", inverse: "sequel", deleteRule: .cascade),
-                ]),
+                "Debt", attributes: [.init("sum", .integer64)],
+                relationships: [.init("debtor", to: "Person", inverse: "debts")]),
             EntityDescription(
-                "Debt", attributes: [AttributeDescription("sum", .integer64)],
-                relationships: [RelationshipDescription("debtor", to: "Person", inverse: "debts")]),
-            EntityDescription(
-                "Pet", attributes: [AttributeDescription("name", .string)],
-                relationships: [
-                    RelationshipDescription(
-                        "keeper", to: "Person", inverse: "pets", isOptional: false)
-                ]),
+                "Pet", attributes: [.init("name", .string)],
+                relationships: [.init("keeper", to: "Person", inverse: "pets", isOptional: false)]),
         ])
     }
 

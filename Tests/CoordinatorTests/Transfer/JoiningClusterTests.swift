@@ -62,8 +62,7 @@ import Testing
         _ node: EngineNode, _ seed: Int, _ all: [EncodedTransaction]
     ) throws {
         let vector = try node.vector
-        try ClusterExpectations.expectOracle(
-            node, seed, all.filter { vector.contains($0.dot) })
+        try ClusterExpectations.expectOracle(node, seed, all.filter { vector.contains($0.dot) })
     }
 
     /// Has a node forget its log, and take a copy over.

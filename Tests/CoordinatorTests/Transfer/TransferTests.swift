@@ -80,8 +80,7 @@ import Testing
         try joiner.update(shared, ["name": .string("joiner's")])
         let incoming = IncomingTransfer(for: joiner.coordinator)
         try receive(OutgoingTransfer(donor.coordinator, clock: clock.now), into: incoming)
-        #expect(
-            try incoming.check(cluster: "test", model: joiner.model) == donor.vector)
+        #expect(try incoming.check(cluster: "test", model: joiner.model) == donor.vector)
         let store = try joiner.coordinator.currentToken.store
         joiner.close()
         let installed = try install()
@@ -198,8 +197,7 @@ import Testing
     func resumed() throws {
         for _ in 0..<50 { _ = try donor.insert("Tag") }
         let outgoing = OutgoingTransfer(donor.coordinator, clock: clock.now)
-        let first = try receive(
-            outgoing, into: IncomingTransfer(for: joiner.coordinator), parts: 3)
+        let first = try receive(outgoing, into: IncomingTransfer(for: joiner.coordinator), parts: 3)
         // Saved after the copy was made: not in it, and it is the same copy nevertheless.
         _ = try donor.insert("Tag")
         let incoming = IncomingTransfer(for: joiner.coordinator)

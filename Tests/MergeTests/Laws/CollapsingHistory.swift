@@ -27,8 +27,7 @@ struct CollapsingHistory {
         history = RecordedHistory(policyCase.policies)
         states = Array(repeating: RowState(propertyCount: 2), count: nodes)
         applied = Array(repeating: PositionSet(), count: nodes)
-        reports = Array(
-            repeating: Array(repeating: PositionSet(), count: nodes), count: nodes)
+        reports = Array(repeating: Array(repeating: PositionSet(), count: nodes), count: nodes)
     }
 
     mutating func run() {
@@ -79,8 +78,7 @@ struct CollapsingHistory {
         if removed.isEmpty, states[node] != before { failure = "a silent change" }
         compare(node)
         let row = history.reference(applied[node])
-        let mayGo =
-            !row.version.isEmpty && !row.isAlive && row.version.allSatisfy(stable.contains)
+        let mayGo = !row.version.isEmpty && !row.isAlive && row.version.allSatisfy(stable.contains)
         if !states[node].isEmpty,
             states[node].isCollectable(stable: vector, policies: history.policies) != mayGo
         {

@@ -45,8 +45,7 @@ struct HistoryEnumeration {
     }
 
     mutating func run() {
-        history.append(
-            node: 4, time: 1, past: PositionSet(), kind: .insert, values: [1, 2])
+        history.append(node: 4, time: 1, past: PositionSet(), kind: .insert, values: [1, 2])
         var state = RowState(propertyCount: 2)
         do { try history.apply(0, to: &state) } catch { failure = "\(error)" }
         states[1] = state

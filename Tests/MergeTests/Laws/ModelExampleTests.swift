@@ -132,8 +132,7 @@ struct ModelExampleTests {
         #expect(scene.version("X") == [dot(1, 1), dot(2, 1)])
         #expect(scene.version("X") == scene.version("Y"))
         // A write that saw both replaces both, collapsed or not.
-        let c = Write(
-            3, at: 9, saw: [1: 1, 2: 1], Self.update(isRow ? [0: 1, 1: 1] : [0: 1]))
+        let c = Write(3, at: 9, saw: [1: 1, 2: 1], Self.update(isRow ? [0: 1, 1: 1] : [0: 1]))
         for name in ["X", "Y"] { try scene.apply(c, on: name) }
         #expect(scene.version("X") == [dot(3, 1)])
         #expect(scene.version("Y") == [dot(3, 1)])

@@ -8,14 +8,8 @@ struct MergePolicyTests {
         arguments: [
             (.error, "error", .property, .earliest, true),
             (.errorByRow, "errorByRow", .row, .earliest, true),
-            (
-                .mergeByPropertyStoreTrump, "mergeByPropertyStoreTrump", .property, .earliest,
-                false
-            ),
-            (
-                .mergeByPropertyObjectTrump, "mergeByPropertyObjectTrump", .property, .latest,
-                false
-            ),
+            (.mergeByPropertyStoreTrump, "mergeByPropertyStoreTrump", .property, .earliest, false),
+            (.mergeByPropertyObjectTrump, "mergeByPropertyObjectTrump", .property, .latest, false),
             (.rollback, "rollback", .row, .earliest, false),
             (.overwrite, "overwrite", .row, .latest, false),
         ] as [(MergePolicy, String, MergePolicy.Granularity, MergePolicy.Choice, Bool)])
@@ -56,8 +50,7 @@ struct MergePolicyTests {
                 (.update, stamp(2, 1, at: 3), vector([1: 1])),
             ]
             for (kind, stamp, seen) in writes {
-                let write = RowWrite(
-                    kind: kind, values: kind == .delete ? [] : [(0, .integer(1))])
+                let write = RowWrite(kind: kind, values: kind == .delete ? [] : [(0, .integer(1))])
                 try state.apply(write, stamp: stamp, seen: seen, policies: policies)
             }
             #expect(state.isAlive(policies) == isAlive)

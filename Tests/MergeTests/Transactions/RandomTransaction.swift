@@ -11,8 +11,7 @@ struct RandomTransaction {
         let sequence = 1 + UInt64(random.below(1000))
         var seen = VersionVector()
         for _ in 0..<random.below(4) {
-            seen.advance(
-                actor(6 + random.below(30_000), incarnation: number()), to: number() | 1)
+            seen.advance(actor(6 + random.below(30_000), incarnation: number()), to: number() | 1)
         }
         seen.advance(writer, to: sequence - 1)
         let shapes = (0..<1 + random.below(3)).map { shape($0) }

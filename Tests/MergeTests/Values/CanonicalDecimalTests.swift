@@ -35,8 +35,7 @@ struct CanonicalDecimalTests {
     @Test("A numeral of any length ends in an answer")
     func veryLong() {
         for digit in ["0", "9", ".", "e", "-", "\u{661}"] {
-            #expect(
-                PropertyValue.canonicalDecimal(String(repeating: digit, count: 100_000)) == nil)
+            #expect(PropertyValue.canonicalDecimal(String(repeating: digit, count: 100_000)) == nil)
         }
         let exponent = "1e" + String(repeating: "9", count: 100_000)
         #expect(PropertyValue.canonicalDecimal(exponent) == nil)

@@ -67,6 +67,13 @@ final class World {
 
     init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
+    /// A cluster of nodes 1...count that has started.
+    convenience init(seed: UInt64, started count: Int) {
+        self.init(seed: seed)
+        addNodes(count)
+        start()
+    }
+
     static func id(_ number: Int) -> NodeID {
         guard let id = NodeID(number) else { fatalError("test nodes are 1 and up") }
         return id
@@ -245,6 +252,15 @@ final class World {
         now = end
     }
 
+    /// Gives a node a message of another by hand.
+    func tell(_ index: Int, _ message: Message, from node: Int) {
+        let envelope = Envelope(cluster: "test", sender: Self.id(node), message: message)
+        give(
+            index,
+            .messageReceived(
+                bytes: envelope.encoded(), from: envelope.sender, over: .exchange, now: now))
+    }
+
     func give(_ index: Int, _ input: Input) {
         for effect in nodes[index].replicator.handle(input) { carryOut(effect, of: index) }
     }
@@ -267,19 +283,15 @@ final class World {
             nodes[index].batches.append(transactions.count)
             oracle.apply(transactions, at: nodes[index])
             let rejected = nodes[index].store.apply(transactions)
-            let input = Input.applied(
-                state: nodes[index].store.state, rejected: rejected, now: now)
+            let input = Input.applied(state: nodes[index].store.state, rejected: rejected, now: now)
             // Local saves may happen before the answer; the answer then must not go back.
-            schedule(
-                .input(index, life: nodes[index].life, input), after: applyMilliseconds)
+            answer(index, input, after: applyMilliseconds)
         case .readLog(let id, let after, let limit):
-            let (transactions, reachedEnd) = nodes[index].store.read(
-                after: after, byteLimit: limit)
-            schedule(
-                .input(
-                    index, life: nodes[index].life,
-                    .logRead(id: id, transactions: transactions, reachedEnd: reachedEnd, now: now)
-                ), after: 1)
+            let (transactions, reachedEnd) = nodes[index].store.read(after: after, byteLimit: limit)
+            answer(
+                index,
+                .logRead(id: id, transactions: transactions, reachedEnd: reachedEnd, now: now),
+                after: 1)
         case .quarantined(let peer, _, _): nodes[index].quarantined.append(peer)
         case .alarm(let alarm): nodes[index].alarms.append(alarm)
         case .stable(let vector):
@@ -295,28 +307,19 @@ final class World {
         case .vouched(let founders): nodes[index].store.vouch(founders: founders)
         case .remember(let actor):
             nodes[index].store.remember(actor)
-            schedule(
-                .input(
-                    index, life: nodes[index].life,
-                    .remembered(actor, isDurable: true, now: now)), after: applyMilliseconds)
+            answer(index, .remembered(actor, isDurable: true, now: now), after: applyMilliseconds)
         case .reopen(let incarnation):
             schedule(.reopen(index, life: nodes[index].life, after: incarnation), after: 1)
         case .learnModels, .compareModel, .keepOrphans, .orphansNotKept: break
         case .readTransfer where silentDonors.contains(index):
             waitingReads.append((index, effect))
         case .readTransfer(let id, let number, let offset, let byteLimit, _, _):
-            schedule(
-                .input(
-                    index, life: nodes[index].life,
-                    readCopy(id, number, offset, byteLimit, of: index)), after: 5)
+            answer(index, readCopy(id, number, offset, byteLimit, of: index), after: 5)
         case .takeTransfer(let copy, _, let offset, let bytes):
             let before = offset == 0 ? [] : nodes[index].store.incoming?.bytes ?? []
             #expect(before.count == Int(offset))
             nodes[index].store.incoming = (copy, before + bytes)
-            schedule(
-                .input(
-                    index, life: nodes[index].life,
-                    .transferTaken(offset: offset + UInt64(bytes.count), now: now)), after: 2)
+            answer(index, .transferTaken(offset: offset + UInt64(bytes.count), now: now), after: 2)
         case .installTransfer(let copy, _):
             schedule(.install(index, life: nodes[index].life, copy), after: 10)
         case .discardTransfer: nodes[index].store.incoming = nil
@@ -398,6 +401,11 @@ final class World {
 
     func chance(_ probability: Double) -> Bool {
         probability > 0 && Double.random(in: 0..<1, using: &generator) < probability
+    }
+
+    /// Gives a node an input later, unless it has begun another life by then.
+    private func answer(_ index: Int, _ input: Input, after delay: UInt64) {
+        schedule(.input(index, life: nodes[index].life, input), after: delay)
     }
 
     private func schedule(_ event: Event, after delay: UInt64) {
