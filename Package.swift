@@ -210,7 +210,7 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "Merge", "Coordinator", "Node", "Client", "Console", "TributaryCLI",
-                "TributaryLab",
+                "TributaryLab", "TestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ], swiftSettings: settings),
@@ -218,7 +218,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "Merge", "Coordinator", "Replication", "Node", "Client", "LinkProxy", "CZeroMQ",
-                "ReferenceModel",
+                "ReferenceModel", "TestSupport",
             ], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import TributaryLab
@@ -6,9 +7,7 @@ import Testing
 @Suite("The demo's folder")
 struct DemoCommandTests {
     private static func inFolder(_ body: (URL) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-demo-test-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try URL.makeTemporaryFolder()
         defer { try? FileManager.default.removeItem(at: folder) }
         try await body(folder)
     }

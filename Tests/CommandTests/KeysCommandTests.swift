@@ -1,6 +1,7 @@
 import Console
 import Foundation
 import Node
+import TestSupport
 import Testing
 
 @testable import TributaryCLI
@@ -9,9 +10,7 @@ import Testing
 struct KeysCommandTests {
     private static func inFolder(_ body: (TestProgram, URL) async throws -> Void) async throws {
         let program = try #require(TestProgram.find())
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-keys-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try URL.makeTemporaryFolder()
         defer { try? FileManager.default.removeItem(at: folder) }
         try await body(program, folder)
     }

@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Merge
+import TestSupport
 import Testing
 
 /// What `tributary orphans` prints.
@@ -15,9 +16,7 @@ struct OrphansCommandTests {
 
     /// A store that keeps one orphan, of a time that does not change.
     private static func inStore(_ body: (String) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-orphans-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try URL.makeTemporaryFolder()
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("n1.sqlite").path
         try ProgramTests.makeStore(path)

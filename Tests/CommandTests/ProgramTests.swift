@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Merge
+import TestSupport
 import Testing
 
 @Suite("The program")
@@ -293,9 +294,7 @@ struct ProgramTests {
 
     @Test("A store's file is read as a node is, and what writes is refused")
     func store() async throws {
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-command-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try URL.makeTemporaryFolder()
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("n1.sqlite").path
         try Self.makeStore(path)

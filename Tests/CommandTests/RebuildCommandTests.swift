@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Merge
+import TestSupport
 import Testing
 
 @Suite("Rebuilding a store")
@@ -32,9 +33,7 @@ struct RebuildCommandTests {
     private static func inFolder(
         peers: Bool = true, _ body: (Place) async throws -> Void
     ) async throws {
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-rebuild-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try URL.makeTemporaryFolder()
         defer { try? FileManager.default.removeItem(at: folder) }
         let place = Place(folder: folder)
         let mesh = """

@@ -3,6 +3,7 @@ import Coordinator
 import Foundation
 import GRDB
 import Merge
+import TestSupport
 import Testing
 
 @testable import TributaryCLI
@@ -19,9 +20,7 @@ struct StoreAnswerTests {
     private static func inFolder(
         _ body: (_ one: String, _ other: String) async throws -> Void
     ) async throws {
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-answers-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try URL.makeTemporaryFolder()
         defer { try? FileManager.default.removeItem(at: folder) }
         let paths = ["n1.sqlite", "n2.sqlite"].map { folder.appendingPathComponent($0).path }
         for path in paths { try ProgramTests.makeStore(path) }

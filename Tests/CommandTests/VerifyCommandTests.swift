@@ -2,6 +2,7 @@ import Coordinator
 import Foundation
 import GRDB
 import Merge
+import TestSupport
 import Testing
 
 @Suite("Verification by the program")
@@ -115,9 +116,7 @@ struct VerifyCommandTests {
     }
 
     private static func folder() throws -> (URL, one: String, other: String) {
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-verify-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try URL.makeTemporaryFolder()
         let paths = ["n1.sqlite", "n2.sqlite"].map { folder.appendingPathComponent($0).path }
         return (folder, paths[0], paths[1])
     }

@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -52,12 +53,8 @@ extension EndToEnd.BackupTests {
             #expect(try await node.count("Latest") == 3 * saved)
             #expect(try await node.verify()["ok"]?.boolean == true)
             // It has caught up, so it takes saves again.
-            try await waitUntil {
-                "the restored node took a save"
-            } _: {
-                let operations = [TestModel.insert("Latest", ["name": "after"])]
-                let save: JSONValue = ["operations": .array(operations)]
-                return try await node.ask("POST", "/v1/save", save).status == 200
+            try await eventually("the restored node took a save") {
+                try await node.askToSave(.insert("Latest", ["name": "after"])).status == 200
             }
             try await cluster.waitForConvergence()
         }
@@ -70,17 +67,15 @@ extension EndToEnd.BackupTests {
             let backup = cluster.folder.appendingPathComponent("backup").path
             try await cluster.waitForConvergence()
             try await backUp(node, to: backup)
-            try await cluster.node(1).save([TestModel.insert("Latest", ["name": "later"])])
+            try await cluster.node(1).save(.insert("Latest", ["name": "later"]))
             try await cluster.waitForConvergence()
             #expect(try await node.terminate() == 0)
             #expect(try await restore(backup, node) == 0)
             await cluster.partition([[1], [2]])
             try await node.start()
-            let operations = [TestModel.insert("Latest", ["name": "alone"])]
-            let save: JSONValue = ["operations": .array(operations)]
-            let refused = try await node.ask("POST", "/v1/save", save)
+            let refused = try await node.askToSave(.insert("Latest", ["name": "alone"]))
             #expect(refused.status == 503)
-            #expect(refused.body["error"]?.object?["code"]?.string == "recovering")
+            #expect(refused.body.code == "recovering")
             await cluster.heal()
             try await cluster.waitForConvergence()
             #expect(try await node.count("Latest") == 1)
@@ -92,7 +87,7 @@ extension EndToEnd.BackupTests {
         try await TestCluster.with(nodes: 1) { cluster in
             let node = cluster.node(1)
             let backup = cluster.folder.appendingPathComponent("backup").path
-            try await node.save([TestModel.insert("Latest", ["name": "one"])])
+            try await node.save(.insert("Latest", ["name": "one"]))
             try await backUp(node, to: backup)
             let read = try await TestProcess.run(
                 ["count", "Latest", "--store", backup], in: cluster.folder)

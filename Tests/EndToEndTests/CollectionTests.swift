@@ -1,4 +1,5 @@
 import Coordinator
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -37,7 +38,7 @@ extension EndToEnd.CollectionTests {
         try await TestCluster.with { cluster in
             let away = cluster.node(3)
             let shared = try await cluster.node(1).save(
-                (0..<6).map { TestModel.insert("Latest", id: "@\($0)", ["name": .string("\($0)")]) }
+                (0..<6).map { .insert("Latest", id: "@\($0)", ["name": "\($0)"]) }
             )
             try await cluster.waitForConvergence()
             try await cluster.waitForVouching()
@@ -45,14 +46,12 @@ extension EndToEnd.CollectionTests {
             await cluster.partition([[1], [2], [3]])
             for node in [cluster.node(1), cluster.node(2)] {
                 for place in 0..<4 {
-                    try await node.save([
-                        TestModel.update(
-                            shared.uri("@\(place)"), ["a": .string("by \(node.number)")])
-                    ])
+                    try await node.save(
+                        .update(shared.uri("@\(place)"), ["a": "by \(node.number)"]))
                 }
             }
             for place in 4..<6 {
-                try await cluster.node(1).save([TestModel.delete(shared.uri("@\(place)"))])
+                try await cluster.node(1).save(.delete(shared.uri("@\(place)")))
             }
             away.suspend()
             await cluster.heal()
@@ -61,9 +60,7 @@ extension EndToEnd.CollectionTests {
             // Longer than they need to tell each other all that they have, and to collect.
             for _ in 0..<2 {
                 for node in [cluster.node(1), cluster.node(2)] {
-                    try await waitUntil {
-                        "node \(node.number) named node 3"
-                    } _: {
+                    try await eventually("node \(node.number) named node 3") {
                         try await Kept(node).holders == [3]
                     }
                     let kept = try await Kept(node)
@@ -80,9 +77,7 @@ extension EndToEnd.CollectionTests {
             away.resume()
             try await cluster.waitForConvergence()
             for node in cluster.nodes {
-                try await waitUntil {
-                    "node \(node.number) kept nothing any more"
-                } _: {
+                try await eventually("node \(node.number) kept nothing any more") {
                     try await Kept(node) == .nothing
                 }
                 #expect(try await node.metric("tributary_tombstones_collected_total") == 2)
@@ -101,8 +96,7 @@ extension EndToEnd.CollectionTests {
 
     /// How many writes of the property a node has.
     private func siblings(_ node: NodeHandle, _ uri: String) async throws -> Int? {
-        let answer = try await node.expect(
-            "GET", "/v1/objects/Latest/\(number(uri))?versions=true")
+        let answer = try await node.expect("GET", "/v1/objects/Latest/\(number(uri))?versions=true")
         return answer["versions"]?.object?["a"]?.object?["siblings"]?.array?.count
     }
 
@@ -113,13 +107,11 @@ extension EndToEnd.CollectionTests {
     /// The conflicts there are and were over the property, by object, with the transactions of their
     /// sides.
     private func journal(_ node: NodeHandle) async throws -> [String: Set<String>] {
-        let answer = try await node.expect(
-            "GET", "/v1/conflicts?kind=update&limit=1000")
+        let answer = try await node.expect("GET", "/v1/conflicts?kind=update&limit=1000")
         var result: [String: Set<String>] = [:]
-        for conflict in (answer["conflicts"]?.array ?? []).compactMap(\.object) {
-            let sides = (conflict["sides"]?.array ?? []).compactMap(\.object)
-            result[conflict.text("object"), default: []].formUnion(
-                sides.map { $0.text("dot") })
+        for conflict in answer.objects("conflicts") {
+            let sides = conflict.objects("sides")
+            result[conflict.text("object"), default: []].formUnion(sides.map { $0.text("dot") })
         }
         return result
     }

@@ -2,6 +2,7 @@ import Coordinator
 import Foundation
 import LinkProxy
 import Node
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -61,9 +62,7 @@ extension EndToEnd.CopiedStoreTests {
     }
 
     private func waitForSaves(_ count: Int, of load: MixedLoad, by node: NodeHandle) async throws {
-        try await waitUntil {
-            "node \(node.number) had saved \(count) times"
-        } _: {
+        try await eventually("node \(node.number) had saved \(count) times") {
             load.outcome.acknowledged.count { $0.node == node.number } >= count
         }
     }
@@ -75,35 +74,24 @@ extension EndToEnd.CopiedStoreTests {
         try await TestCluster.with(nodes: 3) { cluster in
             let node = cluster.node(2)
             let shared = try await SharedRows.insert(in: cluster)
-            let doomed = try await node.save([
-                TestModel.insert("Latest", id: "@x", ["name": "deleted after the copy"])
-            ]).uri("@x")
+            let doomed = try await node.save(
+                .insert("Latest", id: "@x", ["name": "deleted after the copy"])
+            ).uri("@x")
             try await cluster.waitForVouching()
-            let load = try MixedLoad(on: cluster.nodes, shared, seed: 81)
-            let reader = try MixedReader(on: cluster.nodes, seed: 81)
             var copied: Int64 = 0
-            do {
+            let (outcome, heard) = try await cluster.mixedLoad(shared, seed: 81) { load, _ in
                 try await waitForSaves(30, of: load, by: node)
                 try copyFiles(node)
                 // No less than the copy's.
                 copied = try await node.status()["generation"]?.integer ?? .max
-                try await node.save([TestModel.delete(doomed)])
+                try await node.save(.delete(doomed))
                 try await waitForSaves(80, of: load, by: node)
-            } catch {
-                _ = await load.stop()
-                _ = await reader.stop()
-                throw error
             }
-            let outcome = await load.stop()
-            let heard = await reader.stop()
-            #expect(outcome.surprises == [])
             try await cluster.waitForConvergence()
             let before = try await node.status()
             if side == .left {
                 // What is written down every few seconds tells of more than the copy has.
-                try await waitUntil {
-                    "it was recorded that the store is past the copy"
-                } _: {
+                try await eventually("it was recorded that the store is past the copy") {
                     try recordedGeneration(node) > copied
                 }
             }
@@ -120,9 +108,7 @@ extension EndToEnd.CopiedStoreTests {
                 await cluster.partition([[1, 3], [2]])
             }
             try await node.start()
-            try await waitUntil {
-                "node 2 said that it is recovering"
-            } _: {
+            try await eventually("node 2 said that it is recovering") {
                 let status = try await node.status()
                 return status["savesRefused"]?.object?.text("code") == "recovering"
                     && status["stability"]?.object?["recovering"]?.boolean == true
@@ -132,9 +118,9 @@ extension EndToEnd.CopiedStoreTests {
             let (had, all) = (old.vector("vector")[own] ?? 0, before.vector("vector")[own] ?? 0)
             #expect(had > 0 && had < all, "\(had) of \(all)")
             #expect(old.text("actor") != own)
-            let refused = try await node.ask("POST", "/v1/save", insert("refused"))
+            let refused = try await node.askToSave(.insert("Latest", ["name": "refused"]))
             #expect(refused.status == 503, "\(refused)")
-            #expect(refused.body["error"]?.object?.text("code") == "recovering", "\(refused)")
+            #expect(refused.body.code == "recovering", "\(refused)")
             // What it has is there to be read, with what was deleted since.
             #expect(try await has(node, doomed))
 
@@ -180,11 +166,6 @@ extension EndToEnd.CopiedStoreTests {
             let count = try await node.count("Latest")
             #expect(count == 3, "it was done twice")
         }
-    }
-
-    private func insert(_ name: String) -> JSONValue {
-        let operation = TestModel.insert("Latest", ["name": .string(name)])
-        return ["operations": .array([operation])]
     }
 
     private func has(_ node: NodeHandle, _ uri: String) async throws -> Bool {

@@ -23,14 +23,14 @@ extension EndToEnd.CountTests {
     private func sailor(_ name: String, in crew: String?) -> JSONValue {
         var values: JSONObject = ["name": .string(name)]
         if let crew { values["crew"] = .string(crew) }
-        return TestModel.insert("Sailor", id: "@\(name)", values)
+        return .insert("Sailor", id: "@\(name)", values)
     }
 
     /// The count conflicts, by what they break.
     private func broken(_ node: NodeHandle) async throws -> [String: String] {
         let answer = try await node.expect("GET", "/v1/conflicts?kind=count&open=true")
         var result: [String: String] = [:]
-        for conflict in (answer["conflicts"]?.array ?? []).compactMap(\.object) {
+        for conflict in answer.objects("conflicts") {
             #expect(conflict.text("state") == "settled")
             result[conflict.text("object")] = conflict.text("violation")
         }
@@ -38,21 +38,18 @@ extension EndToEnd.CountTests {
     }
 
     private func code(_ node: NodeHandle, _ operations: [JSONValue]) async throws -> String {
-        let answer = try await node.ask(
-            "POST", "/v1/save", ["operations": .array(operations)])
+        let answer = try await node.ask("POST", "/v1/save", ["operations": .array(operations)])
         return answer.status == 200 ? "" : "\(answer.status)"
     }
 
-    @Test(
-        "what saves that each kept a count come to is listed on all nodes until it is mended"
-    )
+    @Test("what saves that each kept a count come to is listed on all nodes until it is mended")
     func listedAndMended() async throws {
         try await TestCluster.with(model: Self.model) { cluster in
             let (one, two, three) = (cluster.node(1), cluster.node(2), cluster.node(3))
             let saved = try await one.save([
-                TestModel.insert("Crew", id: "@full", ["name": "full"]),
+                .insert("Crew", id: "@full", ["name": "full"]),
                 sailor("ann", in: "@full"), sailor("ben", in: "@full"),
-                TestModel.insert("Crew", id: "@empty", ["name": "empty"]),
+                .insert("Crew", id: "@empty", ["name": "empty"]),
                 sailor("cid", in: "@empty"), sailor("dot", in: "@empty"),
                 sailor("eve", in: "@empty"),
             ])
@@ -65,7 +62,7 @@ extension EndToEnd.CountTests {
                 #expect(try await code(node, [sailor("more", in: full)]) == "422")
             }
             for (node, name) in [(two, "@dot"), (three, "@eve")] {
-                try await node.save([TestModel.delete(saved.uri(name))])
+                try await node.save(.delete(saved.uri(name)))
             }
             await cluster.heal()
             try await cluster.waitForConvergence()
@@ -77,15 +74,13 @@ extension EndToEnd.CountTests {
                     ])
                 #expect(try await node.count("Sailor") == 5)
                 // Until it is mended its object is not saved for anything else.
-                #expect(try await code(node, [TestModel.update(full, ["name": "other"])]) == "422")
+                #expect(try await code(node, [.update(full, ["name": "other"])]) == "422")
             }
-            try await three.save([
-                TestModel.update(try saved.uri("@ann"), ["crew": .string(empty)])
-            ])
+            try await three.save(.update(try saved.uri("@ann"), ["crew": .string(empty)]))
             try await cluster.waitForConvergence()
             for node in cluster.nodes {
                 #expect(try await broken(node) == [:])
-                #expect(try await code(node, [TestModel.update(full, ["name": "again"])]) == "")
+                #expect(try await code(node, [.update(full, ["name": "again"])]) == "")
                 try await cluster.waitForConvergence()
             }
             for node in cluster.nodes {

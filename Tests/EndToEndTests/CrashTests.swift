@@ -1,5 +1,6 @@
 import Coordinator
 import LinkProxy
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -64,10 +65,10 @@ extension EndToEnd.CrashTests {
                     on: cluster.node($0), prefix: "flood\($0)", clients: 4, limit: 150
                 ) { saveID, index in
                     (0..<12).map { number in
-                        TestModel.insert(
+                        .insert(
                             "Latest",
                             [
-                                "name": .string("\(saveID)-\(number)"), "a": .string(saveID),
+                                "name": "\(saveID)-\(number)", "a": .string(saveID),
                                 "number": .integer(Int64(index)),
                             ])
                     }
@@ -90,9 +91,7 @@ extension EndToEnd.CrashTests {
             var killedHalfway = 0
             for _ in 1...4 {
                 let start = try await victim.count("Latest")
-                try await waitUntil(every: .milliseconds(2)) {
-                    "node 3 applied something"
-                } _: {
+                try await eventually("node 3 applied something", every: .milliseconds(2)) {
                     let count = try await victim.count("Latest")
                     return count > start || count == 14_400
                 }
@@ -141,8 +140,8 @@ extension EndToEnd.CrashTests {
         let answer = try await node.expect(
             "POST", "/v1/fetch",
             .object([
-                "entity": .string("Latest"), "resultType": .string("dictionary"),
-                "properties": .array([.string("a")]),
+                "entity": "Latest", "resultType": "dictionary",
+                "properties": .array(["a"]),
             ]))
         for row in answer["rows"]?.array ?? [] {
             counts[row.object?.text("a") ?? "", default: 0] += 1

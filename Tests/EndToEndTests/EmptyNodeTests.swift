@@ -37,8 +37,7 @@ extension EndToEnd.EmptyNodeTests {
             #expect(try await cluster.node(1).terminate() == 0)
             try await cluster.node(3).start()
             try await cluster.waitForConvergence(among: [2, 3])
-            #expect(
-                try await cluster.node(3).count("Latest") == 3 * outcome.acknowledged.count)
+            #expect(try await cluster.node(3).count("Latest") == 3 * outcome.acknowledged.count)
         }
     }
 
@@ -58,7 +57,7 @@ extension EndToEnd.EmptyNodeTests {
             // A number names one store for ever, so the node in its place has a new one.
             let successor = cluster.node(4)
             try await successor.start()
-            try await successor.save([TestModel.insert("Latest", ["name": "after"])])
+            try await successor.save(.insert("Latest", ["name": "after"]))
             try await cluster.waitForConvergence(among: [1, 2, 4])
             #expect(try await successor.count("Latest") == 3 * outcome.acknowledged.count + 1)
             #expect(try await successor.verify()["ok"]?.boolean == true)

@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -63,9 +64,7 @@ extension EndToEnd.HistoryLimitTests {
             try await cluster.node(3).kill()
             let text = String(repeating: "long ", count: 1_000)
             for index in 0..<40 {
-                try await node.save([
-                    TestModel.insert("Latest", ["name": .string("\(index) \(text)")])
-                ])
+                try await node.save(.insert("Latest", ["name": "\(index) \(text)"]))
             }
             try await Self.wait("the log is within its limit, and node 3 is named") {
                 let history = try await Self.history(node)
@@ -89,7 +88,7 @@ extension EndToEnd.HistoryLimitTests {
 
     private static func save(_ count: Int, at node: NodeHandle) async throws {
         for index in 0..<count {
-            try await node.save([TestModel.insert("Latest", ["name": .string("n\(index)")])])
+            try await node.save(.insert("Latest", ["name": "n\(index)"]))
         }
     }
 
@@ -97,12 +96,8 @@ extension EndToEnd.HistoryLimitTests {
         try await node.status()["history"]?.object ?? [:]
     }
 
-    private static func wait(
-        _ what: String, _ condition: () async throws -> Bool
-    ) async throws {
-        try await waitUntil(timeout: .seconds(90), every: .milliseconds(200)) {
-            what
-        } _: {
+    private static func wait(_ what: String, _ condition: () async throws -> Bool) async throws {
+        try await eventually(what, within: .seconds(90), every: .milliseconds(200)) {
             try await condition()
         }
     }

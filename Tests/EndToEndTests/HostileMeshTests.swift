@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -99,9 +100,7 @@ extension EndToEnd.HostileMeshTests {
             }
             try await expectServing(cluster)
             #expect(node.residentBytes - before < 100 << 20, "\(node.residentBytes - before)")
-            try await waitUntil {
-                "2 connections had been ended"
-            } _: {
+            try await eventually("2 connections had been ended") {
                 try await node.metric("tributary_connections_ended_total") ?? 0 >= 2
             }
         }
@@ -139,9 +138,9 @@ extension EndToEnd.HostileMeshTests {
                 print("\(connections) connections as \(socketType): \(most >> 20) MiB at most")
                 #expect(most < 64 << 20, "\(socketType): \(most)")
             }
-            try await waitUntil {
+            try await eventually(
                 "the memory was given back: \((node.residentBytes - before) >> 20) MiB more than before"
-            } _: {
+            ) {
                 node.residentBytes - before < 16 << 20
             }
             try await expectServing(cluster)
@@ -164,9 +163,7 @@ extension EndToEnd.HostileMeshTests {
             }
             try await expectServing(cluster)
             #expect(node.residentBytes - before < 100 << 20, "\(node.residentBytes - before)")
-            try await waitUntil {
-                "900 connections had been ended"
-            } _: {
+            try await eventually("900 connections had been ended") {
                 try await node.metric("tributary_connections_ended_total") ?? 0 >= 900
             }
             withExtendedLifetime(held) {}
@@ -203,9 +200,7 @@ extension EndToEnd.HostileMeshTests {
                 }
                 held.append(connection)
             }
-            try await waitUntil {
-                "most of them had been ended"
-            } _: {
+            try await eventually("most of them had been ended") {
                 try await node.metric("tributary_connections_ended_total") ?? 0 >= 27
             }
             try await expectServing(cluster)
@@ -232,9 +227,9 @@ extension EndToEnd.HostileMeshTests {
                 try? former.send(frame)
                 withExtendedLifetime(later) {}
             }
-            try await waitUntil {
+            try await eventually(
                 "there were few descriptors again, and not \(node.openDescriptors)"
-            } _: {
+            ) {
                 node.openDescriptors < descriptors + 20
             }
             try await expectServing(cluster)

@@ -4,6 +4,7 @@ import Foundation
 import Merge
 import Node
 import Synchronization
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -48,8 +49,8 @@ extension EndToEnd.JoinersTests {
             "POST", "/v1/members",
             [
                 "node": .integer(Int64(newcomer.number)),
-                "publish": .string("tcp://127.0.0.1:\(newcomer.publishPort)"),
-                "exchange": .string("tcp://127.0.0.1:\(newcomer.exchangePort)"),
+                "publish": "tcp://127.0.0.1:\(newcomer.publishPort)",
+                "exchange": "tcp://127.0.0.1:\(newcomer.exchangePort)",
             ], using: client)
         await client.close()
     }
@@ -79,9 +80,7 @@ extension EndToEnd.JoinersTests {
                 for joiner in joiners { group.addTask { try await joiner.start() } }
                 try await group.waitForAll()
             }
-            try await waitUntil(timeout: .seconds(180)) {
-                "all four had a copy"
-            } _: {
+            try await eventually("all four had a copy", within: .seconds(180)) {
                 for joiner in joiners {
                     do {
                         guard try await joiner.count(Self.filling) == Self.saves else {

@@ -39,8 +39,8 @@ extension EndToEnd.LargeRecordTests {
         try await TestCluster.with(nodes: 1, model: Self.model) { cluster in
             let node = cluster.node(1)
             try await node.save([
-                TestModel.insert("Party", ["name": .string("Ada")]),
-                TestModel.insert("Firm", ["name": .string("Steel"), "branch": .string("iron")]),
+                .insert("Party", ["name": "Ada"]),
+                .insert("Firm", ["name": "Steel", "branch": "iron"]),
             ])
             let run = try await TestProcess.run(
                 ["export", "Party", "--format", "csv", "--sort", "name", "--node", node.url],
@@ -61,9 +61,7 @@ extension EndToEnd.LargeRecordTests {
             // An answer has 64 MiB at the most.
             let long = String(repeating: "x", count: 14 << 20)
             for number in 0..<5 {
-                try await node.save([
-                    TestModel.insert("Party", ["name": .string("\(number) \(long)")])
-                ])
+                try await node.save(.insert("Party", ["name": "\(number) \(long)"]))
             }
             let run = try await TestProcess.run(
                 ["fetch", "Party", "--sort", "name", "--json", "--node", node.url],

@@ -26,23 +26,22 @@ extension EndToEnd.LargeTransactionTests {
     func isNeverSeenByHalf() async throws {
         try await TestCluster.with { cluster in
             let loads = try cluster.nodes.map {
-                try Load(
-                    on: $0, prefix: "n\($0.number)", clients: 1, pause: .milliseconds(20))
+                try Load(on: $0, prefix: "n\($0.number)", clients: 1, pause: .milliseconds(20))
             }
             do {
                 for load in loads { try await load.waitForAcknowledged(5) }
                 let before = loads.map(\.outcome.acknowledged.count)
                 let inserts = (0..<Self.size).map {
-                    TestModel.insert(Self.entity, ["name": .string("row \($0)")])
+                    JSONValue.insert(Self.entity, ["name": "row \($0)"])
                 }
                 try await expectWhole(inserts, counting: nil, from: 0, to: Self.size, cluster)
                 let meanwhile = zip(loads, before).map { $0.outcome.acknowledged.count - $1 }
                 let uris = try await someOfThem(cluster.node(2))
                 try await expectWhole(
-                    uris.map { TestModel.update($0, ["a": "changed"]) },
+                    uris.map { .update($0, ["a": "changed"]) },
                     counting: "a == \"changed\"", from: 0, to: Self.part, cluster)
                 try await expectWhole(
-                    uris.map(TestModel.delete), counting: nil, from: Self.size,
+                    uris.map(JSONValue.delete), counting: nil, from: Self.size,
                     to: Self.size - Self.part, cluster)
                 #expect(meanwhile.allSatisfy { $0 > 0 }, "\(meanwhile)")
                 MachineAbilities.report(

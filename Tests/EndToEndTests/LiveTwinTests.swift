@@ -12,32 +12,22 @@ extension EndToEnd.LiveTwinTests {
     private func makeTwin(of node: NodeHandle, in cluster: TestCluster) throws -> NodeHandle {
         let folder = cluster.folder.appendingPathComponent("twin")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let twin = try NodeHandle(
-            number: node.number, folder: folder, ports: try FreePorts.take(3))
+        let twin = try NodeHandle(number: node.number, folder: folder, ports: try FreePorts.take(3))
         node.suspend()
         for suffix in ["", "-wal", "-lock", "-incarnation"] {
             try FileManager.default.copyItem(
                 atPath: node.store.path + suffix, toPath: twin.store.path + suffix)
         }
         node.resume()
-        var lines = [
-            "cluster: test", "node: \(node.number)", "store: \(twin.store.path)",
-            "model: \(cluster.folder.appendingPathComponent("model.json").path)", "http:",
-            "  listen: 127.0.0.1:\(twin.httpPort)", "mesh:",
-            "  publish: tcp://127.0.0.1:\(twin.publishPort)",
-            "  exchange: tcp://127.0.0.1:\(twin.exchangePort)", "  peers:",
-        ]
-        for peer in cluster.nodes where peer.number != node.number {
-            lines.append("    - node: \(peer.number)")
-            lines.append("      publish: tcp://127.0.0.1:\(peer.publishPort)")
-            lines.append("      exchange: tcp://127.0.0.1:\(peer.exchangePort)")
-        }
-        try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: twin.configuration)
+        let peers = cluster.nodes.filter { $0.number != node.number }
+        try Data(
+            NodeHandle.settings(
+                number: node.number, store: twin.store.path,
+                model: cluster.folder.appendingPathComponent("model.json").path, ports: twin.ports,
+                peers: peers.map { ($0.number, $0.publishPort, $0.exchangePort) }
+            ).utf8
+        ).write(to: twin.configuration)
         return twin
-    }
-
-    private func insert(_ name: String) -> JSONValue {
-        ["operations": .array([TestModel.insert("Latest", ["name": .string(name)])])]
     }
 
     /// Saves at both in turns until the twin has ended; gives what each acknowledged.
@@ -46,15 +36,16 @@ extension EndToEnd.LiveTwinTests {
     ) async throws -> (node: [String], twin: [String], refusals: Set<String>) {
         var result: (node: [String], twin: [String], refusals: Set<String>) = ([], [], [])
         for round in 0..<600 where twin.process?.isRunning == true {
-            let own = try await node.ask("POST", "/v1/save", insert("own \(round)"))
+            let own = try await node.askToSave(.insert("Latest", ["name": "own \(round)"]))
             #expect(own.status == 200, "\(own)")
             if own.status == 200 { result.node.append("own \(round)") }
             do {
-                let other = try await twin.ask("POST", "/v1/save", insert("twin \(round)"))
+                let other = try await twin.askToSave(
+                    .insert("Latest", ["name": "twin \(round)"]))
                 if other.status == 200 {
                     result.twin.append("twin \(round)")
                 } else {
-                    result.refusals.insert(other.body["error"]?.object?.text("code") ?? "")
+                    result.refusals.insert(other.body.code)
                 }
             } catch {
                 // It ends meanwhile.
@@ -77,31 +68,24 @@ extension EndToEnd.LiveTwinTests {
             try await cluster.waitForVouching()
             let actor = try await node.status().text("actor")
             let twin = try makeTwin(of: node, in: cluster)
-            do {
-                try await twin.start()
-                let saved = try await saveAtBoth(node, twin)
-                #expect(saved.node.count > 10)
-                #expect(saved.twin.isEmpty)
-                #expect(saved.refusals == ["recovering"])
-                #expect(try await twin.process?.waitForExit() == 12)
-                #expect(twin.process?.lastErrors.contains("in use by another live") == true)
-                #expect(try await node.status().text("actor") == actor)
-                try await cluster.waitForConvergence()
-                for node in cluster.nodes {
-                    let names = try await node.objects("Latest").compactMap {
-                        $0.value("name")?.string
-                    }
-                    #expect(Set(names).isSuperset(of: saved.node))
-                    #expect(!names.contains { $0.hasPrefix("twin") })
-                    let alarms = (try await node.status()["alarms"]?.array ?? [])
-                        .compactMap { $0.object?.text("name") }
-                    #expect(alarms == ["twoNodesWithOneID"], "node \(node.number)")
+            defer { twin.process?.send(SIGKILL) }
+            try await twin.start()
+            let saved = try await saveAtBoth(node, twin)
+            #expect(saved.node.count > 10)
+            #expect(saved.twin.isEmpty)
+            #expect(saved.refusals == ["recovering"])
+            #expect(try await twin.process?.waitForExit() == 12)
+            #expect(twin.process?.lastErrors.contains("in use by another live") == true)
+            #expect(try await node.status().text("actor") == actor)
+            try await cluster.waitForConvergence()
+            for node in cluster.nodes {
+                let names = try await node.objects("Latest").compactMap {
+                    $0.value("name")?.string
                 }
-            } catch {
-                await twin.end()
-                throw error
+                #expect(Set(names).isSuperset(of: saved.node))
+                #expect(!names.contains { $0.hasPrefix("twin") })
+                #expect(try await node.alarms() == ["twoNodesWithOneID"], "node \(node.number)")
             }
-            await twin.end()
         }
     }
 
@@ -125,8 +109,8 @@ extension EndToEnd.LiveTwinTests {
     func alone() async throws {
         try await TestCluster.with(nodes: 3, starting: [1]) { cluster in
             let node = cluster.node(1)
-            #expect(try await node.status()["savesRefused"]?.object?.text("code") == "recovering")
-            _ = try await node.expect("POST", "/v1/save", insert("early"))
+            #expect(try await node.savingRefusal() == "recovering")
+            try await node.save(.insert("Latest", ["name": "early"]))
         }
     }
 

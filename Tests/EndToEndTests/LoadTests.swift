@@ -1,5 +1,6 @@
 import Coordinator
 import Synchronization
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -19,9 +20,7 @@ extension EndToEnd.LoadTests {
                 }
             }
             try await Task.sleep(for: .seconds(10))
-            try await waitUntil {
-                "enough was saved"
-            } _: {
+            try await eventually("enough was saved") {
                 loads.reduce(0) { $0 + $1.outcome.acknowledged.count } > 100
             }
             var saved = 0
@@ -50,7 +49,7 @@ extension EndToEnd.LoadTests {
         for entity in TestModel.entities {
             let answer = try await cluster.node(1).save(
                 (0..<10).map {
-                    TestModel.insert(entity, id: "@\($0)", ["name": .string("shared \($0)")])
+                    .insert(entity, id: "@\($0)", ["name": "shared \($0)"])
                 })
             shared.append(try (0..<10).map { try answer.uri("@\($0)") })
         }
@@ -66,15 +65,15 @@ private func operations(
     let entities = index % 10 == 0 ? Array(shared.indices) : Array(shared.indices.dropFirst())
     let family = shared[entities[index % entities.count]]
     let target = family[(index / 7) % family.count]
-    let change =
+    let change: JSONValue =
         switch index % 4 {
-        case 0: TestModel.update(target, ["a": .string(saveID)])
-        case 1: TestModel.update(target, ["b": .string(saveID), "number": .integer(Int64(index))])
-        case 2: TestModel.update(target, ["parent": .string(family[(index + node) % 10])])
+        case 0: .update(target, ["a": .string(saveID)])
+        case 1: .update(target, ["b": .string(saveID), "number": .integer(Int64(index))])
+        case 2: .update(target, ["parent": .string(family[(index + node) % 10])])
         default:
             index % 8 == 3
-                ? TestModel.link(target, add: [family[(index + node) % 10]])
-                : TestModel.link(target, remove: [family[index % 10]])
+                ? .link(target, add: [family[(index + node) % 10]])
+                : .link(target, remove: [family[index % 10]])
         }
-    return [TestModel.insert("Overwrite", ["name": .string(saveID)]), change]
+    return [.insert("Overwrite", ["name": .string(saveID)]), change]
 }

@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Node
@@ -10,7 +11,7 @@ extension EndToEnd {
         /// What a node says of each node: its number with its state.
         func states(_ node: NodeHandle) async throws -> [String] {
             let answer = try await node.expect("GET", "/v1/members")
-            return (answer["members"]?.array ?? []).compactMap(\.object).map {
+            return answer.objects("members").map {
                 "\($0["node"]?.integer ?? 0) \($0.text("state"))"
             }
         }
@@ -20,8 +21,8 @@ extension EndToEnd {
                 "POST", "/v1/members",
                 [
                     "node": .integer(Int64(newcomer.number)),
-                    "publish": .string("tcp://127.0.0.1:\(newcomer.publishPort)"),
-                    "exchange": .string("tcp://127.0.0.1:\(newcomer.exchangePort)"),
+                    "publish": "tcp://127.0.0.1:\(newcomer.publishPort)",
+                    "exchange": "tcp://127.0.0.1:\(newcomer.exchangePort)",
                 ])
         }
 
@@ -31,26 +32,19 @@ extension EndToEnd {
         }
 
         func save(_ node: NodeHandle, _ name: String) async throws {
-            try await node.save([TestModel.insert("Latest", ["name": .string(name)])])
+            try await node.save(.insert("Latest", ["name": .string(name)]))
         }
 
         /// Saves as soon as the node lets it through.
         func saveEventually(_ node: NodeHandle, _ name: String) async throws {
-            let operations = [TestModel.insert("Latest", ["name": .string(name)])]
-            let request: JSONValue = ["operations": .array(operations)]
-            try await waitUntil {
-                "node \(node.number) took a save"
-            } _: {
-                try await node.ask("POST", "/v1/save", request).status == 200
+            try await eventually("node \(node.number) took a save") {
+                try await node.askToSave(.insert("Latest", ["name": .string(name)])).status == 200
             }
         }
 
-        /// The code with which a node refuses a save; nil where it takes it.
-        func refusal(_ node: NodeHandle) async throws -> String? {
-            let operations = [TestModel.insert("Latest", ["name": "refused"])]
-            let answer = try await node.ask(
-                "POST", "/v1/save", ["operations": .array(operations)])
-            return answer.body["error"]?.object?.text("code")
+        /// The code with which a node refuses a save; empty where it takes it.
+        func refusal(_ node: NodeHandle) async throws -> String {
+            try await node.askToSave(.insert("Latest", ["name": "refused"])).body.code
         }
     }
 }
@@ -67,8 +61,7 @@ extension EndToEnd.MembershipTests {
             try await save(cluster.node(3), "after")
             try await cluster.waitForConvergence()
             for node in cluster.nodes {
-                #expect(
-                    try await states(node) == ["1 member", "2 member", "3 member", "4 member"])
+                #expect(try await states(node) == ["1 member", "2 member", "3 member", "4 member"])
                 #expect(try await node.count("Latest") == 5)
             }
             // It knows by the data where the others are: not through the member it began with.
@@ -89,8 +82,8 @@ extension EndToEnd.MembershipTests {
             let (one, free) = (cluster.node(1), cluster.node(3))
             func join(_ node: Int64, _ publish: Int, _ exchange: Int) async throws -> Int {
                 let member: JSONValue = [
-                    "node": .integer(node), "publish": .string("tcp://127.0.0.1:\(publish)"),
-                    "exchange": .string("tcp://127.0.0.1:\(exchange)"),
+                    "node": .integer(node), "publish": "tcp://127.0.0.1:\(publish)",
+                    "exchange": "tcp://127.0.0.1:\(exchange)",
                 ]
                 return try await one.ask("POST", "/v1/members", member).status
             }
@@ -113,29 +106,24 @@ extension EndToEnd.MembershipTests {
             let dead = cluster.node(3)
             try await save(dead, "known to all")
             try await cluster.waitForConvergence()
-            try await waitUntil {
-                "node 3 is heard"
-            } _: {
+            try await eventually("node 3 is heard") {
                 try await cluster.node(1).peer(3).isConnected
             }
             // It is there, so nobody decides for it.
             let refused = try await cluster.node(1).ask("POST", "/v1/members/3/departure", [:])
             #expect(refused.status == 409)
-            #expect(refused.body["error"]?.object?.text("code") == "memberConnected")
+            #expect(refused.body.code == "memberConnected")
             await cluster.partition([[1, 2], [3]])
             try await save(dead, "known to nobody")
             try await dead.kill()
             await cluster.heal()
-            try await waitUntil {
-                "node 3 could be retired"
-            } _: {
+            try await eventually("node 3 could be retired") {
                 try await cluster.node(1).ask("POST", "/v1/members/3/departure", [:]).status == 200
             }
             try await cluster.waitForConvergence(among: [1, 2])
-            #expect(
-                try await states(cluster.node(2)) == ["1 member", "2 member", "3 retired"])
+            #expect(try await states(cluster.node(2)) == ["1 member", "2 member", "3 retired"])
             // All the members there are acknowledge.
-            let operations = [TestModel.insert("Latest", ["name": "acknowledged"])]
+            let operations: [JSONValue] = [.insert("Latest", ["name": "acknowledged"])]
             let answer = try await cluster.node(2).ask(
                 "POST", "/v1/save",
                 [
@@ -144,9 +132,7 @@ extension EndToEnd.MembershipTests {
                 ], timeout: .seconds(90))
             #expect(answer.status == 200)
             try await dead.start()
-            try await waitUntil {
-                "the retired node was told"
-            } _: {
+            try await eventually("the retired node was told") {
                 try await refusal(dead) == "memberDeparted"
             }
             let alarms = try await dead.status()["alarms"]?.array ?? []
@@ -159,7 +145,7 @@ extension EndToEnd.MembershipTests {
             let left = try await dead.objects("Latest").map { JSONWriter.text(of: .object($0)) }
             #expect(left.contains { $0.contains("known to nobody") })
             let again = try await cluster.node(1).ask("POST", "/v1/members/3/departure", [:])
-            #expect(again.body["error"]?.object?.text("code") == "memberDeparted")
+            #expect(again.body.code == "memberDeparted")
             try await joinsAnew(dead, cluster)
         }
     }
@@ -175,19 +161,13 @@ extension EndToEnd.MembershipTests {
             try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
         }
         let newcomer = try NodeHandle(
-            number: 4, folder: folder,
-            ports: [retired.httpPort, retired.publishPort, retired.exchangePort])
+            number: 4, folder: folder, ports: retired.ports)
         let text = String(decoding: try Data(contentsOf: retired.configuration), as: UTF8.self)
         try Data(text.replacing("node: 3\n", with: "node: 4\n").utf8)
             .write(to: newcomer.configuration)
         // The cluster does not know it, and so does not end it.
-        do {
-            try await takesPart(newcomer, beside: [cluster.node(1), cluster.node(2)], cluster)
-        } catch {
-            await newcomer.end()
-            throw error
-        }
-        await newcomer.end()
+        defer { newcomer.process?.send(SIGKILL) }
+        try await takesPart(newcomer, beside: [cluster.node(1), cluster.node(2)], cluster)
     }
 
     private func takesPart(
@@ -198,9 +178,7 @@ extension EndToEnd.MembershipTests {
         try await newcomer.start()
         try await saveEventually(newcomer, "under another number")
         let all = members + [newcomer]
-        try await waitUntil {
-            "the newcomer and the members agreed"
-        } _: {
+        try await eventually("the newcomer and the members agreed") {
             var positions: Set<Position> = []
             for node in all { positions.insert(try await node.position()) }
             return positions.count == 1
@@ -268,8 +246,8 @@ extension EndToEnd.MembershipTests {
             #expect(try await newcomer.count("Latest") == 0)
             // Nor is it let in with a member's key, or as a node of another cluster.
             let member: JSONObject = [
-                "node": 4, "publish": .string("tcp://127.0.0.1:\(newcomer.publishPort)"),
-                "exchange": .string("tcp://127.0.0.1:\(newcomer.exchangePort)"),
+                "node": 4, "publish": "tcp://127.0.0.1:\(newcomer.publishPort)",
+                "exchange": "tcp://127.0.0.1:\(newcomer.exchangePort)",
                 "publicKeys": .array([.string(try ring.keys(of: 3).publicKey.text)]),
             ]
             var other = member
@@ -293,9 +271,7 @@ extension EndToEnd.MembershipTests {
             try await cluster.waitForConvergence()
             #expect(try await cluster.node(3).count("Latest") == 2)
             let key = try ring.keys(of: 4).publicKey.text
-            try await waitUntil {
-                "all had proven their keys to it"
-            } _: {
+            try await eventually("all had proven their keys to it") {
                 for number in 1...3 {
                     let peer = try await newcomer.peer(number)
                     guard peer.isConnected, peer.handshake == "succeeded" else { return false }
@@ -306,26 +282,20 @@ extension EndToEnd.MembershipTests {
             #expect(try await run(retire, newcomer) == 3)
             #expect(try await run(retire + ["--force"], newcomer) == 0)
             // Within five seconds, which KeyTests measures.
-            try await waitUntil {
-                "its key was refused everywhere"
-            } _: {
+            try await eventually("its key was refused everywhere") {
                 for number in 1...3 {
                     let entries = try await cluster.node(number).refused()
                     guard entries.contains(where: { $0.key == key }) else { return false }
                 }
                 return true
             }
-            try await waitUntil {
-                "the retired node was told"
-            } _: {
+            try await eventually("the retired node was told") {
                 try await refusal(newcomer) == "memberDeparted"
             }
             // One may have told it, and have refused its key before it joined, while another has
             // not heard of it yet. A node that has heard of it cuts the link within 5 s; mostly at
             // once.
-            try await waitUntil {
-                "all knew that it was retired"
-            } _: {
+            try await eventually("all knew that it was retired") {
                 for number in 1...3 {
                     let known = try await states(cluster.node(number))
                     guard known.contains("4 retired") else { return false }
@@ -345,9 +315,7 @@ extension EndToEnd.MembershipTests {
                 try await cluster.node(number).start()
             }
             try await newcomer.start()
-            try await waitUntil {
-                "the retired node was told once more"
-            } _: {
+            try await eventually("the retired node was told once more") {
                 try await refusal(newcomer) == "memberDeparted"
             }
             let left = try await newcomer.objects("Latest").map { JSONWriter.text(of: .object($0)) }

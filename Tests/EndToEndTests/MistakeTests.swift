@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -13,11 +14,7 @@ extension EndToEnd.MistakeTests {
     @Test("a second process on one store ends with code 6, and the first goes on")
     func storeInUse() async throws {
         try await TestCluster.with(nodes: 1) { cluster in
-            let ports = try FreePorts.take(1)
-            let file = try write(
-                "second.yaml", alone(store: "n1.sqlite", port: ports[0]), cluster)
-            let result = try await TestProcess.run(
-                ["serve", "--config", file.path], in: cluster.folder)
+            let result = try await serve(store: "n1.sqlite", cluster)
             #expect(result.code == 6, "\(result.errors)")
             #expect(result.errors.contains("n1.sqlite"))
             try await expectServing(cluster)
@@ -30,27 +27,22 @@ extension EndToEnd.MistakeTests {
     func numberInUse(isHeard: Bool) async throws {
         try await TestCluster.with(nodes: 3, starting: [1, 2]) { cluster in
             let (first, second) = (cluster.node(1), cluster.node(2))
-            try await second.save([TestModel.insert("Latest", ["name": "of the older store"])])
+            try await second.save(.insert("Latest", ["name": "of the older store"]))
             try await cluster.waitForConvergence(among: [1, 2])
             // Node 3's machine, given node 2's number by mistake: it meets the other only through
             // node 1, or also directly, for what it calls 3 is node 2.
             let peers = [(1, first)] + (isHeard ? [(3, second)] : [])
-            let twin = try start(twin(of: 2, store: "twin.sqlite", peers: peers), cluster)
-            do {
-                try await waitUntilOneEnds(twin, second)
-                // Which of them was meant nobody can know.
-                let ended = twin.isRunning ? second.process : twin
-                #expect(try await ended?.waitForExit() == 12)
-                #expect(ended?.lastErrors.contains("in use") == true)
-                // The rest of the cluster is not drawn into it, and has what was saved.
-                try await expectServing(cluster, [1])
-                #expect(try await first.count("Latest") == 1)
-                #expect(try await first.verify()["ok"]?.boolean == true)
-            } catch {
-                await twin.end()
-                throw error
-            }
-            await twin.end()
+            let twin = try startTwin(cluster, peers: peers)
+            defer { twin.send(SIGKILL) }
+            try await waitUntilOneEnds(twin, second)
+            // Which of them was meant nobody can know.
+            let ended = twin.isRunning ? second.process : twin
+            #expect(try await ended?.waitForExit() == 12)
+            #expect(ended?.lastErrors.contains("in use") == true)
+            // The rest of the cluster is not drawn into it, and has what was saved.
+            try await expectServing(cluster, [1])
+            #expect(try await first.count("Latest") == 1)
+            #expect(try await first.verify()["ok"]?.boolean == true)
         }
     }
 
@@ -65,23 +57,14 @@ extension EndToEnd.MistakeTests {
             // Node 3's machine, given node 2's number by mistake: 1 and 2 look for 3 there, and it
             // finds 2, which it takes for 3.
             #expect(try await third.terminate() == 0)
-            let twin = try start(
-                twin(
-                    of: 2, store: "twin.sqlite", peers: [(3, second)],
-                    ports: [third.httpPort, third.publishPort, third.exchangePort]), cluster)
-            do {
-                #expect(try await twin.waitForExit(timeout: .seconds(60)) == 12)
-            } catch {
-                await twin.end()
-                throw error
-            }
+            let twin = try startTwin(cluster, peers: [(3, second)], ports: third.ports)
+            defer { twin.send(SIGKILL) }
+            #expect(try await twin.waitForExit(timeout: .seconds(60)) == 12)
             let line = "Another live process uses this number of a node"
             #expect(twin.lastErrors.contains(line))
             #expect(twin.lastErrors.contains("Node 2 is in use by another live process"))
-            try await waitUntil {
-                "node 2 told of it"
-            } _: {
-                try await alarms(of: second).contains("twoNodesWithOneID")
+            try await eventually("node 2 told of it") {
+                try await second.alarms().contains("twoNodesWithOneID")
             }
             #expect(second.process?.lastErrors.contains(line) == true)
             #expect(try await second.metric("tributary_alarms_total") ?? 0 >= 1)
@@ -89,7 +72,7 @@ extension EndToEnd.MistakeTests {
             // The same life of it goes on and serves, and the others listen to it.
             try await expectServing(cluster, [1, 2])
             #expect(try await second.status().text("actor") == actor)
-            #expect(try await alarms(of: second) == ["twoNodesWithOneID"])
+            #expect(try await second.alarms() == ["twoNodesWithOneID"])
             // With its own number that machine takes part.
             try await third.start()
             try await saveOnce(third, "of the third")
@@ -107,18 +90,13 @@ extension EndToEnd.MistakeTests {
             let (first, second) = (cluster.node(1), cluster.node(2))
             try await begin(cluster, hasRestarted: hasRestarted)
             let peers = [(number: 1, node: first), (number: 3, node: second)]
-            let twin = try start(twin(of: 2, store: "twin.sqlite", peers: peers), cluster)
-            do {
-                try await waitUntilOneEnds(twin, second)
-                // The other one may have been told of the same, and be on its way.
-                try await Task.sleep(for: .seconds(3))
-            } catch {
-                await twin.end()
-                throw error
-            }
+            let twin = try startTwin(cluster, peers: peers)
+            defer { twin.send(SIGKILL) }
+            try await waitUntilOneEnds(twin, second)
+            // The other one may have been told of the same, and be on its way.
+            try await Task.sleep(for: .seconds(3))
             let code = twin.isRunning ? nil : try await twin.waitForExit()
             let isThere = second.process?.isRunning == true
-            await twin.end()
             // Member 1 tells the older of the two of the newcomer's incarnation, which is later; but the
             // older has met the newcomer, and goes on in one that is later still.
             #expect(code == 12 && isThere, "\(code ?? -1), and the first goes on: \(isThere)")
@@ -136,7 +114,7 @@ extension EndToEnd.MistakeTests {
     ///   begins another incarnation by itself.
     private func begin(_ cluster: TestCluster, hasRestarted: Bool) async throws {
         let second = cluster.node(2)
-        try await second.save([TestModel.insert("Latest", ["name": "of the older store"])])
+        try await second.save(.insert("Latest", ["name": "of the older store"]))
         try await cluster.waitForConvergence()
         try await cluster.waitForVouching()
         if hasRestarted {
@@ -144,35 +122,18 @@ extension EndToEnd.MistakeTests {
             try await second.start()
             try await cluster.waitForVouching()
         }
-        try await waitUntil {
-            "node 2 was no newcomer any more"
-        } _: {
+        try await eventually("node 2 was no newcomer any more") {
             try await second.metric("tributary_uptime_seconds") ?? 0 > 11
         }
     }
 
     private func waitUntilOneEnds(_ twin: TestProcess, _ node: NodeHandle) async throws {
-        try await waitUntil {
+        try await eventually(
             "one of the two had ended. They say: \(twin.lastErrors) "
                 + "\(node.process?.lastErrors ?? "")"
-        } _: {
+        ) {
             !twin.isRunning || node.process?.isRunning != true
         }
-    }
-
-    /// Starts another process with such settings; the caller ends it.
-    private func start(_ settings: String, _ cluster: TestCluster) throws -> TestProcess {
-        let file = try write("twin.yaml", settings, cluster)
-        return try TestProcess(
-            ["serve", "--config", file.path],
-            output: cluster.folder.appendingPathComponent("twin.out"),
-            errors: cluster.folder.appendingPathComponent("twin.err"))
-    }
-
-    /// The names of the alarms that a node tells of.
-    private func alarms(of node: NodeHandle) async throws -> Set<String> {
-        let alarms = (try await node.status()["alarms"]?.array ?? []).compactMap(\.object)
-        return Set(alarms.map { $0.text("name") })
     }
 
     @Test(
@@ -187,11 +148,7 @@ extension EndToEnd.MistakeTests {
             let store = cluster.folder.appendingPathComponent("foreign.sqlite")
             let bytes = Data(foreignDatabase(mark: mark, hasTable: hasTable))
             try bytes.write(to: store)
-            let ports = try FreePorts.take(1)
-            let file = try write(
-                "foreign.yaml", alone(store: "foreign.sqlite", port: ports[0]), cluster)
-            let result = try await TestProcess.run(
-                ["serve", "--config", file.path], in: cluster.folder)
+            let result = try await serve(store: "foreign.sqlite", cluster)
             #expect([1, 5, 8].contains(result.code), "\(result.code) \(result.errors)")
             #expect(result.errors.contains("foreign.sqlite"), "\(result.errors)")
             #expect(try Data(contentsOf: store) == bytes)
@@ -203,11 +160,7 @@ extension EndToEnd.MistakeTests {
         try await TestCluster.with(nodes: 1, starting: []) { cluster in
             let store = cluster.folder.appendingPathComponent("damaged.sqlite")
             try Data(repeating: 0x55, count: 40_960).write(to: store)
-            let ports = try FreePorts.take(1)
-            let file = try write(
-                "damaged.yaml", alone(store: "damaged.sqlite", port: ports[0]), cluster)
-            let result = try await TestProcess.run(
-                ["serve", "--config", file.path], in: cluster.folder)
+            let result = try await serve(store: "damaged.sqlite", cluster)
             #expect(result.code == 5, "\(result.code) \(result.errors)")
             #expect(result.errors.contains("damaged.sqlite"), "\(result.errors)")
         }
@@ -223,14 +176,12 @@ extension EndToEnd.MistakeTests {
         ])
     func brokenConfiguration(line: String, key: String) async throws {
         try await TestCluster.with(nodes: 1, starting: []) { cluster in
-            let ports = try FreePorts.take(1)
-            let text = alone(store: "x.sqlite", port: ports[0]).split(separator: "\n")
-                .filter { !$0.hasPrefix("\(key):") }.joined(separator: "\n")
-            let file = try write("broken.yaml", "\(text)\n\(line)\n", cluster)
-            let result = try await TestProcess.run(
-                ["serve", "--config", file.path], in: cluster.folder)
+            let result = try await serve(store: "x.sqlite", cluster) { settings in
+                settings.split(separator: "\n").filter { !$0.hasPrefix("\(key):") }
+                    .joined(separator: "\n") + "\n\(line)\n"
+            }
             #expect(result.code == 2, "\(result.errors)")
-            let names = key == "model" ? "missing.json" : "broken.yaml"
+            let names = key == "model" ? "missing.json" : "alone.yaml"
             #expect(result.errors.contains(names), "\(result.errors)")
             #expect(result.errors.contains(key), "\(result.errors)")
             let store = cluster.folder.appendingPathComponent("x.sqlite")
@@ -257,37 +208,32 @@ extension EndToEnd.MistakeTests {
 
     // MARK: - Helpers
 
-    /// The settings of another process under a number.
+    /// Starts another process under number 2, with peers where those nodes are; whoever does so ends
+    /// it.
     ///
     /// - Parameter ports: for HTTP, to publish and to exchange; nil for ports of its own.
-    private func twin(
-        of number: Int, store: String, peers: [(number: Int, node: NodeHandle)],
-        ports given: [Int]? = nil
-    ) throws -> String {
-        let ports = try given ?? FreePorts.take(3)
-        var lines = [
-            "cluster: test", "node: \(number)", "store: \(store)", "model: model.json", "http:",
-            "  listen: 127.0.0.1:\(ports[0])", "mesh:", "  publish: tcp://127.0.0.1:\(ports[1])",
-            "  exchange: tcp://127.0.0.1:\(ports[2])", "  peers:",
-        ]
-        for peer in peers {
-            lines.append("    - node: \(peer.number)")
-            lines.append("      publish: tcp://127.0.0.1:\(peer.node.publishPort)")
-            lines.append("      exchange: tcp://127.0.0.1:\(peer.node.exchangePort)")
-        }
-        return lines.joined(separator: "\n") + "\n"
+    private func startTwin(
+        _ cluster: TestCluster, peers: [(number: Int, node: NodeHandle)], ports: [Int]? = nil
+    ) throws -> TestProcess {
+        let settings = NodeHandle.settings(
+            number: 2, store: "twin.sqlite", ports: try ports ?? FreePorts.take(3),
+            peers: peers.map { ($0.number, $0.node.publishPort, $0.node.exchangePort) })
+        let file = try write("twin.yaml", settings, cluster)
+        return try TestProcess(
+            ["serve", "--config", file.path],
+            output: cluster.folder.appendingPathComponent("twin.out"),
+            errors: cluster.folder.appendingPathComponent("twin.err"))
     }
 
-    /// The settings of a node without a mesh.
-    private func alone(store: String, port: Int) -> String {
-        """
-        cluster: test
-        node: 1
-        store: \(store)
-        model: model.json
-        http:
-          listen: 127.0.0.1:\(port)
-        """
+    /// Runs a node without a mesh to its end.
+    ///
+    /// - Parameter change: what is changed in its settings.
+    private func serve(
+        store: String, _ cluster: TestCluster, change: (String) -> String = { $0 }
+    ) async throws -> (code: Int32, output: String, errors: String) {
+        let settings = NodeHandle.settings(number: 1, store: store, ports: try FreePorts.take(1))
+        let file = try write("alone.yaml", change(settings), cluster)
+        return try await TestProcess.run(["serve", "--config", file.path], in: cluster.folder)
     }
 
     private func write(_ name: String, _ text: String, _ cluster: TestCluster) throws -> URL {

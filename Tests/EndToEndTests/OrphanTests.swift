@@ -1,5 +1,6 @@
 import Coordinator
 import LinkProxy
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -22,23 +23,17 @@ extension EndToEnd.OrphanTests {
             // Node 1 hears what node 3 tells, and can ask it for nothing.
             try await mend(from: 1, to: 3, cluster)
             var orphans: [String] = []
-            try await waitUntil(every: .milliseconds(200)) {
-                "node 1 heard a save of node 3"
-            } _: {
+            try await eventually("node 1 heard a save of node 3", every: .milliseconds(200)) {
                 orphans.append(try await save("known to one \(orphans.count)", on: lost))
                 return try await heir.metric("tributary_causal_queue_transactions") ?? 0 > 0
             }
             #expect(try await lost.terminate() == 0)
             // Its machine is gone. The rest go on without it.
             await cluster.heal()
-            try await waitUntil {
-                "node 3 could be retired"
-            } _: {
+            try await eventually("node 3 could be retired") {
                 try await heir.ask("POST", "/v1/members/3/departure", [:]).status == 200
             }
-            try await waitUntil {
-                "node 1 kept what it cannot apply"
-            } _: {
+            try await eventually("node 1 kept what it cannot apply") {
                 try await !listed(heir).isEmpty
             }
             let kept = try await listed(heir)
@@ -49,8 +44,7 @@ extension EndToEnd.OrphanTests {
                 #expect(try await names(node) == ["known to all"])
                 #expect(try await node.verify()["ok"]?.boolean == true)
             }
-            let alarms = (try await heir.status()["alarms"]?.array ?? []).compactMap(\.object)
-            #expect(alarms.contains { $0.text("name") == "orphaned" })
+            #expect(try await heir.alarms().contains("orphaned"))
 
             // It is there after a kill as well, whole, until somebody has seen to it.
             try await heir.kill()
@@ -79,7 +73,7 @@ extension EndToEnd.OrphanTests {
     /// - Returns: the transaction.
     @discardableResult
     private func save(_ name: String, on node: NodeHandle) async throws -> String {
-        try await node.save([TestModel.insert("Latest", ["name": .string(name)])]).transaction
+        try await node.save(.insert("Latest", ["name": .string(name)])).transaction
     }
 
     private func names(_ node: NodeHandle) async throws -> [String] {

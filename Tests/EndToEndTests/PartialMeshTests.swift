@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Node
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -25,31 +26,23 @@ extension EndToEnd.PartialMeshTests {
             let ends = [cluster.node(1), cluster.node(3)]
             let shared = try await SharedRows.insert(in: cluster)
             let contested = try await insertContested(cluster)
-            let load = try MixedLoad(on: ends, shared, seed: isStalled ? 72 : 71)
-            let reader = try MixedReader(on: cluster.nodes, seed: isStalled ? 72 : 71)
-            do {
+            let (outcome, heard) = try await cluster.mixedLoad(
+                on: ends, shared, seed: isStalled ? 72 : 71
+            ) { load, _ in
                 try await waitForSaves(30, of: load, by: ends)
                 // Without the middle they go on, each with what it has.
                 try await cluster.node(2).kill()
                 try await waitForSaves(60, of: load, by: ends)
-                let heard = try await heard(by: ends)
+                let known = try await self.heard(by: ends)
                 for end in ends {
                     let text = JSONValue.string("end \(end.number)")
-                    try await end.save(contested.map { TestModel.update($0, ["a": text]) })
+                    try await end.save(contested.map { .update($0, ["a": text]) })
                 }
                 try await waitForSaves(90, of: load, by: ends)
-                #expect(try await self.heard(by: ends) == heard, "the ends have another way")
+                #expect(try await self.heard(by: ends) == known, "the ends have another way")
                 try await cluster.node(2).start()
                 try await waitForSaves(120, of: load, by: ends)
-            } catch {
-                _ = await load.stop()
-                _ = await reader.stop()
-                throw error
             }
-            let outcome = await load.stop()
-            let heard = await reader.stop()
-            #expect(outcome.surprises == [])
-
             try await ClusterInvariants.expect(
                 cluster, outcome.acknowledged, heard: heard, timeout: .seconds(90))
             try await expectEqualConflicts(cluster)
@@ -78,7 +71,7 @@ extension EndToEnd.PartialMeshTests {
     private func insertContested(_ cluster: TestCluster) async throws -> [String] {
         let answer = try await cluster.node(1).save(
             TestModel.entities.map {
-                TestModel.insert($0, id: "@\($0)", ["name": "contested", "a": "before"])
+                .insert($0, id: "@\($0)", ["name": "contested", "a": "before"])
             })
         try await cluster.waitForConvergence()
         return try TestModel.entities.map { try answer.uri("@\($0)") }
@@ -98,9 +91,7 @@ extension EndToEnd.PartialMeshTests {
     private func waitForSaves(
         _ count: Int, of load: MixedLoad, by nodes: [NodeHandle]
     ) async throws {
-        try await waitUntil {
-            "each end had saved \(count) times"
-        } _: {
+        try await eventually("each end had saved \(count) times") {
             let acknowledged = load.outcome.acknowledged
             return nodes.allSatisfy { node in
                 acknowledged.count { $0.node == node.number } >= count
@@ -117,7 +108,7 @@ extension EndToEnd.PartialMeshTests {
         for node in cluster.nodes {
             let answer = try await node.expect(
                 "GET", "/v1/conflicts?state=all&open=true&limit=10000")
-            let conflicts = (answer["conflicts"]?.array ?? []).compactMap(\.object)
+            let conflicts = answer.objects("conflicts")
             lists.append(
                 conflicts.map { conflict in
                     let sides = JSONWriter.text(of: conflict["sides"] ?? .null)
@@ -144,7 +135,7 @@ extension EndToEnd.PartialMeshTests {
             let status = try await node.status()
             let members = (status["members"]?.array ?? []).compactMap(\.integer)
             #expect(members == [1, 2, 3], sourceLocation: sourceLocation)
-            for peer in (status["peers"]?.array ?? []).compactMap(\.object) {
+            for peer in status.objects("peers") {
                 let number = try #require(peer["node"]?.integer)
                 let isNeighbour = abs(Int(number) - node.number) == 1
                 // A node that was heard once has told its clock and its vector.

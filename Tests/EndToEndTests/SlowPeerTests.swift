@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import LinkProxy
+import TestSupport
 import Testing
 
 @testable import Node
@@ -20,7 +21,7 @@ extension EndToEnd.SlowPeerTests {
     private func load(on node: NodeHandle, prefix: String) throws -> Load {
         let text = JSONValue.string(String(repeating: "x", count: 240 << 10))
         return try Load(on: node, prefix: prefix, clients: 3) { saveID, _ in
-            [TestModel.insert("Latest", ["name": .string(saveID), "a": text])]
+            [.insert("Latest", ["name": .string(saveID), "a": text])]
         }
     }
 
@@ -43,9 +44,7 @@ extension EndToEnd.SlowPeerTests {
         let saved = loads.map(\.outcome.acknowledged.count)
         try await Task.sleep(for: Self.time)
         // A busy machine takes longer.
-        try await waitUntil {
-            "\(what) went on for long enough"
-        } _: {
+        try await eventually("\(what) went on for long enough") {
             enough() && zip(loads, saved).allSatisfy { $0.outcome.acknowledged.count > $1 + 40 }
         }
         let peak = try one.peak()
@@ -83,8 +82,7 @@ extension EndToEnd.SlowPeerTests {
             let proxies = cluster.links.filter { $0.from == 3 || $0.to == 3 }.flatMap(\.proxies)
             try await expectLittle("trickling", in: cluster) {
                 for proxy in proxies {
-                    await proxy.set(
-                        LinkFault(trickle: .init(bytes: 4096, everyMilliseconds: 50)))
+                    await proxy.set(LinkFault(trickle: .init(bytes: 4096, everyMilliseconds: 50)))
                 }
             } end: {
                 await cluster.heal()

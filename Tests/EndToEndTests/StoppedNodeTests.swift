@@ -13,9 +13,7 @@ extension EndToEnd.StoppedNodeTests {
     @Test("the others go on within bounded memory, and it catches up when it goes on")
     func othersGoOn() async throws {
         try await TestCluster.with { cluster in
-            try await cluster.node(1).save([
-                TestModel.insert("Latest", ["name": "first"])
-            ])
+            try await cluster.node(1).save(.insert("Latest", ["name": "first"]))
             try await cluster.waitForConvergence()
             let text = JSONValue.string(String(repeating: "x", count: 4096))
             cluster.node(3).suspend()
@@ -23,7 +21,7 @@ extension EndToEnd.StoppedNodeTests {
             let loads = try [1, 2].map { number in
                 try Load(on: cluster.node(number), prefix: "n\(number)") { saveID, _ in
                     (0..<2).map {
-                        TestModel.insert("Latest", ["name": .string("\(saveID)-\($0)"), "a": text])
+                        .insert("Latest", ["name": "\(saveID)-\($0)", "a": text])
                     }
                 }
             }

@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Node
@@ -30,7 +31,7 @@ extension EndToEnd.StormTests {
                 try Load(on: node, prefix: "storm\(node.number)", clients: 4) { saveID, index in
                     let property = index % 3 == 0 ? "a" : "b"
                     return [
-                        TestModel.update(
+                        .update(
                             hot[index % hot.count],
                             [property: .string(saveID), "number": .integer(Int64(index))])
                     ]
@@ -73,7 +74,7 @@ extension EndToEnd.StormTests {
     private func hotObjects(_ cluster: TestCluster) async throws -> [String] {
         let answer = try await cluster.node(1).save(
             TestModel.entities.map {
-                TestModel.insert($0, id: "@\($0)", ["name": .string("hot")])
+                .insert($0, id: "@\($0)", ["name": "hot"])
             })
         return try TestModel.entities.map { try answer.uri("@\($0)") }
     }
@@ -82,7 +83,7 @@ extension EndToEnd.StormTests {
         var most = 0
         for node in cluster.nodes {
             let answer = try await node.expect("GET", "/v1/conflicts?state=all&open=true&limit=100")
-            for conflict in (answer["conflicts"]?.array ?? []).compactMap(\.object) {
+            for conflict in answer.objects("conflicts") {
                 most = max(most, conflict["sides"]?.array?.count ?? 0)
             }
         }
@@ -91,9 +92,10 @@ extension EndToEnd.StormTests {
 
     private func expectBoundedJournal(_ cluster: TestCluster) async throws {
         for node in cluster.nodes {
-            try await waitUntil(timeout: .seconds(60), every: .milliseconds(200)) {
-                "the journal of node \(node.number) was within its limit"
-            } _: {
+            try await eventually(
+                "the journal of node \(node.number) was within its limit", within: .seconds(60),
+                every: .milliseconds(200)
+            ) {
                 let path = "/v1/conflicts?state=all&open=false&limit=10000"
                 let closed = try await node.expect("GET", path)["conflicts"]?.array?.count
                 return (closed ?? .max) <= Self.records

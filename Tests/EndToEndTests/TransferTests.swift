@@ -3,6 +3,7 @@ import Coordinator
 import Foundation
 import LinkProxy
 import Node
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -13,12 +14,10 @@ extension EndToEnd {
 /// Saves one new object, again and again until the node answers; it saves once.
 func saveOnce(_ node: NodeHandle, _ name: String) async throws {
     let save: JSONValue = [
-        "operations": .array([TestModel.insert("Latest", ["name": .string(name)])]),
-        "saveID": .string("once-\(name)"),
+        "operations": .array([.insert("Latest", ["name": .string(name)])]),
+        "saveID": "once-\(name)",
     ]
-    try await waitUntil {
-        "node \(node.number) took a save"
-    } _: {
+    try await eventually("node \(node.number) took a save") {
         do {
             return try await node.ask("POST", "/v1/save", save).status == 200
         } catch let error as ClientError where error.isNoAnswer {
@@ -45,9 +44,7 @@ extension EndToEnd.TransferTests {
     private func purge(_ nodes: [NodeHandle]) async throws {
         for node in nodes {
             let token = try await node.status().text("token")
-            try await waitUntil {
-                "node \(node.number) purged its history"
-            } _: {
+            try await eventually("node \(node.number) purged its history") {
                 _ = try await node.expect("DELETE", "/v1/history?before=\(token)")
                 let history = try await node.expect("GET", "/v1/history?limit=5")
                 return (history["transactions"]?.array?.count ?? 0) <= 1
@@ -69,7 +66,7 @@ extension EndToEnd.TransferTests {
             try await purge([cluster.node(1), cluster.node(2)])
             try await lost.kill()
             try removeStore(lost)
-            try await cluster.node(1).save([TestModel.insert("Latest", ["name": "meanwhile"])])
+            try await cluster.node(1).save(.insert("Latest", ["name": "meanwhile"]))
             try await lost.start()
             try await cluster.waitForConvergence()
             #expect(try await lost.count("Latest") == 3 * saved + 1)
@@ -98,9 +95,7 @@ extension EndToEnd.TransferTests {
         let outcome = try await Load(
             on: cluster.node(1), prefix: "n1", clients: 2, limit: limit, operations: operations
         ).finish()
-        try await waitUntil {
-            "nodes 1 and 2 purged what node 3 lacks"
-        } _: {
+        try await eventually("nodes 1 and 2 purged what node 3 lacks") {
             // Node 1's first save may be one that node 3 has, and its second is one it lacks.
             for node in [cluster.node(1), cluster.node(2)] where try await !hasForgotten(node) {
                 return false
@@ -130,8 +125,7 @@ extension EndToEnd.TransferTests {
             var generator = SeededGenerator(seed: 4)
             for _ in 0..<6 {
                 try await joiner.start()
-                try await Task.sleep(
-                    for: .milliseconds(Int.random(in: 0...600, using: &generator)))
+                try await Task.sleep(for: .milliseconds(Int.random(in: 0...600, using: &generator)))
                 try await joiner.kill()
             }
             // The donor is killed as well: its copy is gone, and another is begun with.
@@ -158,7 +152,7 @@ extension EndToEnd.TransferTests {
             }
             let text = JSONValue.string(String(repeating: "x", count: 60_000))
             let saved = try await fillPastTheLogs(cluster, saves: 150) { saveID, _ in
-                [TestModel.insert("Latest", ["name": .string(saveID), "a": text])]
+                [.insert("Latest", ["name": .string(saveID), "a": text])]
             }
             // So narrow that of a copy with many parts, of one MiB each, some come between kills.
             let narrow = LinkFault(trickle: .init(bytes: 64 << 10, everyMilliseconds: 10))
@@ -171,9 +165,10 @@ extension EndToEnd.TransferTests {
                 try await joiner.start()
                 // What it tells first it has from before; nothing of that goes.
                 var told: [Int64] = []
-                try await waitUntil(every: .milliseconds(10)) {
-                    "two more MiB of the copy had come in life \(life): \(told.suffix(3))"
-                } _: {
+                try await eventually(
+                    "two more MiB of the copy had come in life \(life): \(told.suffix(3))",
+                    every: .milliseconds(10)
+                ) {
                     let size = try sizeOfCopy(joiner)
                     guard size >= had else {
                         throw EndToEndError("\(had) bytes of the copy had come, now \(size) are")
@@ -213,7 +208,7 @@ extension EndToEnd.TransferTests {
             }
             let text = JSONValue.string(String(repeating: "x", count: 60_000))
             let saved = try await fillPastTheLogs(cluster, saves: 100) { saveID, _ in
-                [TestModel.insert("Latest", ["name": .string(saveID), "a": text])]
+                [.insert("Latest", ["name": .string(saveID), "a": text])]
             }
             // Some parts come whole between two flips, and some do not.
             for donor in [1, 2] {
@@ -222,11 +217,7 @@ extension EndToEnd.TransferTests {
             }
             let joiner = cluster.node(3)
             try await joiner.start()
-            try await waitUntil {
-                "node 3 noticed"
-            } _: {
-                said(joiner, "ignored for a while")
-            }
+            try await eventually("node 3 noticed") { said(joiner, "ignored for a while") }
             #expect(try await joiner.count("Latest") == 0)
             // A quarantine lasts a minute, or until the node is restarted.
             await cluster.heal()
@@ -278,7 +269,7 @@ extension EndToEnd.TransferTests {
     func unsentSaves() async throws {
         try await TestCluster.with(nodes: 3, starting: []) { cluster in
             for node in cluster.nodes { try await node.start(environment: Self.short) }
-            try await cluster.node(1).save([TestModel.insert("Latest", ["name": "before"])])
+            try await cluster.node(1).save(.insert("Latest", ["name": "before"]))
             try await cluster.waitForConvergence()
             let away = cluster.node(3)
             await cluster.partition([[1, 2], [3]])
@@ -298,8 +289,7 @@ extension EndToEnd.TransferTests {
                 #expect(try await node.verify()["ok"]?.boolean == true)
             }
             #expect(said(away, "A copy of a member's store has taken this store's place"))
-            #expect(
-                FileManager.default.fileExists(atPath: away.store.path + "-before-transfer"))
+            #expect(FileManager.default.fileExists(atPath: away.store.path + "-before-transfer"))
             try await saveOnce(away, "after")
             try await cluster.waitForConvergence()
             try await expectEqualContents(cluster)

@@ -2,6 +2,7 @@ import Client
 import Coordinator
 import Node
 import Synchronization
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -65,9 +66,8 @@ extension EndToEnd.UniqueKeyTests {
                     async let some = insert(
                         keys * 5, of: keys, from: round * keys, seed: UInt64(round) + 3, cluster,
                         unanswered)
-                    try await waitUntil(every: .milliseconds(1)) {
-                        "node \(victim.number) had begun"
-                    } _: {
+                    try await eventually("node \(victim.number) had begun", every: .milliseconds(1))
+                    {
                         try await victim.count("Firsts") > round * keys / 3 + 2
                     }
                     try await victim.kill()
@@ -98,9 +98,7 @@ extension EndToEnd.UniqueKeyTests {
     /// Reads the keys that a node shows until told to stop, and expects none of them twice.
     ///
     /// - Returns: how often it has read.
-    private static func read(
-        _ node: NodeHandle, until isOver: Flag
-    ) async throws -> Int {
+    private static func read(_ node: NodeHandle, until isOver: Flag) async throws -> Int {
         var count = 0
         while !isOver.isRaised, !Task.isCancelled {
             for entity in entities {
@@ -160,9 +158,9 @@ extension EndToEnd.UniqueKeyTests {
         _ entity: String, key: Int, text: Int, saveID: String, _ node: NodeHandle,
         _ unanswered: Tally
     ) async throws -> String? {
-        let insert = TestModel.insert(
+        let insert = JSONValue.insert(
             entity, id: "@new",
-            ["name": .string("key\(key)"), "text": .string("n\(node.number)-\(text)")])
+            ["name": "key\(key)", "text": "n\(node.number)-\(text)"])
         let request: JSONValue = ["saveID": .string(saveID), "operations": .array([insert])]
         for _ in 0..<1_000 {
             let answer: (status: Int, body: JSONObject)
@@ -173,7 +171,7 @@ extension EndToEnd.UniqueKeyTests {
                 try await Task.sleep(for: .milliseconds(20))
                 continue
             }
-            let code = answer.body["error"]?.object?.text("code") ?? ""
+            let code = answer.body.code
             if answer.status == 409, code == "constraintConflict" { return nil }
             guard answer.status == 200 else {
                 throw EndToEndError(
@@ -215,8 +213,8 @@ extension EndToEnd.UniqueKeyTests {
         var listed: [String: String] = [:]
         let answer = try await node.expect(
             "GET", "/v1/conflicts?state=all&kind=uniqueness&open=true&limit=10000")
-        for conflict in (answer["conflicts"]?.array ?? []).compactMap(\.object) {
-            let sides = (conflict["sides"]?.array ?? []).compactMap(\.object)
+        for conflict in answer.objects("conflicts") {
+            let sides = conflict.objects("sides")
             let shown = sides.filter { $0["visible"]?.boolean == true }
             #expect(shown.count == 1, "\(conflict.text("id")) on node \(node.number)")
             for side in sides {

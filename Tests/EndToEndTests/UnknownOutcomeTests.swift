@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Node
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -9,10 +10,8 @@ extension EndToEnd {
 }
 
 extension EndToEnd.UnknownOutcomeTests {
-    private func request(
-        _ name: String, _ more: JSONObject = JSONObject()
-    ) -> JSONValue {
-        let operation = TestModel.insert("Latest", id: "@x", ["name": .string(name)])
+    private func request(_ name: String, _ more: JSONObject = JSONObject()) -> JSONValue {
+        let operation = JSONValue.insert("Latest", id: "@x", ["name": .string(name)])
         var request: JSONObject = ["operations": .array([operation]), "saveID": .string(name)]
         for member in more.members { request[member.key] = member.value }
         return .object(request)
@@ -83,9 +82,7 @@ extension EndToEnd.UnknownOutcomeTests {
             await cluster.partition([[1, 2], [3]])
             let body = request("waiting", ["acknowledgement": "all", "timeoutSeconds": 50])
             async let run = save(body, on: node)
-            try await waitUntil {
-                "node 2 had what is waited for"
-            } _: {
+            try await eventually("node 2 had what is waited for") {
                 try await cluster.node(2).count("Latest") == 1
             }
             try await node.kill()

@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -55,8 +56,7 @@ extension EndToEnd {
                 number += 1
                 let name = "n\(node.number)-\(number)"
                 let operation: JSONValue = ["insert": "Person", "values": ["name": .string(name)]]
-                let answer = try? await node.ask(
-                    "POST", "/v1/save", ["operations": .array([operation])])
+                let answer = try? await node.askToSave(operation)
                 if answer?.status == 200 { names.append(name) }
                 try? await Task.sleep(for: .milliseconds(5))
             }
@@ -83,16 +83,14 @@ extension EndToEnd.UpgradeTests {
                     try await node.save([
                         [
                             "insert": "Person",
-                            "values": ["name": .string("new-\(number)"), "note": "noted"],
+                            "values": ["name": "new-\(number)", "note": "noted"],
                         ],
-                        ["insert": "Pet", "values": ["name": .string("pet-\(number)")]],
+                        ["insert": "Pet", "values": ["name": "pet-\(number)"]],
                     ])
                     guard number < 3 else { break }
                     // Who has not migrated holds it, says why, and goes on taking saves.
                     let old = cluster.node(3)
-                    try await waitUntil {
-                        "node 3 held a transaction for want of its model"
-                    } _: {
+                    try await eventually("node 3 held a transaction for want of its model") {
                         try await held(old).contains { $0.contains("model") }
                     }
                     let waiting = try await old.metric("tributary_waiting_for_model_transactions")
@@ -115,16 +113,13 @@ extension EndToEnd.UpgradeTests {
         }
     }
 
-    @Test(
-        "A new model takes an attribute and an entity away, one node at a time; the rest agrees"
-    )
+    @Test("A new model takes an attribute and an entity away, one node at a time; the rest agrees")
     func removes() async throws {
         try await TestCluster.with(model: Self.second) { cluster in
             func save(_ name: String, _ node: NodeHandle) async throws -> String {
                 let saved = try await node.save([
-                    TestModel.insert(
-                        "Person", id: "@one", ["name": .string(name), "note": "a note"]),
-                    ["insert": "Pet", "values": ["name": .string("pet of \(name)")]],
+                    .insert("Person", id: "@one", ["name": .string(name), "note": "a note"]),
+                    ["insert": "Pet", "values": ["name": "pet of \(name)"]],
                 ])
                 return try saved.uri("@one")
             }
@@ -140,14 +135,13 @@ extension EndToEnd.UpgradeTests {
                     let name = "\(node.number) to \(other.number)"
                     wanted[try await save(name, other)] = name
                     let uri = try #require(wanted.keys.sorted().first)
-                    try await other.save([TestModel.update(uri, ["note": .string(name)])])
+                    try await other.save(.update(uri, ["note": .string(name)]))
                 }
                 try setModel(Self.first, of: node)
                 try await node.start()
                 let name = "after \(node.number)"
-                let saved = try await node.save([
-                    TestModel.insert("Person", id: "@one", ["name": .string(name)])
-                ])
+                let saved = try await node.save(
+                    .insert("Person", id: "@one", ["name": .string(name)]))
                 wanted[try saved.uri("@one")] = name
                 let gone = try await node.ask(
                     "POST", "/v1/fetch", ["entity": "Pet", "resultType": "count"])
@@ -176,7 +170,7 @@ extension EndToEnd.UpgradeTests {
             var names: [String] = []
             for node in cluster.nodes {
                 try await node.save(
-                    (1...3).map { ["insert": "Person", "values": ["name": .string("same-\($0)")]] })
+                    (1...3).map { ["insert": "Person", "values": ["name": "same-\($0)"]] })
             }
             try await withThrowingTaskGroup(of: [String].self) { group in
                 for node in cluster.nodes {
@@ -215,7 +209,7 @@ extension EndToEnd.UpgradeTests {
             var change = JSONObject()
             for (number, side) in hidden.enumerated() {
                 let uri = try #require(side["value"]?.object?["object"]?.string)
-                change[uri] = ["name": .string("other-\(number)")]
+                change[uri] = ["name": "other-\(number)"]
             }
             _ = try await node.expect(
                 "POST", "/v1/conflicts/\(id)/resolution", ["change": .object(change)])
@@ -242,9 +236,7 @@ extension EndToEnd.UpgradeTests {
             try await one.save([["insert": "Person", "values": ["name": "one"]]])
             try await two.save([["insert": "Person", "values": ["name": "two"]]])
             for (node, peer) in [(one, 2), (two, 1)] {
-                try await waitUntil {
-                    "node \(node.number) named the difference"
-                } _: {
+                try await eventually("node \(node.number) named the difference") {
                     try await refusal(node, of: peer).contains("Person mergePolicy")
                 }
                 #expect(try await node.count("Person") == 1)
@@ -273,9 +265,7 @@ extension EndToEnd.UpgradeTests {
             try await one.save([["insert": "Person", "values": ["name": "one"]]])
             try await two.save([["insert": "Person", "values": ["name": "two"]]])
             for (node, peer) in [(one, 2), (two, 1)] {
-                try await waitUntil {
-                    "node \(node.number) named the difference"
-                } _: {
+                try await eventually("node \(node.number) named the difference") {
                     try await refusal(node, of: peer).contains(said)
                 }
                 #expect(try await node.count("Person") == 1)

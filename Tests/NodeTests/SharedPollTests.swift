@@ -1,6 +1,7 @@
 import CZeroMQ
 import Foundation
 import Merge
+import TestSupport
 import Testing
 
 @testable import Node
@@ -55,7 +56,7 @@ extension MeshSuites {
                 }
                 return try transport.poll(timeoutMilliseconds: 0).filter { $0.bytes == frame }
             }
-            throw NotInTime(what: "something waits at each of \(sockets)")
+            throw NotInTime("something waits at each of \(sockets)")
         }
 
         @Test("A peer that floods the router keeps nobody else from being heard")

@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -26,10 +27,9 @@ extension EndToEnd.ClockTests {
     private func save(_ name: String, on node: NodeHandle) async throws -> (
         status: Int, answer: SaveAnswerText, code: String
     ) {
-        let operation = TestModel.insert("Latest", ["name": .string(name), "a": .string(name)])
-        let (status, body) = try await node.ask(
-            "POST", "/v1/save", .object(["operations": .array([operation])]))
-        return (status, SaveAnswerText(body), body["error"]?.object?.text("code") ?? "")
+        let (status, body) = try await node.askToSave(
+            .insert("Latest", ["name": .string(name), "a": .string(name)]))
+        return (status, SaveAnswerText(body), body.code)
     }
 
     /// The dots of the transactions that a node holds back.
@@ -39,65 +39,49 @@ extension EndToEnd.ClockTests {
 
     /// Waits until a node that can compare its clock with two others' says that it takes no saves.
     private func waitForDrift(_ node: NodeHandle) async throws {
-        try await waitUntil {
-            "node \(node.number) refused saves for its clock"
-        } _: {
-            try await node.status()["savesRefused"]?.object?.text("code") == "clockDrift"
+        try await eventually("node \(node.number) refused saves for its clock") {
+            try await node.savingRefusal() == "clockDrift"
         }
         let refused = try await save("refused", on: node)
         #expect(refused.status == 503 && refused.code == "clockDrift", "\(refused)")
-        let alarms = (try await node.status()["alarms"]?.array ?? []).compactMap(\.object)
-        #expect(alarms.map { $0.text("name") }.contains("clockOff"), "\(alarms)")
+        #expect(try await node.alarms().contains("clockOff"))
     }
 
     /// Waits until a node holds back one transaction, and no other.
     private func waitForHeld(_ transaction: String, by node: NodeHandle) async throws {
-        try await waitUntil {
-            "node \(node.number) held \(transaction) alone"
-        } _: {
+        try await eventually("node \(node.number) held \(transaction) alone") {
             try await held(by: node) == [transaction]
         }
     }
 
     /// Waits until a node takes saves.
     private func waitForSaving(_ node: NodeHandle) async throws {
-        try await waitUntil {
-            "node \(node.number) took saves"
-        } _: {
+        try await eventually("node \(node.number) took saves") {
             try await node.status()["savesRefused"] == .null
         }
     }
 
     private func clockOffset(of number: Int, seenBy node: NodeHandle) async throws -> Int64? {
-        let peers = try await node.status()["peers"]?.array ?? []
-        return peers.compactMap(\.object).first { $0["node"]?.integer == Int64(number) }?[
+        try await node.status().objects("peers").first { $0["node"]?.integer == Int64(number) }?[
             "clockOffsetMilliseconds"]?.integer
     }
 
-    @Test(
-        "two minutes ahead: nothing is held, and all converge",
-        MachineAbilities.needed(.clocks))
+    @Test("two minutes ahead: nothing is held, and all converge", MachineAbilities.needed(.clocks))
     func littleAhead() async throws {
         try await TestCluster.with(starting: [1, 2]) { cluster in
             try await start(cluster.node(3), offBy: 120)
             var records: [SaveRecord] = []
             let shared = try await SharedRows.insert(in: cluster, perEntity: 2)
-            let load = try MixedLoad(on: cluster.nodes, shared, seed: 51)
-            let reader = try MixedReader(on: cluster.nodes, seed: 51)
-            try await waitUntil {
-                "all have saved, and were read"
-            } _: {
-                load.outcome.acknowledged.count > 90 && reader.hasReadEnough
+            let (outcome, heard) = try await cluster.mixedLoad(shared, seed: 51) { load, reader in
+                try await eventually("all have saved, and were read") {
+                    load.outcome.acknowledged.count > 90 && reader.hasReadEnough
+                }
             }
-            let outcome = await load.stop()
-            let heard = await reader.stop()
-            #expect(outcome.surprises == [])
             records += outcome.acknowledged
             try await ClusterInvariants.expect(cluster, records, heard: heard)
             for node in cluster.nodes { #expect(try await held(by: node) == []) }
             // It was ahead indeed, and the others know.
-            let offset = try #require(
-                try await clockOffset(of: 3, seenBy: cluster.node(1)))
+            let offset = try #require(try await clockOffset(of: 3, seenBy: cluster.node(1)))
             #expect((100_000..<140_000).contains(offset))
         }
     }
@@ -114,18 +98,14 @@ extension EndToEnd.ClockTests {
             let own = try await save("of node 3", on: late)
             // A node that knows that its clock is wrong may refuse to save; it may not guess.
             #expect(own.status == 200 || own.code == "clockDrift", "\(own)")
-            try await waitUntil {
-                "node 3 held what node 1 had saved"
-            } _: {
+            try await eventually("node 3 held what node 1 had saved") {
                 try await held(by: late).contains(other.answer.transaction)
             }
             #expect(try await late.count("Latest") == (own.status == 200 ? 1 : 0))
             #expect(try await late.verify()["ok"]?.boolean == true)
             if own.status == 200 {
                 // What comes from the past does no harm.
-                try await waitUntil {
-                    "the others had what node 3 saved"
-                } _: {
+                try await eventually("the others had what node 3 saved") {
                     try await cluster.node(1).count("Latest") == 2
                 }
             }
@@ -158,9 +138,7 @@ extension EndToEnd.ClockTests {
             await cluster.partition([[1, 2], [3]])
             try await start(wrong, offBy: 365 * 86_400)
             // It hears nobody. A save that waits would hang, for timers stop in a shifted time.
-            try await waitUntil {
-                "node 3 let saves through"
-            } _: {
+            try await eventually("node 3 let saves through") {
                 try await wrong.status()["savesRefused"]?.object == nil
             }
             let bad = try await save("of the future", on: wrong)
@@ -197,9 +175,7 @@ extension EndToEnd.ClockTests {
                 #expect(good.status == 200, "\(good)")
             }
             try await cluster.waitForConvergence(among: [1, 2])
-            try await waitUntil {
-                "node 3 had all that the others saved"
-            } _: {
+            try await eventually("node 3 had all that the others saved") {
                 try await wrong.count("Latest") == before + 6
             }
             #expect(try await held(by: wrong) == [])
@@ -219,18 +195,14 @@ extension EndToEnd.ClockTests {
     ) async throws {
         #expect(try await wrong.terminate() == 0)
         let sane = [cluster.node(1), cluster.node(2)]
-        try await waitUntil {
-            "node \(wrong.number) could be retired"
-        } _: {
+        try await eventually("node \(wrong.number) could be retired") {
             let path = "/v1/members/\(wrong.number)/departure"
             return try await sane[0].ask("POST", path, [:]).status == 200
         }
         for node in sane {
-            try await waitUntil {
-                "node \(node.number) kept \(transaction)"
-            } _: {
+            try await eventually("node \(node.number) kept \(transaction)") {
                 let answer = try await node.expect("GET", "/v1/orphans")
-                let listed = (answer["orphans"]?.array ?? []).compactMap(\.object)
+                let listed = answer.objects("orphans")
                 return listed.map { $0.text("transaction") } == [transaction]
             }
             let whole = try await node.expect("GET", "/v1/orphans/\(transaction)")

@@ -17,7 +17,7 @@ struct NodeHistory: Sendable {
             dot = transaction.text("dot")
             saveID = transaction.text("saveID")
             seen = transaction.vector("seen")
-            changes = (transaction["changes"]?.array ?? []).compactMap(\.object).filter {
+            changes = transaction.objects("changes").filter {
                 $0["derived"] == nil
             }
             var written = transaction
@@ -52,7 +52,7 @@ struct NodeHistory: Sendable {
                 token.map { "/v1/history?limit=2000&after=\($0)" } ?? "/v1/history?limit=2000"
             let answer = try await node.expect("GET", path)
             token = answer.text("token")
-            let page = (answer["transactions"]?.array ?? []).compactMap(\.object)
+            let page = answer.objects("transactions")
             guard !page.isEmpty else { break }
             new += page.map(Entry.init)
         }

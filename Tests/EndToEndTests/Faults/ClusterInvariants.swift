@@ -214,14 +214,14 @@ struct ClusterInvariants {
     /// What a node's journal has, open and closed.
     private func journal(of node: NodeHandle) async throws -> [JSONObject] {
         let answer = try await node.expect("GET", "/v1/conflicts?state=all&limit=10000")
-        return (answer["conflicts"]?.array ?? []).compactMap(\.object)
+        return answer.objects("conflicts")
     }
 
     /// The same by object.
     private static func journalled(_ conflicts: [JSONObject]) -> [String: WriteFate.Journal] {
         var result: [String: WriteFate.Journal] = [:]
         for conflict in conflicts {
-            for side in (conflict["sides"]?.array ?? []).compactMap(\.object) {
+            for side in conflict.objects("sides") {
                 let object = conflict.text("object")
                 result[object, default: .init()].dots.insert(side.text("dot"))
                 if let row = side["value"]?.object { result[object]?.rows.append(row) }
@@ -233,16 +233,13 @@ struct ClusterInvariants {
     // MARK: - Open conflicts
 
     /// Of those that nobody has resolved all that they tell is compared with the contents.
-    private func expectSameConflicts(
-        _ journals: [[JSONObject]], _ sourceLocation: SourceLocation
-    ) {
+    private func expectSameConflicts(_ journals: [[JSONObject]], _ sourceLocation: SourceLocation) {
         // No transaction has ended what is open, either.
         let told = journals.map { journal in
             Set(journal.filter { $0["closedBy"] == .null }.map { Self.dispute($0) })
         }
         for (node, journal) in zip(cluster.nodes, journals) {
-            let open = Set(
-                journal.filter { $0["open"]?.boolean == true }.map { Self.dispute($0) })
+            let open = Set(journal.filter { $0["open"]?.boolean == true }.map { Self.dispute($0) })
             for (other, told) in zip(cluster.nodes, told) {
                 let missing = open.subtracting(told)
                 #expect(

@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import LinkProxy
+import TestSupport
 import Testing
 
 /// Something that happens to a cluster while writers write.
@@ -27,26 +28,16 @@ struct FaultScenario {
     ) async throws {
         try await TestCluster.with(nodes: size) { cluster in
             let shared = try await SharedRows.insert(in: cluster)
-            let load = try MixedLoad(on: cluster.nodes, shared, seed: seed)
-            let reader = try MixedReader(on: cluster.nodes, seed: seed)
             var generator = SeededGenerator(seed: seed)
-            do {
+            let (outcome, heard) = try await cluster.mixedLoad(
+                shared, seed: seed, heal: cluster.heal, sourceLocation: sourceLocation
+            ) { load, reader in
                 try await body(cluster, &generator)
-                try await waitUntil {
-                    "enough was saved and read"
-                } _: {
+                try await eventually("enough was saved and read") {
                     load.outcome.acknowledged.count > 20 * size && reader.hasReadEnough
                 }
-            } catch {
-                _ = await load.stop()
-                _ = await reader.stop()
-                throw error
             }
-            let outcome = await load.stop()
-            await cluster.heal()
-            let heard = await reader.stop()
             try await mend(cluster)
-            #expect(outcome.surprises == [], sourceLocation: sourceLocation)
             #expect(outcome.acknowledged.count > 20 * size, sourceLocation: sourceLocation)
             // What a fault has delayed may have to wait for timers that had grown.
             let summary = try await ClusterInvariants.expect(
@@ -58,6 +49,30 @@ struct FaultScenario {
 }
 
 extension TestCluster {
+    /// Lets writers write, and a reader read on all nodes, while something happens.
+    ///
+    /// - Parameters:
+    ///   - nodes: where is written; nil for on all.
+    ///   - heal: what is done between the last save and the last reading.
+    ///   - body: what happens.
+    /// - Returns: what became of the saves, and what was read.
+    func mixedLoad(
+        on nodes: [NodeHandle]? = nil, _ shared: SharedRows, seed: UInt64,
+        heal: () async -> Void = {}, sourceLocation: SourceLocation = #_sourceLocation,
+        _ body: (MixedLoad, MixedReader) async throws -> Void
+    ) async throws -> (MixedLoad.Outcome, MixedReader.Outcome) {
+        let load = try MixedLoad(on: nodes ?? self.nodes, shared, seed: seed)
+        let reader = try MixedReader(on: self.nodes, seed: seed)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(load, reader)) } catch { result = .failure(error) }
+        let outcome = await load.stop()
+        await heal()
+        let heard = await reader.stop()
+        try result.get()
+        #expect(outcome.surprises == [], sourceLocation: sourceLocation)
+        return (outcome, heard)
+    }
+
     /// Sets what happens to all bytes on their way from one node to another, over the connections
     /// that either has made.
     func set(_ fault: LinkFault, from sender: Int, to receiver: Int) async {

@@ -93,13 +93,13 @@ struct ForgedWorld {
             "children": .array([]), "friends": .array([uri(1)]), "friendOf": .array([]),
         ]
         return [
-            "id": uri(2), "entity": "Errors", "version": .string("\(first)-1"),
+            "id": uri(2), "entity": "Errors", "version": "\(first)-1",
             "conflicted": .boolean(false), "values": .object(values),
         ]
     }
 
     private func uri(_ number: Int) -> JSONValue {
-        .string("x-tributary://test/Errors/p\(number)")
+        "x-tributary://test/Errors/p\(number)"
     }
 
     // MARK: - Answers
@@ -137,8 +137,8 @@ struct ForgedWorld {
         case .noMember: change("friendOf", .array([]))
         case .property: change("other", .null)
         case .noProperty: change("number", nil)
-        case .version: parent["version"] = .string("\(first)-1")
-        case .dot: parent["version"] = .string("\(first)-2")
+        case .version: parent["version"] = "\(first)-1"
+        case .dot: parent["version"] = "\(first)-2"
         case .flag: parent["conflicted"] = .boolean(false)
         case .entity: child["entity"] = "Latest"
         case .gone: return [parent]

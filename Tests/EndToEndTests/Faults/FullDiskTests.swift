@@ -1,5 +1,6 @@
 import Coordinator
 import Foundation
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -30,10 +31,10 @@ extension EndToEnd.FullDiskTests {
         _ saveID: String, bytes: Int, on node: NodeHandle
     ) async throws -> (status: Int, code: String, record: SaveRecord) {
         let operations = (0..<2).map {
-            TestModel.insert(
+            JSONValue.insert(
                 "Latest",
                 [
-                    "name": .string("\(saveID)-\($0)"), "a": .string(saveID),
+                    "name": "\(saveID)-\($0)", "a": .string(saveID),
                     "b": .string(String(repeating: "x", count: bytes)),
                 ])
         }
@@ -41,7 +42,7 @@ extension EndToEnd.FullDiskTests {
             "POST", "/v1/save",
             .object(["operations": .array(operations), "saveID": .string(saveID)]))
         return (
-            status, body["error"]?.object?.text("code") ?? "",
+            status, body.code,
             SaveRecord(
                 node: node.number, saveID: saveID, transaction: body.text("transaction"),
                 operations: operations)
@@ -85,21 +86,15 @@ extension EndToEnd.FullDiskTests {
                 try await Task.sleep(for: .milliseconds(200))
             }
             #expect(full.process?.isRunning == true)
-            try await waitUntil {
-                "node 2 told that it cannot apply"
-            } _: {
+            try await eventually("node 2 told that it cannot apply") {
                 let alarms = try await full.status()["alarms"]?.array ?? []
                 return alarms.contains { $0.object?.text("name") == "notApplied" }
             }
-            try await waitUntil {
-                "node 1 had all that node 2 had acknowledged"
-            } _: {
+            try await eventually("node 1 had all that node 2 had acknowledged") {
                 try await peer.count("Latest") == count + 2
             }
             try volume.grow(toMegabytes: 64)
-            try await waitUntil {
-                "node 2 took saves again"
-            } _: {
+            try await eventually("node 2 took saves again") {
                 let answer = try await save("again", bytes: 20_000, on: full)
                 if answer.status == 200 { records.append(answer.record) }
                 return answer.status == 200

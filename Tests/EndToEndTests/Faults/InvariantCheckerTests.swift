@@ -11,7 +11,7 @@ extension EndToEnd.InvariantCheckerTests {
         "it finds a save that is lost, one that is another's, and one that was carried out by half")
     func findsLosses() async throws {
         try await TestCluster.with(nodes: 2) { cluster in
-            let operation = TestModel.insert("Latest", ["name": "there", "a": "there"])
+            let operation = JSONValue.insert("Latest", ["name": "there", "a": "there"])
             let answer = try await cluster.node(1).save([operation], saveID: "there")
             let dot = answer.transaction
             let (actor, sequence) = try #require(NodeHistory.parts(of: dot))
@@ -19,7 +19,7 @@ extension EndToEnd.InvariantCheckerTests {
                 SaveRecord(node: 1, saveID: saveID, transaction: dot, operations: operations)
             }
             try await ClusterInvariants.expect(cluster, [record("there", dot, [operation])])
-            let other = TestModel.insert("Latest", ["name": "there", "a": "something else"])
+            let other = JSONValue.insert("Latest", ["name": "there", "a": "something else"])
             for wrong in [
                 record("gone", "\(actor)-\(sequence + 1)", [operation]),
                 record("another", dot, [operation]),
@@ -35,10 +35,10 @@ extension EndToEnd.InvariantCheckerTests {
     @Test("it finds a node that has something else than the others")
     func findsDifferences() async throws {
         try await TestCluster.with(nodes: 2) { cluster in
-            try await cluster.node(1).save([TestModel.insert("Latest", ["name": "one"])])
+            try await cluster.node(1).save(.insert("Latest", ["name": "one"]))
             try await cluster.waitForConvergence()
             await cluster.partition([[1], [2]])
-            try await cluster.node(2).save([TestModel.insert("Latest", ["name": "two"])])
+            try await cluster.node(2).save(.insert("Latest", ["name": "two"]))
             await withKnownIssue {
                 try await ClusterInvariants.expect(cluster, [], timeout: .seconds(1))
             }
@@ -49,18 +49,17 @@ extension EndToEnd.InvariantCheckerTests {
     @Test("it finds a reading and a pin that the oracle contradicts")
     func findsWrongReadings() async throws {
         try await TestCluster.with(nodes: 2) { cluster in
-            try await cluster.node(1).save([TestModel.insert("Latest", ["name": "one"])])
+            try await cluster.node(1).save(.insert("Latest", ["name": "one"]))
             let answer = try await cluster.node(1).expect(
                 "POST", "/v1/fetch", Reading.question("Latest"))
             let right = try #require(Reading(node: 1, entity: "Latest", answer))
             let wrong = Reading(
                 node: 1, entity: "Latest", vector: right.vector, content: .objects([]))
-            try await cluster.node(2).save([TestModel.insert("Latest", ["name": "two"])])
+            try await cluster.node(2).save(.insert("Latest", ["name": "two"]))
             func expect(_ reading: Reading, pinned: Reading) async throws {
                 var heard = MixedReader.Outcome()
                 heard.readings.append(reading)
-                heard.pins.append(
-                    PinnedReading(vector: right.vector, first: right, second: pinned))
+                heard.pins.append(PinnedReading(vector: right.vector, first: right, second: pinned))
                 try await ClusterInvariants.expect(cluster, [], heard: heard)
             }
             try await expect(right, pinned: right)
@@ -108,7 +107,6 @@ extension EndToEnd.InvariantCheckerTests {
             fate(first, updates + [deletion], nil, rows: [["a": "2", "b": "1"]]) == .journalled)
         #expect(fate(deletion, updates + [deletion], nil) == .visible)
         #expect(fate(deletion, updates + [deletion], ["a": "2"]) == .lost("the deletion"))
-        #expect(
-            fate(deletion, updates + [deletion], ["a": "2"], ["2.b-2"]) == .journalled)
+        #expect(fate(deletion, updates + [deletion], ["a": "2"], ["2.b-2"]) == .journalled)
     }
 }

@@ -24,8 +24,7 @@ enum KeyedWrites {
         let entity = ["Accounts", "Reserves"][Int.random(in: 0...1, using: &generator)]
         if kind < 6 {
             let isHeir = entity == "Accounts" && Bool.random(using: &generator)
-            return TestModel.insert(
-                isHeir ? "VipAccounts" : entity, id: "@new", ["name": key, "a": text])
+            return .insert(isHeir ? "VipAccounts" : entity, id: "@new", ["name": key, "a": text])
         }
         if kind < 10 {
             guard
@@ -35,17 +34,17 @@ enum KeyedWrites {
             let all = await shown("Cards", node, client)
             // So few that several claim one object while they are apart.
             guard all.count > cards, let card = all.randomElement(using: &generator) else {
-                return TestModel.insert("Cards", id: "@new", values)
+                return .insert("Cards", id: "@new", values)
             }
-            return TestModel.update(card, values)
+            return .update(card, values)
         }
         guard let object = await shown(entity, node, client).randomElement(using: &generator) else {
             return nil
         }
         switch kind {
-        case 10..<15: return TestModel.update(object, ["a": text])
-        case 15..<18: return TestModel.update(object, ["name": key, "a": text])
-        default: return TestModel.delete(object)
+        case 10..<15: return .update(object, ["a": text])
+        case 15..<18: return .update(object, ["name": key, "a": text])
+        default: return .delete(object)
         }
     }
 

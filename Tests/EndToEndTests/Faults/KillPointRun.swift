@@ -37,8 +37,7 @@ final class KillPointRun {
         self.strace = strace
         let answer = try await cluster.node(1).save(
             (0..<6).map {
-                TestModel.insert(
-                    $0 < 3 ? "Latest" : "Errors", id: "@x\($0)", ["name": .string("row \($0)")])
+                .insert($0 < 3 ? "Latest" : "Errors", id: "@x\($0)", ["name": "row \($0)"])
             })
         shared = try (0..<6).map { try answer.uri("@x\($0)") }
         try await cluster.waitForConvergence()
@@ -93,9 +92,9 @@ final class KillPointRun {
         for step in 0..<count where victim.process?.isRunning == true {
             let saveID = "k\(index)-\(step)"
             let text = JSONValue.string(saveID)
-            let operations = [
-                TestModel.insert("Latest", ["name": text, "a": text]),
-                TestModel.update(shared[step % shared.count], ["a": text]),
+            let operations: [JSONValue] = [
+                .insert("Latest", ["name": text, "a": text]),
+                .update(shared[step % shared.count], ["a": text]),
             ]
             let answer = try? await node.ask(
                 "POST", "/v1/save",

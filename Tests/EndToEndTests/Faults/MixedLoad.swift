@@ -30,8 +30,7 @@ struct SharedRows: Sendable {
         var rows: [Row] = []
         for entity in TestModel.entities {
             let inserts = (0..<count).map {
-                TestModel.insert(
-                    entity, id: "@x\($0)", ["name": .string("shared \($0)"), "a": "begin"])
+                JSONValue.insert(entity, id: "@x\($0)", ["name": "shared \($0)", "a": "begin"])
             }
             let answer = try await cluster.node(1).save(inserts)
             for index in 0..<count {
@@ -115,9 +114,7 @@ final class MixedLoad: Sendable {
                 isKeyed
                 ? await KeyedWrites.operation(saveID, on: node, client, &generator) : nil
             let operations = keyed.map { [$0] } ?? operations(saveID, &own, &generator)
-            let request: JSONObject = [
-                "operations": .array(operations), "saveID": .string(saveID),
-            ]
+            let request: JSONObject = ["operations": .array(operations), "saveID": .string(saveID)]
             let answer = try? await node.ask(
                 "POST", "/v1/save", .object(request), timeout: .seconds(15), using: client)
             // What is saved of an object with a key may be carried out on another one of its group.
@@ -150,7 +147,7 @@ final class MixedLoad: Sendable {
             case 404, 409, 422: state.outcome.refusedCount += 1
             case let status?:
                 // A node that is being stopped says so, and takes no more saves.
-                let code = answer?.body["error"]?.object?.text("code") ?? ""
+                let code = answer?.body.code ?? ""
                 state.outcome.surprises.append("\(saveID): \(status) \(code)")
             }
         }
@@ -168,22 +165,20 @@ final class MixedLoad: Sendable {
         switch Int.random(in: 0..<20, using: &generator) {
         case 0...5:
             let values: JSONObject = ["name": text, "a": text, "parent": .string(row.uri)]
-            return [TestModel.insert(row.entity, id: "@new", values)]
-        case 6...10: return [TestModel.update(row.uri, ["a": text])]
+            return [.insert(row.entity, id: "@new", values)]
+        case 6...10: return [.update(row.uri, ["a": text])]
         case 11...13:
-            return [
-                TestModel.update(row.uri, ["b": text]), TestModel.update(other.uri, ["a": text]),
-            ]
-        case 14: return [TestModel.update(row.uri, ["a": text, "parent": .string(other.uri)])]
-        case 15: return [TestModel.link(row.uri, add: [other.uri])]
-        case 16: return [TestModel.link(row.uri, remove: [other.uri])]
-        case 17 where row.isMortal: return [TestModel.delete(row.uri)]
+            return [.update(row.uri, ["b": text]), .update(other.uri, ["a": text])]
+        case 14: return [.update(row.uri, ["a": text, "parent": .string(other.uri)])]
+        case 15: return [.link(row.uri, add: [other.uri])]
+        case 16: return [.link(row.uri, remove: [other.uri])]
+        case 17 where row.isMortal: return [.delete(row.uri)]
         case 17...18 where !own.isEmpty:
             let index = Int.random(in: 0..<own.count, using: &generator)
-            return [TestModel.delete(own.remove(at: index).uri)]
+            return [.delete(own.remove(at: index).uri)]
         default:
-            guard let mine = own.last else { return [TestModel.update(row.uri, ["b": text])] }
-            return [TestModel.update(mine.uri, ["a": text, "b": text])]
+            guard let mine = own.last else { return [.update(row.uri, ["b": text])] }
+            return [.update(mine.uri, ["a": text, "b": text])]
         }
     }
 }

@@ -147,7 +147,7 @@ final class MixedReader: Sendable {
             let (status, answer) = try await node.ask(
                 method, path, body, timeout: .seconds(1), using: clients[place])
             if status == 200 { return answer }
-            let code = answer["error"]?.object?.text("code") ?? ""
+            let code = answer.code
             if status == 410, code == "queryGenerationExpired", mayBeExpired {
                 if method == "POST" { state.withLock { $0.outcome.expiredCount += 1 } }
             } else {

@@ -36,8 +36,7 @@ extension EndToEnd.NetworkFaultTests {
     func resets() async throws {
         try await FaultScenario.run("resets", seed: 32) { cluster, generator in
             for _ in 0..<FaultScenario.rounds(40) {
-                let link = cluster.links[
-                    Int.random(in: 0..<cluster.links.count, using: &generator)]
+                let link = cluster.links[Int.random(in: 0..<cluster.links.count, using: &generator)]
                 for proxy in link.proxies { await proxy.reset() }
                 try await Task.sleep(
                     for: .milliseconds(Int.random(in: 20...120, using: &generator)))

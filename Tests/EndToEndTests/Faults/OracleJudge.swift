@@ -74,8 +74,7 @@ struct OracleJudge {
         if let last, last.entity == entity, last.vector == vector { return last.view }
         let part = parts[entity] ?? part(of: entity)
         parts[entity] = part
-        let view = OracleView(
-            model, ReferenceModel(model, part, at: vector), cluster: cluster)
+        let view = OracleView(model, ReferenceModel(model, part, at: vector), cluster: cluster)
         last = (entity, vector, view)
         return view
     }

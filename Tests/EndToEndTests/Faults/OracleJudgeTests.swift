@@ -87,7 +87,7 @@ extension EndToEnd.OracleJudgeTests {
         var other = world.conflict
         other["id"] = "Errors.p2.a"
         var partial = world.conflict
-        partial["sides"] = .array([["dot": .string("\(world.first)-2")]])
+        partial["sides"] = .array([["dot": "\(world.first)-2"]])
         #expect(count([]) == 1)
         #expect(count([world.conflict, world.conflict]) == 1)
         #expect(count([world.conflict, other]) == 1)

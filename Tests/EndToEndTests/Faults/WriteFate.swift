@@ -41,9 +41,7 @@ enum WriteFate: Hashable, Sendable {
     ///   - all: all writes to the same object, in any order.
     ///   - objects: what readers see, by URI.
     ///   - journal: what the conflict journal has of the object.
-    init(
-        of write: Write, among all: [Write], objects: [String: JSONObject], journal: Journal
-    ) {
+    init(of write: Write, among all: [Write], objects: [String: JSONObject], journal: Journal) {
         let object = objects[write.object]
         let later = all.filter { $0.entry.hasSeen(write.entry.dot) }
         let isInJournal = journal.dots.contains(write.entry.dot)

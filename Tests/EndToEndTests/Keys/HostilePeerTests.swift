@@ -53,7 +53,7 @@ extension EndToEnd.HostilePeerTests {
             let ring = try Keyring(cluster)
             for number in [1, 2] { try await cluster.node(number).start() }
             let (one, two) = (cluster.node(1), cluster.node(2))
-            try await one.save([TestModel.insert("Rollback", ["name": .string("first")])])
+            try await one.save(.insert("Rollback", ["name": "first"]))
             try await cluster.waitForConvergence(among: [1, 2])
             let server = try ring.keys(of: 1).publicKey
             let stranger = try CurveKeys.generate()
@@ -66,8 +66,7 @@ extension EndToEnd.HostilePeerTests {
                     one, keys: try ring.keys(of: 3), server: stranger.publicKey, claiming: 3),
             ]
             // Node 3 is not running; here is its key in other hands.
-            let insider = try Intruder(
-                one, keys: try ring.keys(of: 3), server: server, claiming: 3)
+            let insider = try Intruder(one, keys: try ring.keys(of: 3), server: server, claiming: 3)
             let loads = try [one, two].map {
                 try Load(on: $0, prefix: "hostile\($0.number)-", clients: 1)
             }
@@ -128,8 +127,7 @@ extension EndToEnd.HostilePeerTests {
             }
             let refused = try await one.refused()
             #expect(refused.contains { $0.key == stranger.publicKey.text })
-            #expect(
-                one.said.split(separator: "\n").count < 100, "the log was filled: \(one.said)")
+            #expect(one.said.split(separator: "\n").count < 100, "the log was filled: \(one.said)")
             print(
                 "hostile peers: 0 bytes of data given; of strangers \(megabytes(endlessBytes)), of "
                     + "a key's holder \(megabytes(sent)) and \(forgeries) forged frames were "

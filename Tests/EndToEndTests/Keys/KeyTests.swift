@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Node
@@ -12,7 +13,7 @@ extension EndToEnd {
 
 extension EndToEnd.KeyTests {
     private func insert(_ name: String) -> JSONValue {
-        TestModel.insert("Rollback", ["name": .string(name)])
+        .insert("Rollback", ["name": .string(name)])
     }
 
     @Test("Nodes with keys converge, and each proves its own to the others")
@@ -28,9 +29,7 @@ extension EndToEnd.KeyTests {
                 let own = try ring.keys(of: node.number).publicKey.text
                 #expect(status["keys"]?.object?.text("publicKey") == own)
                 for other in cluster.nodes where other.number != node.number {
-                    try await waitUntil(timeout: .seconds(60)) {
-                        "the keys were proven"
-                    } _: {
+                    try await eventually("the keys were proven", within: .seconds(60)) {
                         let peer = try await node.peer(other.number)
                         return peer.isConnected && peer.handshake == "succeeded"
                     }
@@ -54,9 +53,7 @@ extension EndToEnd.KeyTests {
             try await cluster.node(3).save([insert("of 3")])
             try await cluster.waitForConvergence(among: [1, 2])
             let stranger = try ring.keys(of: 3).publicKey.text
-            try await waitUntil(timeout: .seconds(60)) {
-                "both sides knew why"
-            } _: {
+            try await eventually("both sides knew why", within: .seconds(60)) {
                 let refused = try await cluster.node(1).refused()
                 let peer = try await cluster.node(3).peer(1)
                 // Between two attempts its side knows of none.
@@ -90,9 +87,7 @@ extension EndToEnd.KeyTests {
             try await three.start()
             try await one.save([insert("of 1")])
             try await three.save([insert("of 3")])
-            try await waitUntil(timeout: .seconds(60)) {
-                "node 1 had refused node 3's frames"
-            } _: {
+            try await eventually("node 1 had refused node 3's frames", within: .seconds(60)) {
                 try await one.refused().contains { $0.reason == "claimsToBe" }
             }
             try await Task.sleep(for: .seconds(2))
@@ -118,23 +113,17 @@ extension EndToEnd.KeyTests {
             let cut = ContinuousClock.now
             try await cluster.node(1).save([insert("secret")])
             try await cluster.node(3).save([insert("from outside")])
-            try await waitUntil(timeout: .seconds(60)) {
-                "the link was cut"
-            } _: {
+            try await eventually("the link was cut", within: .seconds(60)) {
                 try await cluster.node(3).peer(1).handshake == "refusedThere"
             }
             #expect(ContinuousClock.now - cut < .seconds(5))
-            try await waitUntil(timeout: .seconds(60)) {
-                "the others had it"
-            } _: {
+            try await eventually("the others had it", within: .seconds(60)) {
                 try await cluster.node(2).count("Rollback") == 2
             }
             try await Task.sleep(for: .seconds(3))
             #expect(try await cluster.node(3).count("Rollback") == 2)
             #expect(try await cluster.node(1).count("Rollback") == 2)
-            try await waitUntil(timeout: .seconds(60)) {
-                "both saw the link gone"
-            } _: {
+            try await eventually("both saw the link gone", within: .seconds(60)) {
                 let there = try await cluster.node(3).peer(1)
                 let here = try await cluster.node(1).peer(3)
                 return !there.isConnected && !here.isConnected
@@ -191,9 +180,7 @@ extension EndToEnd.KeyTests {
                 }
                 try ring.write(node.number)
                 try await takeUp(node)
-                try await waitUntil(timeout: .seconds(60)) {
-                    "the new key was proven"
-                } _: {
+                try await eventually("the new key was proven", within: .seconds(60)) {
                     for other in others {
                         let peers = (try await other.status()["peers"]?.array ?? [])
                             .compactMap(\.object)
@@ -217,10 +204,8 @@ extension EndToEnd.KeyTests {
             try await cluster.waitForConvergence()
             for node in cluster.nodes {
                 #expect(try await node.verify()["ok"]?.boolean == true)
-                try await waitUntil(timeout: .seconds(60)) {
-                    "all were connected again"
-                } _: {
-                    let peers = (try await node.status()["peers"]?.array ?? []).compactMap(\.object)
+                try await eventually("all were connected again", within: .seconds(60)) {
+                    let peers = try await node.status().objects("peers")
                     return peers.allSatisfy {
                         $0["connected"]?.boolean == true && $0.text("handshake") == "succeeded"
                             && !olds.map(\.text).contains($0.text("publicKey"))
@@ -257,9 +242,7 @@ extension EndToEnd.KeyTests {
             }
             // By signal, too; then the log is where it is told.
             node.process?.send(SIGHUP)
-            try await waitUntil(timeout: .seconds(60)) {
-                "the signal was heard"
-            } _: {
+            try await eventually("the signal was heard", within: .seconds(60)) {
                 node.said.components(separatedBy: "is not taken up").count > wrongs.count + 1
             }
             #expect(!node.said.contains(secret))

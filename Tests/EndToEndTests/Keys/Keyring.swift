@@ -122,9 +122,7 @@ extension NodeHandle {
         guard let peer = peers.first(where: { $0["node"]?.integer == Int64(number) }) else {
             return (false, "", "")
         }
-        return (
-            peer["connected"]?.boolean ?? false, peer.text("handshake"), peer.text("refusal")
-        )
+        return (peer["connected"]?.boolean ?? false, peer.text("handshake"), peer.text("refusal"))
     }
 
     /// Who was refused for his key here: reason and key.

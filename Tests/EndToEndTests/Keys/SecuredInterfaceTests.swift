@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Node
@@ -48,7 +49,7 @@ extension EndToEnd.SecuredInterfaceTests {
                 return (result.code, result.output + result.errors)
             }
             let save = folder.appendingPathComponent("save.json")
-            let operation = TestModel.insert("Rollback", ["name": .string("x")])
+            let operation = JSONValue.insert("Rollback", ["name": "x"])
             try Data(
                 JSONWriter.bytes(of: .object(["operations": .array([operation])]))
             ).write(to: save)
@@ -69,9 +70,7 @@ extension EndToEnd.SecuredInterfaceTests {
             _ = try TestCertificates.write(TestCertificates.nextCertificate, "c.pem", in: folder)
             _ = try TestCertificates.write(TestCertificates.nextKey, "k.pem", in: folder)
             node.process?.send(SIGHUP)
-            try await waitUntil(timeout: .seconds(60)) {
-                "the token was taken up"
-            } _: {
+            try await eventually("the token was taken up", within: .seconds(60)) {
                 try await run("later", "status").0 == 0
             }
             #expect(try await run("reader", "status").0 == 7)

@@ -1,4 +1,5 @@
 import Coordinator
+import TestSupport
 import Testing
 
 /// Expects that all nodes of a converged cluster show the same, list the same unresolved
@@ -28,17 +29,14 @@ func expectVerified(
         #expect(
             report["ok"]?.boolean == true, "Node \(node.number): \(report)",
             sourceLocation: sourceLocation)
-        #expect(
-            report.text("recomputed") == report.text("digest"), sourceLocation: sourceLocation)
+        #expect(report.text("recomputed") == report.text("digest"), sourceLocation: sourceLocation)
     }
 }
 
 extension TestCluster {
     /// Waits until every node's store is vouched for, as those of clusters that have run are.
     func waitForVouching() async throws {
-        try await waitUntil {
-            "all stores were vouched for"
-        } _: {
+        try await eventually("all stores were vouched for") {
             for node in nodes {
                 let members = try await node.status()["stability"]?.object?["members"]?.array
                 guard members?.count == nodes.count - 1,

@@ -12,24 +12,6 @@ struct EndToEndError: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// Asks again and again until the answer is yes.
-///
-/// - Parameters:
-///   - timeout: for how long.
-///   - what: what is waited for, for the error; asked for only when the time is over.
-///   - condition: whether it is there.
-func waitUntil(
-    timeout: Duration = .seconds(60), every interval: Duration = .milliseconds(50),
-    _ what: () async -> String, _ condition: () async throws -> Bool
-) async throws {
-    let end = ContinuousClock.now + timeout
-    while ContinuousClock.now < end {
-        if try await condition() { return }
-        try await Task.sleep(for: interval)
-    }
-    throw EndToEndError("It took longer than \(timeout) until \(await what())")
-}
-
 /// Random numbers of a seed, the same on every machine (SplitMix64).
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64

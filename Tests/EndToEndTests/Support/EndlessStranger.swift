@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 
 /// A program without a key that connects to a port and sends bytes without end, and connects again
 /// when it is thrown out.
@@ -51,9 +52,7 @@ final class EndlessStranger: Sendable {
     /// Ends it; gives what it sent, on how many connections, and what it got.
     func stop() async throws -> (sent: Int, connections: Int, received: [UInt8]) {
         state.withLock { $0.isStopped = true }
-        try await waitUntil(timeout: .seconds(30)) {
-            "the stranger ended"
-        } _: {
+        try await eventually("the stranger ended", within: .seconds(30)) {
             state.withLock { $0.hasEnded }
         }
         return state.withLock { ($0.sent, $0.connections, $0.received) }

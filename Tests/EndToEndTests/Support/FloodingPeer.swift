@@ -3,6 +3,7 @@ import Foundation
 import Merge
 import Replication
 import Synchronization
+import TestSupport
 
 @testable import Node
 
@@ -118,9 +119,7 @@ final class FloodingPeer: Sendable {
     /// Ends it; gives what it did.
     func stop() async throws -> Counts {
         state.withLock { $0.isStopped = true }
-        try await waitUntil(timeout: .seconds(60)) {
-            "the flood ended"
-        } _: {
+        try await eventually("the flood ended", within: .seconds(60)) {
             state.withLock { $0.hasEnded }
         }
         return counts

@@ -77,9 +77,7 @@ struct LeagueView: Sendable {
 
     /// Expects that no two objects have one key, and that every relationship leads to objects that
     /// are shown, which lead back.
-    func expectSound(
-        _ note: Comment, sourceLocation: SourceLocation = #_sourceLocation
-    ) {
+    func expectSound(_ note: Comment, sourceLocation: SourceLocation = #_sourceLocation) {
         var broken: [String] = []
         for (uri, object) in objects {
             for member in object["values"]?.object?.members ?? [] {

@@ -2,6 +2,7 @@ import Client
 import Coordinator
 import Node
 import Synchronization
+import TestSupport
 
 /// Clients that save on one node, one save after the other, until they are stopped.
 ///
@@ -56,10 +57,10 @@ final class Load: Sendable {
     /// Three objects that bear the save's ID, to tell whether all or none are there.
     static func inserts(_ saveID: String, _ index: Int) -> [JSONValue] {
         (0..<3).map {
-            TestModel.insert(
+            .insert(
                 "Latest",
                 [
-                    "name": .string("\(saveID)-\($0)"), "a": .string(saveID),
+                    "name": "\(saveID)-\($0)", "a": .string(saveID),
                     "number": .integer(Int64(index)),
                 ])
         }
@@ -103,10 +104,11 @@ final class Load: Sendable {
 
     /// Waits until so many saves were acknowledged.
     func waitForAcknowledged(_ count: Int, timeout: Duration = .seconds(60)) async throws {
-        try await waitUntil(timeout: timeout, every: .milliseconds(5)) {
+        try await eventually(
             "\(count) saves were acknowledged: \(outcome.acknowledged.count) are, "
-                + "\(outcome.unanswered.count) had no answer, \(outcome.refusals.prefix(2))"
-        } _: {
+                + "\(outcome.unanswered.count) had no answer, \(outcome.refusals.prefix(2))",
+            within: timeout, every: .milliseconds(5)
+        ) {
             outcome.acknowledged.count >= count
         }
     }

@@ -3,6 +3,7 @@ import Coordinator
 import Foundation
 import Node
 import Synchronization
+import TestSupport
 
 /// One node of a cluster under test: its files, its process while it runs, and what it answers.
 final class NodeHandle: Sendable {
@@ -26,6 +27,7 @@ final class NodeHandle: Sendable {
         client = try NodeClient(url: "http://127.0.0.1:\(ports[0])")
     }
 
+    var ports: [Int] { [httpPort, publishPort, exchangePort] }
     var url: String { "http://127.0.0.1:\(httpPort)" }
     var configuration: URL { folder.appendingPathComponent("n\(number).yaml") }
     /// What it says on standard error, of all its runs.
@@ -38,6 +40,35 @@ final class NodeHandle: Sendable {
 
     /// A client with a connection of its own, for requests beside others.
     func makeClient() throws -> NodeClient { try NodeClient(url: url) }
+
+    /// The settings of a node.
+    ///
+    /// - Parameters:
+    ///   - ports: for HTTP, to publish and to exchange; only the first for a node without a mesh.
+    ///   - peers: the numbers of others, with the ports at which they publish and exchange.
+    static func settings(
+        number: Int, store: String, model: String = "model.json", ports: [Int],
+        peers: [(number: Int, publish: Int, exchange: Int)] = []
+    ) -> String {
+        var lines = [
+            "cluster: test", "node: \(number)", "store: \(store)", "model: \(model)", "http:",
+            "  listen: 127.0.0.1:\(ports[0])",
+        ]
+        if ports.count > 1 {
+            lines += [
+                "mesh:", "  publish: tcp://127.0.0.1:\(ports[1])",
+                "  exchange: tcp://127.0.0.1:\(ports[2])",
+            ]
+        }
+        if !peers.isEmpty { lines.append("  peers:") }
+        for peer in peers {
+            lines += [
+                "    - node: \(peer.number)", "      publish: tcp://127.0.0.1:\(peer.publish)",
+                "      exchange: tcp://127.0.0.1:\(peer.exchange)",
+            ]
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
 
     // MARK: - The process
 
@@ -65,9 +96,9 @@ final class NodeHandle: Sendable {
             environment: environment)
         running.withLock { $0 = process }
         var isReady = false
-        try await waitUntil(every: .milliseconds(10)) {
-            "node \(number) was ready. It says: \(process.lastErrors)"
-        } _: {
+        try await eventually(
+            "node \(number) was ready. It says: \(process.lastErrors)", every: .milliseconds(10)
+        ) {
             let said = (try? String(contentsOf: output, encoding: .utf8)) ?? ""
             isReady = said.split(separator: "\n").contains { $0.contains(":\(httpPort)") }
             return isReady || !process.isRunning
@@ -111,8 +142,7 @@ final class NodeHandle: Sendable {
         let value =
             answer.body.isEmpty
             ? nil
-            : try? JSONParser.parse(
-                answer.body, maximumBytes: 256 << 20)
+            : try? JSONParser.parse(answer.body, maximumBytes: 256 << 20)
         return (answer.status, value?.object ?? [:])
     }
 
@@ -137,24 +167,40 @@ final class NodeHandle: Sendable {
     ) async throws -> SaveAnswerText {
         var request: JSONObject = ["operations": .array(operations)]
         if let saveID { request["saveID"] = .string(saveID) }
-        return SaveAnswerText(
-            try await expect("POST", "/v1/save", .object(request), using: other))
+        return SaveAnswerText(try await expect("POST", "/v1/save", .object(request), using: other))
+    }
+
+    /// The same of operations that are listed.
+    @discardableResult
+    func save(_ operations: JSONValue..., saveID: String? = nil) async throws -> SaveAnswerText {
+        try await save(operations, saveID: saveID)
+    }
+
+    /// Asks for a save; gives the answer, be it an error.
+    func askToSave(_ operations: JSONValue...) async throws -> (status: Int, body: JSONObject) {
+        try await ask("POST", "/v1/save", ["operations": .array(operations)])
+    }
+
+    /// The alarms that were raised last, by name.
+    func alarms() async throws -> [String] {
+        try await status().objects("alarms").map { $0.text("name") }
+    }
+
+    /// Why it refuses saves; nil where it takes them.
+    func savingRefusal() async throws -> String? {
+        try await status()["savesRefused"]?.object?.text("code")
     }
 
     /// All objects of an entity by name; `generation` reads a pinned one.
     func objects(_ entity: String, generation: String? = nil) async throws -> [JSONObject] {
-        var request: JSONObject = [
-            "entity": .string(entity), "sort": .array([.string("name")]),
-        ]
+        var request: JSONObject = ["entity": .string(entity), "sort": .array(["name"])]
         if let generation { request["generation"] = .string(generation) }
         let answer = try await expect("POST", "/v1/fetch", .object(request))
-        return (answer["objects"]?.array ?? []).compactMap(\.object)
+        return answer.objects("objects")
     }
 
     func count(_ entity: String, generation: String? = nil) async throws -> Int {
-        var request: JSONObject = [
-            "entity": .string(entity), "resultType": .string("count"),
-        ]
+        var request: JSONObject = ["entity": .string(entity), "resultType": "count"]
         if let generation { request["generation"] = .string(generation) }
         let answer = try await expect("POST", "/v1/fetch", .object(request))
         guard let count = answer["count"]?.integer else {
@@ -166,7 +212,7 @@ final class NodeHandle: Sendable {
     /// The conflicts that nobody has resolved, lowest ID first.
     func unresolvedConflicts() async throws -> [JSONObject] {
         let answer = try await expect("GET", "/v1/conflicts?state=unresolved&limit=10000")
-        return (answer["conflicts"]?.array ?? []).compactMap(\.object)
+        return answer.objects("conflicts")
             .sorted { $0.text("id") < $1.text("id") }
     }
 
@@ -245,6 +291,11 @@ struct SaveAnswerText: Sendable {
 
 extension JSONObject {
     func text(_ key: String) -> String { self[key]?.string ?? "" }
+
+    func objects(_ key: String) -> [JSONObject] { (self[key]?.array ?? []).compactMap(\.object) }
+
+    /// The code of an error; empty where it is none.
+    var code: String { self["error"]?.object?.text("code") ?? "" }
 
     func vector(_ key: String) -> [String: Int64] {
         var result: [String: Int64] = [:]

@@ -141,8 +141,7 @@ final class LoopbackListener: Sendable {
 
 private func limitWaiting(_ descriptor: Int32) {
     var limit = timeval(tv_sec: 20, tv_usec: 0)
-    setsockopt(
-        descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
 }
 
 private func withLoopback<Result>(

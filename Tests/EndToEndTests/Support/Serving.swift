@@ -6,9 +6,7 @@ func expectServing(_ cluster: TestCluster, _ numbers: [Int]? = nil) async throws
     let nodes = numbers.map { $0.map(cluster.node) } ?? cluster.nodes
     for node in nodes {
         #expect(node.process?.isRunning == true)
-        try await node.save([
-            TestModel.insert("Rollback", ["name": .string("served by \(node.number)")])
-        ])
+        try await node.save(.insert("Rollback", ["name": "served by \(node.number)"]))
     }
     try await cluster.waitForConvergence(among: nodes.map(\.number))
     for node in nodes {

@@ -4,6 +4,7 @@ import Foundation
 import LinkProxy
 import Node
 import Synchronization
+import TestSupport
 
 /// Real nodes as processes, every directed link of their mesh through proxies that can be cut.
 final class TestCluster: Sendable {
@@ -48,12 +49,8 @@ final class TestCluster: Sendable {
         }
     }
 
-    private init(
-        size: Int, founders: Int, model: String, storeFolders: [Int: URL]
-    ) async throws {
-        folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    private init(size: Int, founders: Int, model: String, storeFolders: [Int: URL]) async throws {
+        folder = try URL.makeTemporaryFolder()
         try Data(model.utf8).write(to: folder.appendingPathComponent("model.json"))
         var nodes: [NodeHandle] = []
         for number in 1...size {
@@ -82,20 +79,15 @@ final class TestCluster: Sendable {
     }
 
     private func configuration(of node: NodeHandle, founders: Int) -> Data {
-        var lines = [
-            "cluster: test", "node: \(node.number)", "store: \(node.store.path)",
-            "model: model.json", "http:", "  listen: 127.0.0.1:\(node.httpPort)", "mesh:",
-            "  publish: tcp://127.0.0.1:\(node.publishPort)",
-            "  exchange: tcp://127.0.0.1:\(node.exchangePort)",
-        ]
-        if nodes.count > 1 { lines.append("  peers:") }
-        for link in links where link.from == node.number {
-            guard link.to == 1 || (link.to <= founders && node.number <= founders) else { continue }
-            lines.append("    - node: \(link.to)")
-            lines.append("      publish: tcp://127.0.0.1:\(link.proxies[0].port)")
-            lines.append("      exchange: tcp://127.0.0.1:\(link.proxies[1].port)")
+        let peers = links.filter { link in
+            link.from == node.number
+                && (link.to == 1 || (link.to <= founders && node.number <= founders))
         }
-        return Data((lines.joined(separator: "\n") + "\n").utf8)
+        return Data(
+            NodeHandle.settings(
+                number: node.number, store: node.store.path, ports: node.ports,
+                peers: peers.map { ($0.to, $0.proxies[0].port, $0.proxies[1].port) }
+            ).utf8)
     }
 
     private func end() async {
@@ -143,9 +135,10 @@ final class TestCluster: Sendable {
     ) async throws {
         let nodes = numbers.map { $0.map(node) } ?? self.nodes
         let last = Mutex<[String]>([])
-        try await waitUntil(timeout: timeout, every: .milliseconds(100)) {
-            "the nodes agreed:\n" + last.withLock { $0.joined(separator: "\n") }
-        } _: {
+        try await eventually(
+            "the nodes agreed:\n" + last.withLock { $0.joined(separator: "\n") }, within: timeout,
+            every: .milliseconds(100)
+        ) {
             var positions: [Position] = []
             for node in nodes {
                 do {

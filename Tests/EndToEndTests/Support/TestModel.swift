@@ -48,37 +48,35 @@ enum TestModel {
         }
         return "{\"entities\": [\((texts + [keyedText]).joined(separator: ",\n"))]}"
     }()
+}
 
-    // MARK: - Operations of a save
-
-    static func insert(
-        _ entity: String, id: String? = nil, _ values: JSONObject
-    ) -> JSONValue {
+// Operations of a save.
+extension JSONValue {
+    static func insert(_ entity: String, id: String? = nil, _ values: JSONObject) -> JSONValue {
         var operation: JSONObject = ["insert": .string(entity), "values": .object(values)]
         if let id { operation["id"] = .string(id) }
         return .object(operation)
     }
 
     static func update(_ uri: String, _ values: JSONObject) -> JSONValue {
-        .object(["update": .string(uri), "values": .object(values)])
+        ["update": .string(uri), "values": .object(values)]
     }
 
     static func link(_ uri: String, add: [String] = [], remove: [String] = []) -> JSONValue {
+        func friends(_ uris: [String]) -> JSONValue {
+            ["friends": .array(uris.map { .string($0) })]
+        }
         var operation: JSONObject = ["update": .string(uri)]
         if !add.isEmpty { operation["add"] = friends(add) }
         if !remove.isEmpty { operation["remove"] = friends(remove) }
         return .object(operation)
     }
 
-    static func delete(_ uri: String) -> JSONValue { .object(["delete": .string(uri)]) }
-
-    private static func friends(_ uris: [String]) -> JSONValue {
-        .object(["friends": .array(uris.map { .string($0) })])
-    }
+    static func delete(_ uri: String) -> JSONValue { ["delete": .string(uri)] }
 }
 
 // Literals keep the operations above legible.
-extension JSONValue: ExpressibleByStringLiteral {
+extension JSONValue: ExpressibleByStringInterpolation {
     /// A string.
     public init(stringLiteral text: String) { self = .string(text) }
 }

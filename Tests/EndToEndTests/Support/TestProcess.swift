@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 
 /// One run of the `tributary` program, as a process of its own.
 ///
@@ -75,9 +76,8 @@ final class TestProcess: Sendable {
 
     /// Waits for the end; gives the exit code, or minus the signal that ended it.
     func waitForExit(timeout: Duration = .seconds(30)) async throws -> Int32 {
-        try await waitUntil(timeout: timeout, every: .milliseconds(10)) {
-            "process \(pid) had ended"
-        } _: {
+        try await eventually("process \(pid) had ended", within: timeout, every: .milliseconds(10))
+        {
             !process.isRunning
         }
         let status = process.terminationStatus

@@ -12,9 +12,16 @@ struct HTTPMessageTests {
         let testDescription: String
         let text: String
         let status: Int
-        var code: String?
+        let code: String?
         /// Whether the connection ends after it.
-        var ends = true
+        let ends: Bool
+
+        init(
+            _ name: String, _ text: String, _ status: Int, _ code: String? = nil, ends: Bool = true
+        ) {
+            (testDescription, self.text, self.status) = (name, text, status)
+            (self.code, self.ends) = (code, ends)
+        }
     }
 
     private static func get(_ target: String, _ fields: String...) -> String {
@@ -28,9 +35,10 @@ struct HTTPMessageTests {
     }
 
     private static func malformed(_ name: String, _ text: String) -> Case {
-        Case(testDescription: name, text: text, status: 400, code: "malformed")
+        Case(name, text, 400, "malformed")
     }
 
+    private static let chunked = ["Transfer-Encoding: chunked"]
     private static let long = String(repeating: "a", count: 100_000)
 
     private static let lines: [Case] = [
@@ -55,79 +63,49 @@ struct HTTPMessageTests {
         malformed("a user in the target", get("http://me@localhost/healthz")),
         malformed("another scheme", get("ftp://localhost/healthz")),
         Case(
-            testDescription: "a method that nobody knows",
-            text: "BREW / HTTP/1.1\r\nHost: a\r\n\r\n",
-            status: 501, code: "notSupported"),
+            "a method that nobody knows", "BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 501, "notSupported"),
+        Case("HTTP/2", "GET / HTTP/2.0\r\nHost: localhost\r\n\r\n", 505, "versionNotSupported"),
         Case(
-            testDescription: "HTTP/2", text: "GET / HTTP/2.0\r\nHost: localhost\r\n\r\n",
-            status: 505,
-            code: "versionNotSupported"),
+            "HTTP/2 from the start", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "versionNotSupported"),
         Case(
-            testDescription: "HTTP/2 from the start",
-            text: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", status: 505,
-            code: "versionNotSupported"),
+            "a tunnel", "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n", 404,
+            "notFound"),
         Case(
-            testDescription: "a tunnel",
-            text: "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n", status: 404,
-            code: "notFound"),
-        Case(
-            testDescription: "a thousand fields and more",
-            text: get("/healthz", String(repeating: "X: a\r\n", count: 1_000) + "X: a"),
-            status: 431, code: "headerTooLarge"),
-        Case(
-            testDescription: "fields without end", text: get("/healthz", "X: \(long)"), status: 431,
-            code: "headerTooLarge"),
-        Case(
-            testDescription: "a target without end", text: get("/\(long)"), status: 414,
-            code: "addressTooLong"),
-        Case(
-            testDescription: "an expectation", text: get("/healthz", "Expect: tea"), status: 417,
-            code: "expectationFailed"),
-        Case(
-            testDescription: "an upgrade",
-            text: get("/healthz", "Upgrade: h2c", "Connection: Upgrade"),
-            status: 200),
-        Case(
-            testDescription: "Connection: Close", text: get("/healthz", "Connection: Close"),
-            status: 200),
-        Case(
-            testDescription: "Connection: close among others",
-            text: get("/healthz", "Connection: te, close"), status: 200),
+            "a thousand fields and more",
+            get("/healthz", String(repeating: "X: a\r\n", count: 1_000) + "X: a"), 431,
+            "headerTooLarge"),
+        Case("fields without end", get("/healthz", "X: \(long)"), 431, "headerTooLarge"),
+        Case("a target without end", get("/\(long)"), 414, "addressTooLong"),
+        Case("an expectation", get("/healthz", "Expect: tea"), 417, "expectationFailed"),
+        Case("an upgrade", get("/healthz", "Upgrade: h2c", "Connection: Upgrade"), 200),
+        Case("Connection: Close", get("/healthz", "Connection: Close"), 200),
+        Case("Connection: close among others", get("/healthz", "Connection: te, close"), 200),
     ]
 
     private static let bodies: [Case] = [
         malformed(
-            "length and chunks",
-            post(["Content-Length: 2", "Transfer-Encoding: chunked"], "2\r\n{}\r\n0\r\n\r\n")),
+            "length and chunks", post(["Content-Length: 2"] + chunked, "2\r\n{}\r\n0\r\n\r\n")),
         malformed("two lengths", post(["Content-Length: 2", "Content-Length: 3"], "{}")),
         malformed(
             "two lengths that agree", post(["Content-Length: 2", "Content-Length: 2"], "{}")),
         Case(
-            testDescription: "a long body where no token is needed",
-            text: get("/healthz", "Content-Type: application/json", "Content-Length: 70000")
-                + String(repeating: "x", count: 70_000), status: 413, code: "bodyTooLarge",
-            ends: false),
+            "a long body where no token is needed",
+            get("/healthz", "Content-Type: application/json", "Content-Length: 70000")
+                + String(repeating: "x", count: 70_000), 413, "bodyTooLarge", ends: false),
         Case(
-            testDescription: "a long body in chunks where no token is needed",
-            text: get("/healthz", "Content-Type: application/json", "Transfer-Encoding: chunked")
-                + "11170\r\n" + String(repeating: "x", count: 70_000) + "\r\n0\r\n\r\n",
-            status: 413, code: "bodyTooLarge", ends: false),
+            "a long body in chunks where no token is needed",
+            get("/healthz", "Content-Type: application/json", "Transfer-Encoding: chunked")
+                + "11170\r\n" + String(repeating: "x", count: 70_000) + "\r\n0\r\n\r\n", 413,
+            "bodyTooLarge", ends: false),
         malformed("a length below zero", post(["Content-Length: -2"], "{}")),
         malformed("a length with a sign", post(["Content-Length: +2"], "{}")),
         malformed("a length in words", post(["Content-Length: two"], "{}")),
         malformed("a length in a list", post(["Content-Length: 2, 2"], "{}")),
-        malformed(
-            "a length beyond numbers", post(["Content-Length: 99999999999999999999"], "{}")),
-        malformed(
-            "a chunk of letters", post(["Transfer-Encoding: chunked"], "zz\r\n{}\r\n0\r\n\r\n")),
-        malformed(
-            "a chunk below zero", post(["Transfer-Encoding: chunked"], "-2\r\n{}\r\n0\r\n\r\n")),
-        malformed(
-            "a chunk beyond numbers",
-            post(["Transfer-Encoding: chunked"], "fffffffffffffffff\r\n{}\r\n0\r\n\r\n")),
-        malformed(
-            "a chunk longer than it says",
-            post(["Transfer-Encoding: chunked"], "1\r\n{}\r\n0\r\n\r\n")),
+        malformed("a length beyond numbers", post(["Content-Length: 99999999999999999999"], "{}")),
+        malformed("a chunk of letters", post(chunked, "zz\r\n{}\r\n0\r\n\r\n")),
+        malformed("a chunk below zero", post(chunked, "-2\r\n{}\r\n0\r\n\r\n")),
+        malformed("a chunk beyond numbers", post(chunked, "fffffffffffffffff\r\n{}\r\n0\r\n\r\n")),
+        malformed("a chunk longer than it says", post(chunked, "1\r\n{}\r\n0\r\n\r\n")),
         malformed(
             "chunks in HTTP/1.0",
             "POST /v1/verify HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
@@ -135,62 +113,40 @@ struct HTTPMessageTests {
         malformed(
             "chunks twice", post(["Transfer-Encoding: chunked, chunked"], "2\r\n{}\r\n0\r\n\r\n")),
         malformed(
-            "chunks before gzip",
-            post(["Transfer-Encoding: chunked, gzip"], "2\r\n{}\r\n0\r\n\r\n")),
+            "chunks before gzip", post(["Transfer-Encoding: chunked, gzip"], "2\r\n{}\r\n0\r\n\r\n")
+        ),
+        Case("gzip", post(["Transfer-Encoding: gzip"], ""), 501, "notSupported"),
+        Case("gzip in chunks", post(["Transfer-Encoding: gzip, chunked"], ""), 501, "notSupported"),
         Case(
-            testDescription: "gzip", text: post(["Transfer-Encoding: gzip"], ""), status: 501,
-            code: "notSupported"),
-        Case(
-            testDescription: "gzip in chunks", text: post(["Transfer-Encoding: gzip, chunked"], ""),
-            status: 501, code: "notSupported"),
-        Case(
-            testDescription: "what ends as chunked does",
-            text: post(["Transfer-Encoding: xchunked"], ""), status: 501, code: "notSupported"),
+            "what ends as chunked does", post(["Transfer-Encoding: xchunked"], ""), 501,
+            "notSupported"),
     ]
 
     private static let kept: [Case] = [
         Case(
-            testDescription: "chunks with extensions and trailers",
-            text: post(
+            "chunks with extensions and trailers",
+            post(
                 ["Transfer-Encoding: Chunked"], "2;a=b\r\n{}\r\n0\r\nX-Sum: 1\r\nHost: evil\r\n\r\n"
-            ),
-            status: 200, ends: false),
+            ), 200, ends: false),
+        Case("a whole URL", get("http://localhost/healthz"), 200, ends: false),
         Case(
-            testDescription: "a whole URL", text: get("http://localhost/healthz"), status: 200,
+            "a whole URL before Host",
+            "GET HTTP://LOCALHOST:80/healthz?a HTTP/1.1\r\nHost: evil.example\r\n\r\n", 200,
             ends: false),
         Case(
-            testDescription: "a whole URL before Host",
-            text: "GET HTTP://LOCALHOST:80/healthz?a HTTP/1.1\r\nHost: evil.example\r\n\r\n",
-            status: 200, ends: false),
-        Case(
-            testDescription: "a foreign URL before Host", text: get("http://evil.example/healthz"),
-            status: 421, code: "hostRefused", ends: false),
-        Case(
-            testDescription: "letters as percent", text: get("/%68ealth%7a"), status: 200,
+            "a foreign URL before Host", get("http://evil.example/healthz"), 421, "hostRefused",
             ends: false),
+        Case("letters as percent", get("/%68ealth%7a"), 200, ends: false),
+        Case("a slash as percent is no slash", get("/v1%2Fstatus"), 404, "notFound", ends: false),
+        Case("percent of nothing", get("/v1/%zz"), 400, "malformed", ends: false),
+        Case("a long target", get("/\(long.prefix(70_000))"), 414, "addressTooLong", ends: false),
         Case(
-            testDescription: "a slash as percent is no slash", text: get("/v1%2Fstatus"),
-            status: 404,
-            code: "notFound", ends: false),
+            "a method that is not for here", "PATCH /v1/save HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            405, "methodNotAllowed", ends: false),
         Case(
-            testDescription: "percent of nothing", text: get("/v1/%zz"), status: 400,
-            code: "malformed",
-            ends: false),
-        Case(
-            testDescription: "a long target", text: get("/\(long.prefix(70_000))"), status: 414,
-            code: "addressTooLong", ends: false),
-        Case(
-            testDescription: "a method that is not for here",
-            text: "PATCH /v1/save HTTP/1.1\r\nHost: localhost\r\n\r\n", status: 405,
-            code: "methodNotAllowed", ends: false),
-        Case(
-            testDescription: "a method of others",
-            text: "PROPFIND / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-            status: 501, code: "notSupported", ends: false),
-        Case(
-            testDescription: "empty lines before it", text: "\r\n\r\n" + get("/healthz"),
-            status: 200,
-            ends: false),
+            "a method of others", "PROPFIND / HTTP/1.1\r\nHost: localhost\r\n\r\n", 501,
+            "notSupported", ends: false),
+        Case("empty lines before it", "\r\n\r\n" + get("/healthz"), 200, ends: false),
     ]
 
     @Test(
@@ -296,7 +252,7 @@ struct HTTPMessageTests {
             broken.send(
                 "POST /v1/save HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                     + "Content-Length: \(save.utf8.count)\r\n\r\n\(save)"
-                    + Self.post(["Transfer-Encoding: chunked"], "x\r\n"))
+                    + Self.post(Self.chunked, "x\r\n"))
             #expect(await broken.answer()?.status == 200)
             #expect(await broken.answer()?.status == 400)
             #expect(await broken.rest() == "")

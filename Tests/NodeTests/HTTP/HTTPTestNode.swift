@@ -5,6 +5,7 @@ import Merge
 import Node
 import Simulation
 import Synchronization
+import TestSupport
 
 /// A node without a mesh: a coordinator in a temporary directory behind the HTTP interface.
 final class HTTPTestNode: Sendable {
@@ -30,9 +31,7 @@ final class HTTPTestNode: Sendable {
         disk: SimulatedDisk? = nil,
         _ body: (HTTPTestNode) async throws -> Void
     ) async throws {
-        let directory = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-http-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let directory = try URL.makeTemporaryFolder()
         defer { try? FileManager.default.removeItem(at: directory) }
         var storeOptions = PersistentStoreCoordinator.Options()
         if let disk { storeOptions.files = disk }

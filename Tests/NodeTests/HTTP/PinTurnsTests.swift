@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Node

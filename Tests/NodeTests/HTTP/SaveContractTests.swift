@@ -4,6 +4,7 @@ import Merge
 import Node
 import Simulation
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("POST /v1/save")

@@ -2,6 +2,7 @@ import Coordinator
 import Merge
 import Replication
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Node

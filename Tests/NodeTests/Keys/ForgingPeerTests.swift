@@ -5,6 +5,7 @@ import Logging
 import Merge
 import Replication
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Node

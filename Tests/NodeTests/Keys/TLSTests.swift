@@ -12,9 +12,7 @@ import Testing
         _ given: HTTPServer.Options = HTTPServer.Options(),
         _ body: (HTTPTestNode, URL) async throws -> Void
     ) async throws {
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-tls-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try URL.makeTemporaryFolder()
         defer { try? FileManager.default.removeItem(at: folder) }
         var options = given
         options.identity = try identity(
@@ -111,9 +109,7 @@ import Testing
 
     @Test("Files that are missing, readable by others, no PEM or no pair are refused by name")
     func files() throws {
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-tls-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try URL.makeTemporaryFolder()
         defer { try? FileManager.default.removeItem(at: folder) }
         let certificate = try TestCertificates.write(
             TestCertificates.certificate, "c.pem", in: folder, mode: 0o644)

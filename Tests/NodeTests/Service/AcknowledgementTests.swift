@@ -1,6 +1,7 @@
 import Coordinator
 import Merge
 import NodeCore
+import TestSupport
 import Testing
 
 @testable import Node

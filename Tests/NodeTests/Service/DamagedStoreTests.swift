@@ -3,6 +3,7 @@ import Coordinator
 import Foundation
 import Merge
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Node

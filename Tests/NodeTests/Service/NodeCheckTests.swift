@@ -1,6 +1,7 @@
 import Coordinator
 import Foundation
 import Merge
+import TestSupport
 import Testing
 
 @testable import Node
@@ -11,9 +12,7 @@ struct NodeCheckTests {
     private let configuration: NodeConfiguration
 
     init() throws {
-        directory = FileManager.default.temporaryDirectory
-            .appending(path: "check-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        directory = try URL.makeTemporaryFolder()
         configuration = NodeConfiguration(
             cluster: "demo", node: try #require(NodeID(1)),
             store: directory.appending(path: "s").path,

@@ -1,6 +1,7 @@
 import Logging
 import Merge
 import Replication
+import TestSupport
 import Testing
 
 @testable import Node

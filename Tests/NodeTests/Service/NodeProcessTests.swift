@@ -283,9 +283,7 @@ struct NodeProcessTests {
     }
 
     private static func directory() throws -> URL {
-        let directory = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-process-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let directory = try URL.makeTemporaryFolder()
         return directory
     }
 

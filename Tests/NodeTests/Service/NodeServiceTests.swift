@@ -358,7 +358,9 @@ struct NodeServiceTests {
             await service.stop()
             isStopped.withLock { $0 = true }
         }
-        return (try? await eventually("it stops", seconds: 30) { isStopped.withLock { $0 } }) != nil
+        return
+            (try? await eventually("it stops", within: .seconds(30)) { isStopped.withLock { $0 } })
+            != nil
     }
 
     @Test("A node that fails before its loop begins has ended, and stops")

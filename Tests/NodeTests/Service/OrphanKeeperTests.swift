@@ -2,6 +2,7 @@ import Coordinator
 import Foundation
 import Merge
 import NodeCore
+import TestSupport
 import Testing
 
 @testable import Node

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import Merge
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Node
@@ -188,7 +189,7 @@ struct ReloadingTests {
         _ = try await bench.service.coordinator.changeMembership(changes)
         bench.change { $0.mesh?.peers = [] }
         #expect(try await bench.reload().changed == ["node 2: cut off"])
-        try await eventually("it is cut off, and the node goes on", seconds: 30) {
+        try await eventually("it is cut off, and the node goes on", within: .seconds(30)) {
             let report = bench.service.shared.report.withLock { $0 }
             return !report.isRunning || !report.keys.peers.contains { $0.node.rawValue == 2 }
         }

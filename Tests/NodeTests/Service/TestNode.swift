@@ -4,6 +4,7 @@ import Glibc
 import Logging
 import Merge
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Node
@@ -52,35 +53,13 @@ final class LinkedTransport: Transport {
     var keyReport: MeshKeyReport { real.keyReport }
 }
 
-/// Something that did not come true in time.
-struct NotInTime: Error {
-    let what: String
-}
-
-/// Looks again and again until a condition holds; the bounds are far beyond what it takes, in time
-/// and in looks, for where all tests start at once a look may be seconds after the one before.
-func eventually(
-    _ what: String, seconds: Double = 120, _ condition: () async throws -> Bool
-) async throws {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    var looks = 0
-    while ContinuousClock.now < deadline || looks < 1000 {
-        if try await condition() { return }
-        looks += 1
-        try await Task.sleep(for: .milliseconds(10))
-    }
-    throw NotInTime(what: what)
-}
-
 /// The addresses of a cluster whose nodes are started and stopped by a test.
 final class TestCluster: Sendable {
     let directory: URL
     let peers: [MeshPeer]
 
     init(_ count: Int) throws {
-        directory = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tributary-service-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        directory = try URL.makeTemporaryFolder()
         let ports = try Self.freePorts(count * 2)
         peers = try (0..<count).map { index in
             MeshPeer(

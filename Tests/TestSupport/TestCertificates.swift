@@ -1,11 +1,11 @@
 // Certificates and keys made for these tests, valid for a hundred years. The root's key is gone.
 
-import Foundation
+public import Foundation
 
 /// PEM texts, and files of them.
-enum TestCertificates {
+public enum TestCertificates {
     /// The root that the nodes' certificates lead to.
-    static let root = """
+    public static let root = """
         -----BEGIN CERTIFICATE-----
         MIIBmDCCAT2gAwIBAgIUc2W+THwByDE9OyMRitAONOESc4QwCgYIKoZIzj0EAwIw
         GDEWMBQGA1UEAwwNVGVzdCByb290IG9uZTAgFw0yNjExMjExMTQ4MzJaGA8yMTI2
@@ -20,7 +20,7 @@ enum TestCertificates {
         """
 
     /// A root that they do not lead to.
-    static let otherRoot = """
+    public static let otherRoot = """
         -----BEGIN CERTIFICATE-----
         MIIBljCCAT2gAwIBAgIUE2H+TNpuDnVPNsM4ENa5L6jXmKswCgYIKoZIzj0EAwIw
         GDEWMBQGA1UEAwwNVGVzdCByb290IHR3bzAgFw0yNjExMjExMTQ4MzJaGA8yMTI2
@@ -35,7 +35,7 @@ enum TestCertificates {
         """
 
     /// For localhost and 127.0.0.1.
-    static let certificate = """
+    public static let certificate = """
         -----BEGIN CERTIFICATE-----
         MIIBqjCCAU+gAwIBAgIUdSs6yherjGPeC8kYnwJawLFdOHQwCgYIKoZIzj0EAwIw
         GDEWMBQGA1UEAwwNVGVzdCByb290IG9uZTAgFw0yNjExMjExMTQ4MzJaGA8yMTI2
@@ -50,7 +50,7 @@ enum TestCertificates {
         """
 
     /// Its key; it protects nothing.
-    static let key = """
+    public static let key = """
         -----BEGIN PRIVATE KEY-----
         MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQghSm8kvKiL9SggcfQ
         EsEUYG014n52Ha7jBBH28d1BqHKhRANCAARcXl68krOQt4JUf6lQrKyj4ThwE5qN
@@ -59,7 +59,7 @@ enum TestCertificates {
         """
 
     /// Another for the same names.
-    static let nextCertificate = """
+    public static let nextCertificate = """
         -----BEGIN CERTIFICATE-----
         MIIBqTCCAU+gAwIBAgIUdSs6yherjGPeC8kYnwJawLFdOHUwCgYIKoZIzj0EAwIw
         GDEWMBQGA1UEAwwNVGVzdCByb290IG9uZTAgFw0yNjExMjExMTQ4MzNaGA8yMTI2
@@ -74,7 +74,7 @@ enum TestCertificates {
         """
 
     /// Its key; it protects nothing.
-    static let nextKey = """
+    public static let nextKey = """
         -----BEGIN PRIVATE KEY-----
         MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgGZj/c/kKw8VEnhAg
         4O1uh4/ACXImzSXOy3sB2zylbaOhRANCAASUzVeDIUHWziW4rn7CJOaDIW7UgiTN
@@ -83,7 +83,7 @@ enum TestCertificates {
         """
 
     /// For elsewhere.example only.
-    static let foreignCertificate = """
+    public static let foreignCertificate = """
         -----BEGIN CERTIFICATE-----
         MIIBrDCCAVKgAwIBAgIUdSs6yherjGPeC8kYnwJawLFdOHYwCgYIKoZIzj0EAwIw
         GDEWMBQGA1UEAwwNVGVzdCByb290IG9uZTAgFw0yNjExMjExMTQ4MzNaGA8yMTI2
@@ -98,7 +98,7 @@ enum TestCertificates {
         """
 
     /// Its key; it protects nothing.
-    static let foreignKey = """
+    public static let foreignKey = """
         -----BEGIN PRIVATE KEY-----
         MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgwzqO3iBZehIIjzsq
         0m2TeC4m6rQASXT2Bx/6C3A2LWyhRANCAARQgO94CE8W3sT3Kl7xRWsO+PmLKWyO
@@ -107,7 +107,7 @@ enum TestCertificates {
         """
 
     /// Writes a text to a new file with a mode; gives its path.
-    static func write(
+    public static func write(
         _ text: String, _ name: String, in folder: URL, mode: Int = 0o600
     ) throws -> String {
         let file = folder.appendingPathComponent(name)
