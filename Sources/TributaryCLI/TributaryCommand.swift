@@ -18,7 +18,7 @@ struct TributaryCommand: AsyncParsableCommand {
 
             Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 refused (conflict, \
             validation), 4 outcome unknown, 5 store damaged, 6 store in use, 7 not authorised, \
-            8 model or protocol mismatch, 9 no space, 10 generation expired, 11 no answer from \
+            8 other model or store layout, 9 no space, 10 generation expired, 11 no answer from \
             the node, 12 NodeID in use, 13 saved, but not acknowledged in time by enough nodes.
             """,
         version: "tributary 0.1.0-dev (protocol revision \(ProtocolRevision.current))",

@@ -20,6 +20,13 @@ struct HTTPError: Error {
         self.details = details
     }
 
+    /// The same, with the place in the request in front of its message.
+    func at(_ place: String) -> HTTPError {
+        var error = HTTPError(status, code, "\(place): \(message)", details: details)
+        error.fields = fields
+        return error
+    }
+
     /// A request that makes no sense; the path says where in it.
     static func malformed(_ message: String) -> HTTPError {
         HTTPError(400, CoordinatorError.Code.malformed.rawValue, message)

@@ -47,7 +47,9 @@ extension NodeCounters {
     /// Counts an alarm, keeps it for status, and writes it to the log.
     func raise(_ line: AlarmLine, _ logger: Logger) {
         countAlarm(line, now: MonotonicClock.milliseconds)
-        logger.log(level: line.level, line.message, metadata: line.metadata)
+        var metadata = line.metadata
+        metadata[LogKeys.alarm] = "\(line.name.rawValue)"
+        logger.log(level: line.level, line.message, metadata: metadata)
     }
 }
 

@@ -3,6 +3,8 @@
 
 /// Names under which a node's log lines carry details.
 enum LogKeys {
+    /// An alarm's name, as in status and in the metrics.
+    static let alarm = "alarm"
     /// This node's number.
     static let node = "node"
     /// The cluster's name.

@@ -77,6 +77,15 @@ extension CommandFailure {
         }
     }
 
+    /// One of several failures, with the place in the request; nil where the message says it all.
+    private static func text(ofFailure failure: JSONObject?, _ message: String) -> String? {
+        guard let text = failure?["message"]?.string else { return nil }
+        if let place = failure?["object"]?.string, place.hasPrefix("operations[") {
+            return text == message ? "It is in \(place)." : sentence("\(place): \(text)")
+        }
+        return text == message ? nil : sentence(text)
+    }
+
     /// A message with what to do about it.
     private static func advised(
         _ message: String, _ code: Code, _ name: String, _ error: JSONObject?
@@ -93,8 +102,8 @@ extension CommandFailure {
             case (_, "validationFailed"):
                 // A single failure is the error's own message too.
                 error?["failures"]?.array.map { failures in
-                    failures.prefix(5).compactMap { $0.object?["message"]?.string }
-                        .filter { $0 != message }.map(sentence).joined(separator: " ")
+                    failures.prefix(5).compactMap { Self.text(ofFailure: $0.object, message) }
+                        .joined(separator: " ")
                 }
             case (.outcomeUnknown, _):
                 "A save is asked for again with its saveID: it is done at most once. Of anything else "

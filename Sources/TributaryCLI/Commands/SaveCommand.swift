@@ -47,12 +47,26 @@ struct SaveCommand: AsyncParsableCommand {
         let isEmpty = body["operations"]?.array?.isEmpty ?? false
         let node = try options.open()
         let answer = try await node.save(.object(body), saveID: saveID)
+        do {
+            try show(answer, of: node, isEmpty: isEmpty)
+        } catch let failure as CommandFailure where !failure.isUnread {
+            let dot = answer.json.object?["transaction"]?.string
+            throw CommandFailure(
+                failure.code, (dot.map { "Saved as \($0). " } ?? "") + failure.message)
+        }
+        await node.close()
+    }
+
+    private func show(
+        _ answer: InterfaceAnswer, of node: some ClientInterface, isEmpty: Bool
+    ) throws {
         try node.show(answer, asJSON: options.json) { answer, terminal in
             guard let dot = answer["transaction"]?.string else {
                 return [
                     isEmpty
                         ? "There was nothing to save: \(file) has no operations."
-                        : "Nothing was left to save: the merge policy decided for the store."
+                        : "Nothing changed: the objects have these values already, or the merge policy kept "
+                            + "the store's."
                 ]
             }
             var lines = ["Saved as \(terminal.style.paint(dot, .green))."]
@@ -65,7 +79,6 @@ struct SaveCommand: AsyncParsableCommand {
             }
             return lines
         }
-        await node.close()
     }
 }
 

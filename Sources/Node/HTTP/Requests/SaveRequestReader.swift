@@ -61,8 +61,11 @@ struct SaveRequestReader {
         var operations: [SaveOperation] = []
         operations.reserveCapacity(elements.count)
         for (index, element) in elements.enumerated() {
-            if let operation = try reader.operation(element, index: index) {
+            do {
+                guard let operation = try reader.operation(element, index: index) else { continue }
                 operations.append(operation)
+            } catch let error as HTTPError where !error.message.contains("operations[") {
+                throw error.at("operations[\(index)]")
             }
         }
         reader.noteInvalid(of: operations)
