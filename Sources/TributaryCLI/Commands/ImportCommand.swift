@@ -45,7 +45,7 @@ struct ImportCommand: AsyncParsableCommand {
     @Option(help: "COLUMN=RELATIONSHIP:ENTITY.KEY. May be repeated.")
     var reference: [String] = []
 
-    @Flag(help: "Leave out references to what does not exist, instead of making it.")
+    @Flag(help: "Leave out references to objects that do not exist; else they are inserted.")
     var existingOnly = false
 
     @Option(name: .customLong("where"), help: "COLUMN=REGEX: only records that match.")

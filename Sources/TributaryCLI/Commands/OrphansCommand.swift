@@ -9,9 +9,9 @@ struct OrphansCommand: AsyncParsableCommand {
         commandName: "orphans",
         abstract: "Look at saves that can never be applied, and see to them.",
         discussion: """
-            A node that is lost may leave saves behind that others have heard of, without an earlier \
-            one of its that nobody has. They can never be applied; each node keeps those that it \
-            has. Save again what is wanted of them, at any node, and discard them.
+            A lost node's save 5 may have reached others while its save 4 reached nobody. Save 5 can \
+            then never be applied: it is an orphan. Each node keeps the orphans that it has. Save \
+            again what you want of them, at any node, and discard them.
             """,
         subcommands: [
             OrphansListCommand.self, OrphansShowCommand.self, OrphansDiscardCommand.self,

@@ -15,7 +15,7 @@ struct RebuildCommand: AsyncParsableCommand {
             copy of a member's store, and saves again once it has all that one of them has. What \
             this node had acknowledged and no other node has is lost: it is nowhere but in the \
             files moved aside, STORE-damaged-1, -2 and so on, as far as they can be read. \
-            STORE-incarnation stays, by which the node knows what must not be used again.
+            STORE-incarnation stays: it tells the node which numbers it must not use again.
             """)
 
     @Option(help: "The configuration of the node to rebuild, YAML.", completion: .file())

@@ -10,8 +10,8 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run a node in the foreground until SIGTERM or SIGINT.",
         discussion: """
             Prints one line with its HTTP address when it is ready. SIGHUP, or `tributary keys \
-            reload`, reads keys, tokens and certificates again. Flags go before the \
-            environment (TRIBUTARY_HTTP_LISTEN and so on), which goes before the file.
+            reload`, reads keys, tokens and certificates again. Flags override the \
+            environment (TRIBUTARY_HTTP_LISTEN and so on), which overrides the file.
             """)
 
     @Option(help: "The configuration, YAML.", completion: .file())

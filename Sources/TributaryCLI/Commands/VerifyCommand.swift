@@ -19,7 +19,7 @@ struct VerifyCommand: AsyncParsableCommand {
             """)
     var against: String?
 
-    @Option(help: "A file, mode 0600, with that node's token, where it takes another.")
+    @Option(help: "A file, mode 0600, with that node's token, if it is another.")
     var againstTokenFile: String?
 
     @OptionGroup var source: SourceOptions

@@ -114,7 +114,7 @@ struct OriginPolicy: Sendable {
         }
         throw HTTPError(
             403, "originRefused",
-            "This node answers no pages of that origin; those in http.origins it does.")
+            "This node does not answer web pages of that origin; add it to http.origins.")
     }
 }
 

@@ -32,9 +32,9 @@ struct ConflictsResolveCommand: AsyncParsableCommand {
         commandName: "resolve",
         abstract: "Resolve a conflict by a save that follows all its sides.",
         discussion: """
-            The save follows all sides that the node has at that moment. So that nobody decides \
-            over what they have not seen, `tributary conflicts show` prints the command with \
-            --seen; without it sides that have come since are decided over as well.
+            The save follows all sides that the node has at that moment. Copy the command from \
+            `tributary conflicts show`: its --seen makes the node refuse if another side came \
+            meanwhile. Without --seen the save also overwrites sides that you have not seen.
             """)
 
     @Argument(help: "The conflicts; with --policy there may be several.")
@@ -106,8 +106,8 @@ struct ConflictsUndoCommand: AsyncParsableCommand {
         commandName: "undo",
         abstract: "Write what a conflict's outcome replaced.",
         discussion: """
-            It writes over what is there at that moment. So that this is nothing that nobody has \
-            seen, `tributary conflicts show` prints the command with --seen.
+            Undo overwrites the current value. Copy the command from `tributary conflicts show`: \
+            its --seen makes the node refuse if somebody wrote meanwhile.
             """)
 
     @Argument(help: "The conflict; a closed one with @GENERATION.")
