@@ -52,7 +52,7 @@ struct LinkProxyTests {
         try near.send([1])
         #expect(try far.receive(1) == [1])
         await proxy.stall()
-        // A read may have been under way already; it takes what comes next, and no more.
+        // A read may have been under way already; it takes only the next bytes.
         try near.send([2])
         var rest: [UInt8] = []
         if far.hasBytes(within: .milliseconds(100)) { rest += try far.receive(1) }

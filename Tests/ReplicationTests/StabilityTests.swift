@@ -2,7 +2,7 @@ import Merge
 import Replication
 import Testing
 
-/// A replicator of node 1 with peers 2 and 3, to which reports are told by hand.
+/// A replicator of node 1 with peers 2 and 3, which gets its reports by hand.
 struct Reporter {
     static let own = ActorID(node: World.id(1), incarnation: 50)
     static let second = ActorID(node: World.id(2), incarnation: 20)
@@ -145,7 +145,7 @@ struct Reporter {
         return dot
     }
 
-    /// Lets two seconds pass, so that heads and what is stable are told.
+    /// Lets two seconds pass, so that heads and the stable vector are sent.
     mutating func tick() {
         now += 2_000
         give(.tick(now: now, wallMilliseconds: World.wallStart + now))
@@ -544,7 +544,7 @@ struct StabilityTests {
         limits.orphanBytes = try 3 * Self.size(orphans[0])
         var node = Self.lost(orphans, limits)
         #expect(node.replicator.status.gauges.orphanBytes <= limits.orphanBytes)
-        // Of the fifth there is not even the name, so it is told before it is known to be lost.
+        // Not even the fifth's name is kept, so it is reported before it is known to be lost.
         #expect(Self.leftOut(node) == [[orphans[4].dot]])
         node.heads(Self.third, met: [Self.own, Self.restarted])
         #expect(node.replicator.status.orphaned == orphans[0..<4].map(\.dot))

@@ -255,7 +255,7 @@ extension EndToEnd.KeyTests {
                 #expect(codes.contains(error?.text("code") ?? ""), "\(answer)")
                 #expect(error?.text("message").contains(secret) == false)
             }
-            // By signal, too; then the log is where it is told.
+            // By signal, too; then the log has the result.
             node.process?.send(SIGHUP)
             try await waitUntil(timeout: .seconds(60)) {
                 "the signal was heard"
