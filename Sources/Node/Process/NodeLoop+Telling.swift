@@ -22,7 +22,7 @@ extension NodeLoop {
             raise(
                 AlarmLine(
                     .orphaned, .error,
-                    "Saves that can never be applied are kept: an earlier one of their node is lost",
+                    "Saves that can never be applied are kept: an earlier one is lost",
                     [
                         LogKeys.transaction: "\(dots.first.map { "\($0)" } ?? "")",
                         LogKeys.count: "\(dots.count)",
