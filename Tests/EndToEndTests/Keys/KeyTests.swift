@@ -260,7 +260,7 @@ extension EndToEnd.KeyTests {
             try await waitUntil(timeout: .seconds(60)) {
                 "the signal was heard"
             } _: {
-                node.said.components(separatedBy: "is not taken up").count > wrongs.count + 1
+                node.said.components(separatedBy: "The reload failed").count > wrongs.count + 1
             }
             #expect(!node.said.contains(secret))
             try await node.save([insert("still here")])
