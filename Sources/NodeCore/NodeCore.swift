@@ -87,7 +87,7 @@ package struct NodeCore {
     }
 
     /// Prepares a node. Commits are to be observed already, so that none falls between the state
-    /// that is read here and the first that is told. One that is in both does no harm.
+    /// that is read here and the first that is reported. One that is in both does no harm.
     ///
     /// - Parameter generator: the only source of chance.
     /// - Throws: ``CoordinatorError`` where the store cannot be read, or not be written.

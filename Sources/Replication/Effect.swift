@@ -112,7 +112,7 @@ package enum Effect: Hashable, Sendable {
 
     /// Tell people that there was no room for these, by dot, to keep them as ``keepOrphans(_:)`` does:
     /// they are beyond ``Limits/orphanBytes``, or, where not even their names could be remembered,
-    /// beyond ``Limits/orphans``. The latter are told of before it is known that they are lost, so
+    /// beyond ``Limits/orphans``. The latter are reported before it is known that they are lost, so
     /// some may be applied after all.
     case orphansNotKept([Dot])
 

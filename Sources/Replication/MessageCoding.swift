@@ -32,7 +32,7 @@ package enum MessageFailure: Error, Hashable, Sendable {
 ///     [revision, cluster, sender, kind, body, checksum]
 ///
 /// In every revision there will be, the first three and the checksum stay as they are: eight
-/// bytes, big-endian, over all bytes before its own head. So damage is told from difference.
+/// bytes, big-endian, over all bytes before its own head. So damage does not pass for difference.
 extension Envelope {
     /// The longest cluster name accepted, in bytes of UTF-8.
     package static let clusterNameBytes = 255

@@ -45,10 +45,10 @@ struct ModelCatalog: Sendable {
         return list.contains(own) ? .knowsOurs : .foreign
     }
 
-    /// Our list, with as many texts as a frame has room for; the newest are told first, and those before
+    /// Our list, with as many texts as fit into a frame; the newest are sent first, and those before
     /// it as far as they all are no more than ``Limits/modelListBytes``.
     ///
-    /// Not as a page has: where pages are small, no text would ever be told, and a store made with
+    /// Not as a page has: where pages are small, no text would ever be sent, and a store made with
     /// the newest model would wait for ever for those before it.
     func list(isAnswer: Bool, limits: Limits) -> ModelList {
         let last = models.suffix(ModelList.countLimit)

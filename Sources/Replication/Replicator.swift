@@ -216,7 +216,7 @@ package struct Replicator: Sendable {
             case .timestampInFuture(let time): raise(.timestampInFuture(held.dot, time))
             case .rejected(let reason): raise(.rejected(held.dot, reason: reason))
             // So it is whenever a new model is brought to one node after the other; who is held, and how
-            // many, is told by the status and by a gauge.
+            // many, is in the status and in a gauge.
             case .unknownModel: break
             }
         }

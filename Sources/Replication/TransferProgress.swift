@@ -5,7 +5,7 @@ import Merge
 ///     asking ──part──► taking ──on disk──► asking … ──whole──► checking ──► the shell installs it
 ///       │ ▲               │                                        │
 ///       ▼ └── pausing ◄───┘ disk failed ──► given up for some time ◄── will not do
-///     time is over, donor gives none or is believed no more: given up, another is asked
+///     time is over, donor gives none or is not believed any more: given up, another is asked
 ///
 /// Invariants: at most one part is asked for or in memory; what is at `offset` is on disk.
 struct TransferProgress: Hashable, Sendable {

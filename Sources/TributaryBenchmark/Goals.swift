@@ -1,3 +1,5 @@
+import ArgumentParser
+
 /// A bound that a figure is held against.
 struct Goal {
     /// The bound that a figure must keep.

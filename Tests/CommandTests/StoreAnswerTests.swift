@@ -82,7 +82,7 @@ struct StoreAnswerTests {
     @Test("History goes on after a token of any node, and where it was purged ends with 10")
     func history() async throws {
         try await Self.inFolder { one, other in
-            /// How many transactions come, or how it ends where none can be told.
+            /// How many transactions come, or how it ends if that is unknown.
             func history(_ flags: String...) async throws -> Page {
                 let outcome = try await program.run(
                     ["history", "--json", "--store", one] + flags)

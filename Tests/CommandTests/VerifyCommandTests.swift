@@ -121,7 +121,7 @@ struct VerifyCommandTests {
         return (folder, paths[0], paths[1])
     }
 
-    /// What is told of a store without Ada's name and without Bob.
+    /// The output for a store without Ada's name and without Bob.
     private static func table(_ path: String) throws -> String {
         let coordinator = try PersistentStoreCoordinator(readingStoreAt: path)
         defer { coordinator.close() }

@@ -82,7 +82,7 @@ extension EndToEnd.CollectionTests {
                 }
                 #expect(try await node.metric("tributary_tombstones_collected_total") == 2)
                 #expect(try await siblings(node, shared.uri("@0")) == 1)
-                // The later value stands, and who asks months later is told of the other.
+                // The later value stands, and a client that asks months later sees the other.
                 let values = try await node.objects("Latest").map { $0.value("a")?.string }
                 #expect(values == Array(repeating: "by 2", count: 4))
                 #expect(try await journal(node) == before)

@@ -59,7 +59,7 @@ struct LinkProxyTests {
         let link = try await ProxiedLink()
         let (near, far) = try link.open()
         await link.proxy.stall()
-        // A read may have been under way already; it takes what comes next, and no more.
+        // A read may have been under way already; it takes only the next bytes.
         try near.send([2])
         var rest: [UInt8] = []
         if far.hasBytes(within: .milliseconds(100)) { rest += try far.receive(1) }

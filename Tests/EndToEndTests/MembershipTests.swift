@@ -303,7 +303,7 @@ extension EndToEnd.MembershipTests {
                 return true
             }
             try await Task.sleep(for: .seconds(2))
-            // What it saved alone before it was told is among them.
+            // Its own saves from before it heard of that are among them.
             let had = try await newcomer.count("Latest")
             try await save(cluster.node(1), "without it")
             try await cluster.waitForConvergence(among: [1, 2, 3])

@@ -240,7 +240,7 @@ extension EndToEnd.TransferTests {
         return stat(node.store.path + "-transfer", &status) == 0 ? Int64(status.st_size) : 0
     }
 
-    private static let beginning = "A copy of a member's store is taken over"
+    private static let beginning = "The node takes a copy of a member's store"
 
     /// How often a node has said something in all its lives.
     private func count(_ text: String, saidBy node: NodeHandle) -> Int {

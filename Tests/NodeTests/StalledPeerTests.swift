@@ -15,9 +15,9 @@ extension MeshSuites {
         /// What is asked without keys is no longer than 1.25 MiB.
         private static let question = [UInt8](repeating: 7, count: 1 << 20)
 
-        /// A socket that takes nothing in before it is told to. The system gives its connection little
-        /// room: left to itself it took up to 32 MiB for a peer that reads nothing, in the peer's own
-        /// memory, and these were counted as the transport's.
+        /// A socket that takes nothing in before the test says so. The system gives its connection
+        /// little room: left to itself it took up to 32 MiB for a peer that reads nothing, in the
+        /// peer's own memory, and these were counted as the transport's.
         private static func socket(
             _ pattern: ZeroMQSocket.Pattern, in context: ZeroMQContext
         ) throws -> ZeroMQSocket {

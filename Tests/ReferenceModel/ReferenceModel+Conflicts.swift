@@ -12,8 +12,8 @@ extension ReferenceModel {
         package let sides: Set<Dot>
         /// The rule of the model that the object breaks as it is shown; nil for none.
         package var violation: String?
-        /// The deletes of what a reference led to. A node that has let go of them may list nothing, where it
-        /// shows the reference only since.
+        /// The deletes of a reference's targets. A node that has collected them may list nothing,
+        /// where it shows the reference only since.
         package var deaths: Set<Dot> = []
     }
 

@@ -50,7 +50,7 @@ extension ReferenceModel {
         return found.eclipsed.map { ($0, Set((rows[$0]?.existence ?? []).map(\.dot))) }
     }
 
-    /// Where readers are led who ask for a row; nil where it is not alive.
+    /// The row that readers see in a row's place; nil if it is not alive.
     func shownRow(_ row: RowID) -> RowID? {
         guard let found = rows[row], found.isAlive else { return nil }
         return found.survivor ?? row

@@ -3,7 +3,7 @@ import Replication
 import Testing
 
 /// MODEL.md's examples of members that come and go, each at the node X that would have collected too
-/// early: node 1, to which reports are told by hand. The stores of the random histories are beside it.
+/// early: node 1, which gets its reports by hand. The stores of the random histories are beside it.
 @Suite("MODEL.md's examples of members")
 struct MembershipExampleTests {
     private static let own = Reporter.own

@@ -376,7 +376,7 @@ struct StabilityTests {
         limits.orphanBytes = try 3 * Self.size(orphans[0])
         var node = Self.lost(orphans, limits)
         #expect(node.replicator.status.gauges.orphanBytes <= limits.orphanBytes)
-        // Of the fifth there is not even the name, so it is told before it is known to be lost.
+        // Not even the fifth's name is kept, so it is reported before it is known to be lost.
         #expect(Self.leftOut(node) == [[orphans[4].dot]])
         node.heads(Self.third, met: [Self.own, Self.restarted])
         #expect(node.replicator.status.orphaned == orphans[0..<4].map(\.dot))

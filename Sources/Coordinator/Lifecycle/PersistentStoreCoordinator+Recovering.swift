@@ -73,9 +73,9 @@ extension PersistentStoreCoordinator {
 
     /// Vouches for the store: it has all that its node ever had, as far as anybody can know.
     /// Blocks until it is on disk.
-    ///- Parameter founders: the incarnations that were vouched for together with this one when all
-    ///  stores were new, at most one a node. Kept until the store is vouched for again.
-    ///   new, at most one incarnation a node; kept until it is vouched for again.
+    ///
+    /// - Parameter founders: the incarnations that were vouched for together with this one when all
+    ///   stores were new, at most one a node. Kept until the store is vouched for again.
     /// - Throws: ``CoordinatorError`` where the store cannot be written.
     package func vouch(founders: [ActorID] = []) throws {
         try setRecovery(.none, founders: founders)

@@ -5,10 +5,11 @@ import Merge
 enum StoreConnection {
     /// Refuses another program's database, and a store of another layout, before SQLite opens it,
     /// because opening it for writing changes its journal mode.
-    ///A file that uses no page but the first has no tables, so it is another program's only if it
-    ///is marked: a failed creation leaves such a file, because the pool first makes and drops a
-    ///table in it. If a log lies beside it, the header may be out of date; the checks after opening
-    ///see to that.
+    ///
+    /// A file that uses no page but the first has no tables, so it is another program's only if it
+    /// is marked: a failed creation leaves such a file, because the pool first makes and drops a
+    /// table in it. If a log lies beside it, the header may be out of date; the checks after
+    /// opening see to that.
     ///
     /// Only the holder of the store's lock may call it: reading the file closes a descriptor of it,
     /// and with that the kernel drops all locks on it that SQLite holds for this process.

@@ -4,8 +4,8 @@ extension CoordinatorError {
     static func departed(_ node: NodeID) -> CoordinatorError {
         CoordinatorError(
             .memberDeparted,
-            "Node \(node) is not a member of this cluster any more, so it takes no saves. Save at another "
-                + "node; this machine may join under another number.")
+            "Node \(node) is not a member of this cluster any more, so it takes no saves. Save at "
+                + "another node; this machine may join under another number.")
     }
 }
 

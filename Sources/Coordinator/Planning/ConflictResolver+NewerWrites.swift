@@ -3,10 +3,11 @@ import Merge
 /// The newer writes that undoing a conflict would write over.
 extension ConflictResolver {
     /// The writes since a conflict was closed that undoing it would write over; sorted.
-    ///A transaction that has left the log came before: a closed conflict is kept no longer than the
-    ///transactions of its time. A transaction in the log came after if neither a side nor the
-    ///transaction that closed the conflict had seen it. If no transaction closed it, its generation
-    ///decides.
+    ///
+    /// A transaction that has left the log came before: a closed conflict is kept no longer than
+    /// the transactions of its time. A transaction in the log came after if neither a side nor the
+    /// transaction that closed the conflict had seen it. If no transaction closed it, its
+    /// generation decides.
     func newerWrites(
         than conflict: Conflict, undoneBy wanted: ConflictSide
     ) throws -> [Dot] {

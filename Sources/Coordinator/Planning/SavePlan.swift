@@ -177,8 +177,9 @@ struct SavePlan {
     }
 
     /// Lets another row take the place of one that the save was going to insert.
-    ///It costs what hangs on the insert, because a save may have very many of them. ``order`` and
-    ///``linkOrder`` keep what is not planned any more; loops over them skip it.
+    ///
+    /// It costs what hangs on the insert, because a save may have very many of them. ``order`` and
+    /// ``linkOrder`` keep what is not planned any more; loops over them skip it.
     ///
     /// - Parameter entityName: the entity of that row; nil where it is the insert's.
     mutating func merge(_ row: RowID, into other: RowID, of entityName: String?) {

@@ -126,9 +126,9 @@ enum StoreLayout {
     /// - `_beginning` tells what actors had seen at first, by their numbers and in the order in which that
     ///   became known: frontiers, as canonical CBOR. Invariant: an actor whose first transaction is in
     ///   the vector has one, whether that is still in the log or not.
-    /// - `_orphan` has transactions that can never be applied, as they came, in the order in which they
-    ///   were kept; by the names of their actors, of whom the vector may know nothing. `kept` is wall
-    ///   milliseconds.
+    /// - `_orphan` has transactions that can never be applied, as they came, in the order in which
+    ///   they were kept; by the names of their actors, of whom the vector may know nothing. `kept`
+    ///   is wall milliseconds.
     private static let peerTables = """
         CREATE TABLE _incarnation (
             node INTEGER PRIMARY KEY, incarnation INTEGER NOT NULL) STRICT;

@@ -17,7 +17,7 @@ extension StoreReader {
     /// - Parameters:
     ///   - position: 0 for the beginning.
     ///   - limit: the most transactions, at least 1.
-    ///   - byteLimit: no more are read once so many bytes have been; the first always is.
+    ///   - byteLimit: reading stops once so many bytes are read; the first is always read.
     /// - Throws: ``CoordinatorError``: `storeDamaged` where a checksum does not match,
     ///   `historyTokenExpired` where what comes after the position was purged.
     public func history(
@@ -72,7 +72,7 @@ extension StoreReader {
     /// The bytes of the transactions that a vector does not cover, in the order applied here,
     /// which is a causal order.
     ///
-    /// - Parameter byteLimit: no more are read once so many bytes have been; the first always is.
+    /// - Parameter byteLimit: reading stops once so many bytes are read; the first is always read.
     /// - Returns: the transactions, and whether that is all there are. Where the log does not
     ///   reach back to what the vector covers, that is none and all.
     public func transactions(

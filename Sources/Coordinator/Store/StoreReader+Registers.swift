@@ -29,7 +29,7 @@ extension StoreReader {
     /// - Parameters:
     ///   - last: the row after which to go on; nil at first.
     ///   - limit: how many rows, at least 1.
-    ///   - byteLimit: no more are read once their values have so many bytes; the first always is.
+    ///   - byteLimit: reading stops once values have so many bytes; the first is always read.
     func registers(
         in place: RowPlace, after last: RowID?, limit: Int, byteLimit: Int
     ) throws -> [RowRegisters] {

@@ -23,9 +23,10 @@ package struct ApplyResult: Sendable {
 
 /// Group commit: saves and foreign transactions that wait are committed together, one SQLite
 /// transaction and one wait for the disk for all of them.
-///The engine belongs to the writer connection's queue. A caller that enqueues a job while nobody
-///works off the waiting ones becomes the leader and does so; the others wait for their completion.
-///So there is no thread of our own, and while one group waits for the disk the next one gathers.
+///
+/// The engine belongs to the writer connection's queue. A caller that enqueues a job while nobody
+/// works off the waiting ones becomes the leader and does so; the others wait for their completion.
+/// So there is no thread of our own, and while one group waits for the disk the next one gathers.
 /// (Were every caller to take its turn on the queue, a caller whose job was done by another would
 /// still wait in line, and groups would stay at one job.)
 ///

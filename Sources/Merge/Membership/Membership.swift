@@ -78,7 +78,7 @@ public enum MembershipChange: Hashable, Sendable {
 /// (the two-phase set of Shapiro et al., 2011). Before the first change of membership it is empty,
 /// and the configured peers are the members; the first change carries all of them.
 public struct Membership: Hashable, Sendable {
-    /// All nodes that transactions told of, by number. At most 32 767, because there are no more.
+    /// All nodes that transactions name, by number. At most 32 767, the largest number.
     public private(set) var members: [Member] = []
 
     /// Nobody: no transaction has told of members yet.

@@ -2,7 +2,7 @@
 ///
 /// A store that has forgotten its log can no longer tell another what it did, but its registers and
 /// its vector still say all that a merge needs: what a vector covers and a register lacks, somebody
-/// has overwritten or stability has let go of (the join of optimized sets by version vectors,
+/// has overwritten or stability has removed (the join of optimized sets by version vectors,
 /// Bieniusa et al., *An Optimized Conflict-free Replicated Set*, 2012; Almeida et al., *Scalable and
 /// Accurate Causality Tracking for Eventually Consistent Stores*, 2014).
 ///

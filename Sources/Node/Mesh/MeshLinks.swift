@@ -33,7 +33,7 @@ struct MeshLinks {
         }
         for (peer, reason) in plan.unreachable {
             logger.error(
-                "A member cannot be connected to",
+                "The node cannot connect to a member",
                 metadata: [LogKeys.peer: "\(peer)", LogKeys.reason: "\(reason)"])
         }
         for peer in plan.peers {
@@ -41,7 +41,7 @@ struct MeshLinks {
                 try transport.connect(to: peer)
             } catch {
                 logger.error(
-                    "A member cannot be connected to",
+                    "The node cannot connect to a member",
                     metadata: [LogKeys.peer: "\(peer.node)", LogKeys.error: "\(error)"])
             }
         }
@@ -64,7 +64,7 @@ struct MeshLinks {
         if change.keys != nil {
             for peer in peers where peer.publicKeys.isEmpty {
                 logger.error(
-                    "A member cannot be connected to",
+                    "The node cannot connect to a member",
                     metadata: [
                         LogKeys.peer: "\(peer.node)", LogKeys.reason: "it has no public key",
                     ])

@@ -91,11 +91,11 @@ struct MeshWatch {
             logger.error("A peer does not list this node's key", metadata: metadata)
         case .failed where hasKeys:
             logger.warning(
-                "Who answers at a peer's address has not proven the key listed for it",
+                "The node at a peer's address has not proven the key listed for it",
                 metadata: metadata)
         case .failed:
             logger.warning(
-                "Who answers at a peer's address does not speak without keys", metadata: metadata)
+                "The node at a peer's address does not speak without keys", metadata: metadata)
         }
     }
 
@@ -106,7 +106,7 @@ struct MeshWatch {
         if let last = failuresSaidAt[peer.node], now < last + Self.repetitionMilliseconds { return }
         failuresSaidAt[peer.node] = now
         logger.error(
-            "A peer cannot be connected to so far; it is tried on",
+            "The node cannot connect to a peer yet; it tries again",
             metadata: [LogKeys.peer: "\(peer.node)", LogKeys.error: "\(failure)"])
     }
 
@@ -121,6 +121,6 @@ struct MeshWatch {
         unboundSince = since
         guard !isUnboundSaid, now >= since + Self.bindingMilliseconds else { return }
         isUnboundSaid = true
-        logger.error("The mesh's endpoints cannot be bound again so far; it is tried on")
+        logger.error("The mesh's endpoints cannot be bound again yet; the node tries again")
     }
 }

@@ -104,8 +104,8 @@ package final class NodeCounters: Sendable {
     func countFailedSave() { state.withLock { $0.failedSaves += 1 } }
     func countUnacknowledged() { state.withLock { $0.unacknowledged += 1 } }
 
-    /// Counts an alarm. Keeps one entry for each name and peer, with its latest text and a count, and
-    /// the latest ``alarmsKept`` entries.
+    /// Counts an alarm. Keeps one entry for each name and peer, with its latest text and a count,
+    /// and the latest ``alarmsKept`` entries.
     func countAlarm(_ line: AlarmLine, now: UInt64) {
         let name = line.name.rawValue
         let peer = line.metadata[LogKeys.peer].map { "\($0)" }

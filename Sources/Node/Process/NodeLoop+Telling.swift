@@ -22,7 +22,7 @@ extension NodeLoop {
             raise(
                 AlarmLine(
                     .orphaned, .error,
-                    "Saves that can never be applied are kept: an earlier one of their node is lost",
+                    "Saves that can never be applied are kept: an earlier one is lost",
                     [
                         LogKeys.transaction: "\(dots.first.map { "\($0)" } ?? "")",
                         LogKeys.count: "\(dots.count)",
@@ -54,7 +54,7 @@ extension NodeLoop {
     func tellBeginning(of job: StoreJob) {
         guard case .takeTransfer(let copy, let donor, offset: 0, _) = job else { return }
         logger.notice(
-            "A copy of a member's store is taken over",
+            "The node takes a copy of a member's store",
             metadata: [LogKeys.peer: "\(donor)", LogKeys.bytes: "\(copy.total)"])
     }
 
@@ -76,7 +76,7 @@ extension NodeLoop {
             shared.history.note(tending, core.status.members, logger: logger)
         case (.readTransfer(_, _, _, _, let node, _), .transferPart(let copy, offset: 0, _)):
             logger.notice(
-                "A member is given a copy of the store",
+                "The node gives a member a copy of the store",
                 metadata: [LogKeys.peer: "\(node)", LogKeys.bytes: "\(copy.total)"])
         case (_, .pinsExpired(let count)):
             tellOfFiles()
@@ -104,7 +104,7 @@ extension NodeLoop {
                 metadata: [LogKeys.peer: "\(actor.node)", LogKeys.error: "\(error)"])
         case .keepOrphans(let orphans) where !isClosed:
             logger.error(
-                "Orphans could not be kept; it is tried again",
+                "Orphans could not be kept; the node tries again",
                 metadata: [LogKeys.count: "\(orphans.count)", LogKeys.error: "\(error)"])
         case .readTransfer(_, _, _, _, let node, _):
             logger.error(
@@ -120,15 +120,15 @@ extension NodeLoop {
         case .record:
             logger.error(
                 "How far the store has come could not be recorded beside it", metadata: reason)
-        case .collect: logger.error("What is stable could not be collected", metadata: reason)
+        case .collect: logger.error("Stable values could not be collected", metadata: reason)
         case .setRecovery:
             logger.error(
-                "The state of recovery could not be recorded; it is with what is applied next",
+                "The recovery state could not be recorded; the next apply records it",
                 metadata: reason)
         case .learnModels:
             logger.error("A former model could not be recorded", metadata: reason)
         case .discardTransfer:
-            logger.error("What there is of a copy could not be removed", metadata: reason)
+            logger.error("An unfinished copy could not be removed", metadata: reason)
         // The replicator raises an alarm where a copy will not do. The others do not fail.
         case .keepOrphans, .tendHistory, .checkTransfer, .compareModel, .tendTransfers,
             .maintain:

@@ -66,7 +66,7 @@ actor NodeReloader {
             if let change = meshChange(new, fresh) { try service.update(change) }
         } catch {
             logger.error(
-                "The configuration is not taken up: nothing has changed",
+                "The reload failed: nothing has changed",
                 metadata: [LogKeys.error: "\(error)"])
             throw error
         }

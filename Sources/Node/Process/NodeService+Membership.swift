@@ -20,7 +20,7 @@ extension NodeService {
     public func join(
         _ node: NodeID, at address: MemberAddress, author: String? = nil
     ) async throws -> SaveResult {
-        // All members connect to what they are told. One that finds itself there takes that for
+        // All members connect to the address they get. One that finds itself there takes that for
         // another process with its number.
         let wanted = [address.publish, address.exchange]
         for (other, known) in try addresses where other != node {
@@ -143,7 +143,7 @@ extension NodeService {
             guard endpoints.allSatisfy({ !$0.address.isEverywhere }) else {
                 throw CoordinatorError(
                     .malformed,
-                    "This node listens on every address of its machine, so others could not be told "
+                    "This node listens on every address of its machine, so it cannot tell others "
                         + "where it is: set mesh.advertise in its configuration, and restart it.")
             }
             let changed = Set(changes.map(\.node))

@@ -10,7 +10,7 @@ internal import ReferenceModel
 /// store still has it, or was lost itself (DESIGN section 8, retirement). A machine that only went down comes back with all
 /// that it has acknowledged and with all that it has called durable. A save that was refused is
 /// never seen, a save with an ID is done once, and every write that is not visible is accounted
-/// for (DESIGN 5.7). Of whom a client was told that it has a save on disk, it has, or had.
+/// for (DESIGN 5.7). A node that confirmed to a client to have a save on disk has it, or had.
 struct AcknowledgementChecker: Checker {
     let law = 2
 

@@ -116,7 +116,7 @@ struct CausalityChecker: Checker {
         if let known = run.archive.written(dot)?.seen, known != transaction.seen {
             findings.note(
                 "seen",
-                "\(place) \(dot): expected that it has seen what it had for the node that told it first, "
+                "\(place) \(dot): expected that it has seen what it had when first heard, "
                     + "found without \(Telling.surplus(known, over: transaction.seen)) and with "
                     + "\(Telling.surplus(transaction.seen, over: known)) besides")
         }

@@ -184,7 +184,7 @@ struct ContextPolicyChecker: Checker {
         return oracle.rawValue(object.id.row, name) == found
     }
 
-    /// Whether the objects that a reference leads to need what leads to them, or take no more of it.
+    /// Whether the targets of a reference need that reference, or have no room for more.
     private static func isNeeded(
         _ name: String, of entity: ManagedObjectModel.Entity, _ model: ManagedObjectModel
     ) -> Bool {

@@ -26,7 +26,7 @@ struct PinChecker: Checker {
             if !isDue {
                 findings.note(
                     "early",
-                    "\(Telling.node(node)) pin \(number): expected it kept, because it is neither old "
+                    "\(Telling.node(node)) pin \(number): expected it kept, being neither old "
                         + "nor is the log long, found it given up")
             }
             end(number, "it was given up")

@@ -133,7 +133,7 @@ struct ResurrectionChecker: Checker {
         findings.note(
             "resurrected",
             "\(Telling.node(node)) generation \(generation) \(id): expected gone since "
-                + "\(Telling.dots(death.deletes)), because nothing came since that had not seen it, "
+                + "\(Telling.dots(death.deletes)), because all that came since had seen it, "
                 + "found alive: \(run.archive.history(of: id.row))")
     }
 

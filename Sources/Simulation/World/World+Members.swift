@@ -162,7 +162,7 @@ extension World {
         }
     }
 
-    /// The members that were ever started, of all there are by what is told.
+    /// The members that were ever started, of all that transactions name.
     private func started(by membership: Membership) -> [Machine] {
         machines.prefix(context.machines).filter { machine in
             machine.isEnrolled
@@ -196,7 +196,7 @@ extension World {
         return dot
     }
 
-    /// Takes note of changes that were made, also of those whose outcome nobody was told.
+    /// Takes note of changes that were made, also of those without a known outcome.
     func noteChanges(in transaction: Transaction) {
         for told in transaction.changes where transaction.shapes.indices.contains(told.shape) {
             if let told = MembershipChange(told, shape: transaction.shapes[told.shape]) {
@@ -346,7 +346,7 @@ extension World {
             guard !process.isFenced || process.isSavingAllowed else { continue }
             violate(
                 2,
-                "\(Telling.node(machine.number)) is a member no more: expected that it knows, and "
+                "\(Telling.node(machine.number)) has departed: expected that it knows, and "
                     + "takes no saves, found that it goes on")
         }
     }

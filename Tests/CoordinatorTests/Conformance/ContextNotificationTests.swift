@@ -3,11 +3,11 @@ import Merge
 import Synchronization
 import Testing
 
-/// CONFORMANCE.md, CD-80 and CD-101: what observers of a context are told, with objects that were
+/// CONFORMANCE.md, CD-80 and CD-101: what observers of a context hear, with objects that were
 /// inserted before or meanwhile.
 @Suite("What a context tells its observers of inserted objects")
 struct ContextNotificationTests {
-    /// What was told, by the objects' names.
+    /// The notified changes, by the objects' names.
     private struct Told: Equatable {
         var inserted: Set<PropertyValue> = []
         var updated: Set<PropertyValue> = []
@@ -53,7 +53,7 @@ struct ContextNotificationTests {
         }
     }
 
-    /// What is told of an event, and whatever was before.
+    /// The changes notified of an event, and those before it.
     private func told(_ event: () throws -> Void) rethrows -> [Told] {
         try context.performAndWait(event)
         return changes.told.withLock { told in

@@ -83,7 +83,7 @@ enum ClusterExpectations {
 
     /// What a node shows is what the rules make of the transactions it has.
     ///
-    /// - Parameter transactions: those that it has; nil for those that it was told of.
+    /// - Parameter transactions: those that it has; nil for those that it has heard of.
     static func expectOracle(
         _ node: EngineNode, _ seed: Int, _ transactions: [EncodedTransaction]? = nil
     ) throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Coordinator
 
-/// What stability lets go of, and what must not show of it: MODEL.md's examples on real stores,
+/// Collection, and what must not show of it: MODEL.md's examples on real stores,
 /// with collection on one node only.
 @Suite struct CollectionTests {
     private let x: EngineNode

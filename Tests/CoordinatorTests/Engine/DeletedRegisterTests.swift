@@ -65,7 +65,7 @@ struct DeletedRegisterTests {
             try node.delete(id)
             try context.save()
         }
-        // What was dropped is told with the time of the save that wrote nothing.
+        // A dropped value is reported with the time of the save that wrote nothing.
         let dropped = try #require(try node.conflicts(kind: .save, isOpen: false).first?.sides.last)
         #expect(dropped.dot == nil)
         #expect(dropped.timestamp?.milliseconds ?? 0 > 1_000_000_000_000)

@@ -393,7 +393,7 @@ import Testing
         try a.delete(gone)
         _ = try a.coordinator.undo(entry.id) as SaveResult
         #expect(try tags() == [kept.row])
-        // With values among what is lost, both are told.
+        // With values among the losses, both are reported.
         stale.values = [(try #require(stale.entity.position(of: "p")), .string("mine"))]
         stale.relationships[0].members = [kept.row]
         _ = try a.save(stale, policy: .rollback)
@@ -436,7 +436,7 @@ import Testing
         try a.save(stale, policy: .overwrite)
         #expect(try a.value(id, "name") == .string("mine"))
         #expect(try a.value(id, "color") == .string("red"))
-        // The log has forgotten that: what was given is written, and no more.
+        // The log has forgotten that: only the given values are written.
         try a.update(id, ["color": .string("green")])
         let known = try #require(try a.row(id)?.version)
         try a.update(id, ["name": .string("again"), "color": .string("grey")])

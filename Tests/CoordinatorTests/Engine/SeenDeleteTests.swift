@@ -9,7 +9,7 @@ struct SeenDeleteTests {
     private let here: EngineNode
     private let there: EngineNode
 
-    /// What a history keeps that is let go of as far as possible.
+    /// The rest of a history after as much collection as possible.
     private static let nothing: HistoryLimits = {
         var limits = HistoryLimits()
         limits.maximumBytes = 1

@@ -199,7 +199,8 @@ struct ViolationTests {
             #expect(closed.first?.violation == .relationshipLacksMinimumCount)
             try node.update(team, ["town": .string("y")])
         }
-        // A member that is led elsewhere is one fewer as well, and the one that it is led from is told.
+        // A member that moves elsewhere is one fewer as well, and the object that it left is
+        // reported.
         let greens = try self.team(2, "greens")
         let third = try one.insert("Player", ["team": .reference(team.row)])
         try meet()

@@ -33,7 +33,7 @@ struct IncarnationCostTests {
         #expect(try nodes[0].vector.entries.count == 3 * 22 + 1)
         for (one, other) in zip(first, last) { #expect(abs(one - other) <= 8, "\(first), \(last)") }
         try exchange(nodes[0], nodes[1], nodes[2])
-        // What it has seen is told as a whole, wherever it is read.
+        // Its `seen` is given whole, wherever it is read.
         let dot = try #require(nodes[2].transactions.last).dot
         for node in nodes {
             let read = try node.coordinator.read { try $0.transaction(dot) }

@@ -167,7 +167,7 @@ extension KeptStoreTests {
         return objects
     }
 
-    /// All that readers are told of a store, a fact a line.
+    /// All that readers see of a store, a fact a line.
     private static func describe(_ node: EngineNode) throws -> [String] {
         let answer = try #require(try node.coordinator.read { try $0.savedAnswer("kept") })
         let inserted = answer.insertedRows.map { "\($0.entityName) \($0.row)" }

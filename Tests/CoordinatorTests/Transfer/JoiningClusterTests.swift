@@ -50,7 +50,7 @@ import Testing
         #expect(joined > 0)
     }
 
-    /// Every transaction of a cluster, each once, as its own node was told of it.
+    /// Every transaction of a cluster, each once, as its own node has it.
     private static func transactions(of cluster: RandomCluster) -> [EncodedTransaction] {
         cluster.nodes.flatMap { node in
             node.transactions.filter { $0.dot.actor.node == node.node }

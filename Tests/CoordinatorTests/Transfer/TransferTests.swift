@@ -303,7 +303,8 @@ import Testing
         try joiner.take(from: donor)
         try joiner.coordinator.vouch()
         let version = try #require(try joiner.row(tag)?.version)
-        // Three transactions; the second discards something, and is told of as of its own time.
+        // Three transactions; the second discards something, and the journal has it at its own
+        // time.
         try joiner.update(tag, ["name": .string("b")])
         try joiner.save(
             try joiner.change(tag, ["name": .string("c")], version: version),
@@ -412,7 +413,8 @@ import Testing
         #expect(try joiner.value(saved, "p") == .string("donor's own"))
         #expect(try joiner.row(gone) == nil)
         #expect(try joiner.members(note, "tags") == [theirs.row])
-        // Under an error policy both sides wait for a decision; the other policy's loser is told of.
+        // Under an error policy both sides wait for a decision; the other policy's loser is
+        // journalled.
         let open = try joiner.conflicts()
         #expect(open.count == 2 && open.allSatisfy { $0.sides.count == 2 })
         #expect(try joiner.conflicts(.unresolved).map(\.id.row) == [note.row])
@@ -618,7 +620,7 @@ import Testing
         let tag = try donor.insert("Tag", ["name": .string("a")])
         try joiner.take(from: donor)
         try donor.delete(tag)
-        // As if it were stable: the joiner's update is of a row that is no more.
+        // As if it were stable: the joiner's update is of a row that is gone.
         _ = try donor.coordinator.collect(stable: try donor.vector)
         let saved = try joiner.update(tag, ["name": .string("b")])
         let incoming = IncomingTransfer(for: joiner.coordinator)
@@ -724,7 +726,7 @@ import Testing
                 try joiner.open()
                 #expect(try joiner.value(unsent, "name") == .string("\(isDone) \(step)"))
                 let isNew = try joiner.row(donated) != nil
-                // It is told exactly where the copy is in place.
+                // It is reported exactly if the copy is in place.
                 if !isDone { #expect(isNew == (installed != nil)) }
                 if isNew { joiner.coordinator.setSaving(allowed: true) }
                 if files.left.withLock({ $0 }) > 0 {

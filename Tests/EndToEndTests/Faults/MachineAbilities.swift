@@ -13,7 +13,8 @@ enum MachineAbility: String, CaseIterable, Sendable {
     case mounting = "tmpfs"
 }
 
-/// Which abilities the machine has; each is tried out once, and what is missing is told at the end.
+/// Which abilities the machine has; each is tried out once, and those missing are reported at the
+/// end.
 enum MachineAbilities {
     /// Why an ability is missing; nil where it is there.
     private static let missing: [MachineAbility: String] = {
@@ -34,8 +35,8 @@ enum MachineAbilities {
 
     static func has(_ ability: MachineAbility) -> Bool { missing[ability] == nil }
 
-    /// A test runs only where the machine has an ability; where it has not, the reason is told and
-    /// the tests that were skipped are counted.
+    /// A test runs only where the machine has an ability; where it has not, the reason is printed
+    /// and the tests that were skipped are counted.
     ///
     /// - Parameter count: how many cases are skipped with the test.
     static func needed(_ ability: MachineAbility, cases count: Int = 1) -> some TestTrait {

@@ -146,7 +146,7 @@ final class MixedLoad: Sendable {
                         operations: operations))
             case 404, 409, 422: state.outcome.refusedCount += 1
             case let status?:
-                // A node that is being stopped says so, and takes no more saves.
+                // A node that is being stopped says so, and takes no saves any more.
                 let code = answer?.body.code ?? ""
                 state.outcome.surprises.append("\(saveID): \(status) \(code)")
             }

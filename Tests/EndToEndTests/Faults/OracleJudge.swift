@@ -7,7 +7,7 @@ import ReferenceModel
 ///
 /// It asks no node anything, so that it can be shown forged answers.
 struct OracleJudge {
-    /// The most that is told of one answer: what is wrong in one object is wrong in many.
+    /// The most findings reported of one answer: a fault in one object is a fault in many.
     private static let complaintLimit = 4
 
     private let model: ManagedObjectModel

@@ -20,8 +20,8 @@ enum WriteFate: Hashable, Sendable {
     struct Journal: Sendable {
         /// The dots of all sides of its conflicts.
         var dots: Set<String> = []
-        /// The rows that lost against a deletion: each is told under the last of its writers, with
-        /// the values that earlier ones gave it.
+        /// The rows that lost against a deletion: each is listed under the last of its writers,
+        /// with the values that earlier ones gave it.
         var rows: [JSONObject] = []
     }
 

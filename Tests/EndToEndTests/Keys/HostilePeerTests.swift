@@ -61,7 +61,7 @@ extension EndToEnd.HostilePeerTests {
                 try Intruder(one, keys: nil, server: server, claiming: 2),
                 try Intruder(one, keys: stranger, server: server, claiming: 2),
                 try Intruder(one, keys: stranger, server: server, claiming: 3),
-                // A listed key, for a node that does not hold the key it is told to hold.
+                // A listed key, for a node that does not hold the key listed for it.
                 try Intruder(
                     one, keys: try ring.keys(of: 3), server: stranger.publicKey, claiming: 3),
             ]

@@ -240,10 +240,10 @@ extension EndToEnd.KeyTests {
                 #expect(codes.contains(error?.text("code") ?? ""), "\(answer)")
                 #expect(error?.text("message").contains(secret) == false)
             }
-            // By signal, too; then the log is where it is told.
+            // By signal, too; then the log has the result.
             node.process?.send(SIGHUP)
             try await eventually("the signal was heard", within: .seconds(60)) {
-                node.said.components(separatedBy: "is not taken up").count > wrongs.count + 1
+                node.said.components(separatedBy: "The reload failed").count > wrongs.count + 1
             }
             #expect(!node.said.contains(secret))
             try await node.save([insert("still here")])

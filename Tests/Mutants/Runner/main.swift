@@ -103,7 +103,7 @@ func judge(
     if !otherwise.isEmpty {
         say("caught by none of the laws that they name: \(otherwise.joined(separator: ", "))")
     }
-    // A mutant counts for each who spoke at the seed that caught it; laws that never did are told,
+    // A mutant counts for each who spoke at the seed that caught it; laws that never did are named,
     // too.
     let speakers = (1...12).map { "law \($0)" } + ["replay", "client", "trap"]
     let told = speakers.map { "\($0): \(counts[$0] ?? 0)" }

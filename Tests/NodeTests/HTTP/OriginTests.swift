@@ -109,7 +109,7 @@ struct OriginTests {
             let saved = try await node.raw(Self.post([bearer, "Origin: http://localhost:3000"]))
             #expect(saved.status == 200)
             #expect(saved["Access-Control-Allow-Origin"] == "http://localhost:3000")
-            // What is refused is told to the page as well.
+            // The page sees the refusal as well.
             let unknown = try await node.raw(Self.post(["Origin: https://shop.example"]))
             #expect(unknown.status == 401)
             #expect(unknown["Access-Control-Allow-Origin"] == "https://shop.example")

@@ -13,7 +13,7 @@ struct ReadLanesTests {
         let now = Mutex<UInt64>(1_000)
     }
 
-    /// A read that goes on until it is told to end, or may not go on.
+    /// A read that goes on until the test ends it, or it may not go on.
     private final class Read: Sendable {
         private let state = Mutex<(mayGoOn: (@Sendable () -> Bool)?, begun: Int, isOver: Bool)>(
             (nil, 0, false))

@@ -75,7 +75,7 @@ struct ResourceContractTests {
             for path in ["/v1/members/x/departure", "/v1/members/0/departure"] {
                 #expect(try await node.ask("POST", path, "{}").status == 400)
             }
-            // This one has no mesh, so nobody could be told.
+            // This one has no mesh, so there is nobody to connect to.
             let join = try await node.ask(
                 "POST", "/v1/members",
                 #"{"node": 2, "publish": "tcp://h:1", "exchange": "tcp://h:2"}"#)

@@ -340,7 +340,7 @@ struct SaveContractTests {
             #expect(kept["transaction"] == first["transaction"])
             #expect(try await node.save(body("first")).text == first.text)
             #expect(try await node.ask("GET", "/readyz").status == 503)
-            // The node is told of what is its own fault, and of nothing else.
+            // The node hears of its own faults, and of nothing else.
             #expect(try await node.ask("GET", "/v1/objects/Note/p1?versions=true").status == 404)
             let failures = node.backend.failures.withLock { $0 }
             #expect(failures.map(\.code) == ["outcomeUnknown", "outcomeUnknown"])

@@ -117,7 +117,7 @@ import Testing
     @Test("A token is known only whole, and of two that are equal the greater scope counts")
     func comparing() {
         let access = HTTPAccess(Self.tokens)
-        // The scheme is told without regard to case (RFC 9110).
+        // The scheme may be in either case (RFC 9110).
         for field in ["Bearer reader-0123456789abcdef", "bearer reader-0123456789abcdef"] {
             #expect(access.token(inField: field)?.scope == .read)
         }

@@ -61,7 +61,7 @@ struct DamagedStoreTests {
         try await eventually("it listens") { url.withLock { $0 } != nil }
         let address = url.withLock { $0 }
         let client = try NodeClient(url: try #require(address))
-        // Who asks for it is told, and so is who watches the node, which goes on.
+        // The client gets the error, and so do those who watch the node, which goes on.
         let verification = try await client.request("POST", "/v1/verify")
         #expect(verification.status == 200)
         #expect(String(decoding: verification.body, as: UTF8.self).contains(#""sound":false"#))

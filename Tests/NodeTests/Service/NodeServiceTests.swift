@@ -29,7 +29,7 @@ struct NodeServiceTests {
         }
         let second = try await cluster.start(1)
         #expect(second.coordinator.mayLackSaveIDs)
-        // While it waits, nobody is told that it was not saved.
+        // While it waits, nobody hears that it was not saved.
         let coordinator = second.coordinator
         // On a thread of its own, because it waits two seconds only, whatever else has the tasks'
         // threads.
@@ -286,7 +286,7 @@ struct NodeServiceTests {
         #expect(try await service.overview().token.versionVector[service.actor] == 3)
         await service.stop()
         #expect(!service.isReady)
-        // What was heard of and can be applied no more is told as held.
+        // A transaction that was heard of and can never be applied is reported as held.
         let orphan = Dot(actor: service.actor, sequence: 9)
         service.shared.report.withLock { $0.replicator?.orphaned = [orphan] }
         let held = await service.status().held

@@ -17,7 +17,7 @@ struct FakeStore {
     private(set) var durableCount = 0
     private(set) var recovery = Recovery.none
     private(set) var isFounder = false
-    /// How long the log was when it was told last of its recovery, and what it was before.
+    /// The length of the log at the latest recovery state, and the state before.
     private var note: (count: Int, recovery: Recovery, isFounder: Bool)?
     private(set) var founders: [ActorID] = []
     /// In which incarnations of its node it was open, the present one the last.

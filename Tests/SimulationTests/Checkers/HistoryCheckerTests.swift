@@ -39,7 +39,7 @@ struct HistoryCheckerTests {
 
     // MARK: Law 2
 
-    /// Node 1 saves and is told so; then what follows.
+    /// Node 1 saves and gets its answer; then what follows.
     private func afterSaving(_ observations: (CheckerScript) -> [Observation]) throws -> String {
         var script = try CheckerScript()
         var checker = AcknowledgementChecker()

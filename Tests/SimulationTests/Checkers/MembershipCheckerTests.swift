@@ -18,7 +18,7 @@ import Testing
 
     // MARK: Law 2
 
-    /// Node 3 saves, is told so, and departs; then what follows. Nodes 1 and 2 are left.
+    /// Node 3 saves, gets its answer, and departs; then what follows. Nodes 1 and 2 are left.
     private func afterDeparting(
         _ left: [(ActorID, UInt64)], _ other: [(ActorID, UInt64)] = [],
         _ observations: (CheckerScript, EncodedTransaction) -> [Observation] = { _, _ in [] }

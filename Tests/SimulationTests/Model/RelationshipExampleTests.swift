@@ -43,7 +43,7 @@ import Testing
         let second = try y.at(2).insert("B", ["b": .string("1")])
         let a = try y.at(3).insert("A", ["p": .string("0"), "r": .reference(second.row)])
         try x.take(y)
-        // The second is eclipsed: who refers to it is led to the first.
+        // The second is eclipsed: references to it show the first.
         #expect(try x.row(second)?.objectID == first)
         #expect(try x.value(a, "r") == .reference(first.row))
         #expect(try x.members(first, "rs") == [a.row])

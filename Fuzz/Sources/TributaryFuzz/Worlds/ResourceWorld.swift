@@ -105,7 +105,7 @@ final class ResourceWorld: Sendable {
         if let refusal {
             demand(
                 ![500, 507].contains(refusal.status),
-                "a request is told of a fault of the node's: \(refusal.code): \(refusal.message)")
+                "a request got a fault of the node's: \(refusal.code): \(refusal.message)")
             Self.demandJSON(refusal.body)
         }
         return refusal

@@ -125,7 +125,7 @@ public final class ZeroMQSocket {
     /// - Parameters:
     ///   - name: unlike that of any other monitor of the context.
     ///   - events: which, named by their `ZMQ_EVENT_` constants.
-    /// - Returns: where they are read. Nothing is told any more once this socket is released.
+    /// - Returns: where they are read. Nothing is reported once this socket is released.
     func watch(_ events: Int32, name: String) throws(ZeroMQError) -> ZeroMQSocket {
         let endpoint = "inproc://\(name)"
         let monitor = try ZeroMQSocket(.pair, in: context)
