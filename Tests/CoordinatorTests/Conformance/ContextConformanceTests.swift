@@ -8,10 +8,7 @@ import Testing
     private let store: TestStore
     private let context: ManagedObjectContext
 
-    init() throws {
-        store = try TestStore()
-        context = store.context()
-    }
+    init() throws { (store, context) = try TestStore.withContext() }
 
     // MARK: Blocks
 
@@ -282,11 +279,9 @@ import Testing
         let (notices, continuation) = AsyncStream.makeStream(of: CommitNotice.self)
         let observation = store.coordinator.observeCommits { continuation.yield($0) }
         defer { observation.cancel() }
-        let other = store.context()
-        try other.performAndWait {
+        try store.save { other in
             try other.existingObject(with: town)
                 .add(try other.existingObject(with: sign), toRelationship: "signs")
-            try other.save()
         }
         for await notice in notices {
             context.performAndWait {
@@ -412,8 +407,7 @@ import Testing
     @Test("CD-100: an object whose delete was saved is inserted anew, with all it is given")
     func insertedAgain() throws {
         try context.performAndWait {
-            let item = context.insert("Item")
-            item["p"] = "a"
+            let item = context.insert("Item", ["p": "a"])
             try context.save()
             context.delete(item)
             try context.save()
@@ -435,8 +429,7 @@ import Testing
     @Test("CD-100: references between inserted objects lead to permanent IDs after the save")
     func temporaryReferences() throws {
         try context.performAndWait {
-            let person = context.insert("Person")
-            person["name"] = "Ada"
+            let person = context.insert("Person", ["name": "Ada"])
             let item = context.insert("Item")
             let tag = context.insert("Tag")
             item.setRelatedObject(person, forKey: "owner")
@@ -453,42 +446,44 @@ import Testing
         }
     }
 
-    @Test("CD-101: didSave comes before save returns, with the three sets and their IDs")
-    func didSave() throws {
-        let changed = try store.insert("Item", ["p": "a"])
-        let doomed = try store.insert("Item", ["p": "b"])
-        let seen = Mutex<[ContextDidSave]>([])
+    private final class Heard: Sendable { let saves = Mutex<[ContextDidSave]>([]) }
+
+    /// What the context tells its observers of saves; the objects are those of the IDs.
+    private func heardSaves() -> Heard {
+        let heard = Heard()
         context.observeDidSave { changes, ids in
             #expect(Set(changes.inserted.map(\.objectID)) == ids.inserted)
             #expect(Set(changes.updated.map(\.objectID)) == ids.updated)
             #expect(Set(changes.deleted.map(\.objectID)) == ids.deleted)
-            seen.withLock { $0.append(ids) }
+            heard.saves.withLock { $0.append(ids) }
         }
+        return heard
+    }
+
+    @Test("CD-101: didSave comes before save returns, with the three sets and their IDs")
+    func didSave() throws {
+        let changed = try store.insert("Item", ["p": "a"])
+        let doomed = try store.insert("Item", ["p": "b"])
+        let heard = heardSaves()
         try context.performAndWait {
             let inserted = context.insert("Item")
             try context.existingObject(with: changed)["p"] = "c"
             context.delete(try context.existingObject(with: doomed))
             try context.save()
-            let ids = try #require(seen.withLock { $0.first })
+            let ids = try #require(heard.saves.withLock { $0.first })
             #expect(ids.inserted == [inserted.objectID])
             #expect(ids.updated == [changed])
             #expect(ids.deleted == [doomed])
             #expect(ids.token != nil)
         }
-        #expect(seen.withLock { $0.count } == 1)
+        #expect(heard.saves.withLock { $0.count } == 1)
     }
 
     @Test("CD-101: didSave lists what delete rules took along, and nothing that was not saved")
     func didSaveBesides() throws {
         let ada = try store.insert("Person", ["name": "Ada"])
         let gone = try store.insert("Item", ["p": "a"])
-        let seen = Mutex<[ContextDidSave]>([])
-        context.observeDidSave { changes, ids in
-            #expect(Set(changes.inserted.map(\.objectID)) == ids.inserted)
-            #expect(Set(changes.updated.map(\.objectID)) == ids.updated)
-            #expect(Set(changes.deleted.map(\.objectID)) == ids.deleted)
-            seen.withLock { $0.append(ids) }
-        }
+        let heard = heardSaves()
         context.mergePolicy = .mergeByPropertyObjectTrump
         let item = try context.existing(gone)
         let author = try context.existing(ada)
@@ -509,7 +504,7 @@ import Testing
             context.delete(author)
             try context.save()
         }
-        let ids = try #require(seen.withLock { $0.first })
+        let ids = try #require(heard.saves.withLock { $0.first })
         #expect(ids.inserted == [])
         #expect(ids.updated == [])
         #expect(ids.deleted == [ada, novel])
